@@ -1,0 +1,1 @@
+"""Where a run takes place: in this process, in Ray shards, or with one Ray actor a user."""

@@ -1,0 +1,97 @@
+"""How a run is divided: user sites, blocks within a site, and the party columns of each block."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.compose import World
+from p2p_sim.core.draw import Draw, Observer
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.message import USER
+from p2p_sim.core.party import Party
+from p2p_sim.core.population import Population
+
+
+def check(protocol: Any, population: Population) -> None:
+    """Check a protocol's declaration and that it can handle the population's labels."""
+    protocol.check()
+    if population.labels > protocol.label_count():
+        raise InputError(
+            f"{type(protocol).__name__} handles {protocol.label_count()} label values, the population has labels up to "
+            f"{population.labels - 1}: choose positive classes to make the label binary, or a protocol for more labels"
+        )
+
+
+def edges(total: int, parts: int) -> list[int]:
+    """Divide 0 .. total into ``parts`` consecutive ranges of nearly one size."""
+    return [total * i // parts for i in range(parts + 1)]
+
+
+def world_of(protocol: Any, population: Population) -> World:
+    """Return who can be addressed."""
+    return World(population.users, population.ids, protocol.vector_lengths())
+
+
+def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any]:
+    """Return the columns of the users ``low .. high - 1``: what travels to the site that hosts them."""
+    y = population.y[low:high]
+    columns: dict[str, Any] = {"y": y.astype(np.bool_) if binary else y.astype(np.uint8)}
+    if population.x is not None:
+        columns["x"] = population.x[low:high]
+    if population.clusters is not None:
+        columns["cluster"] = population.clusters.block(low, high)
+    if population.graph is not None:
+        columns["neighbours"] = population.graph.block(low, high)
+    columns["public"] = {name: column[low:high] for name, column in population.public.items()}
+    columns["secret"] = {name: column[low:high] for name, column in population.secret.items()}
+    return columns
+
+
+def user_parties(
+    columns: dict[str, Any],
+    world: World,
+    first: int,
+    cuts: list[int],
+    seed: int,
+    compute: ModuleType,
+    observer: Observer | None = None,
+) -> list[Party]:
+    """Make the blocks of one site: columns of its users, cut at the given rows (counted from ``first``)."""
+    parties = []
+    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+        rows = range(first + low, first + high)
+        ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
+        draw = Draw(seed, USER, ids, compute, observer)
+        parties.append(Party(USER, rows, ids, draw, _block(columns, low, high, world)))
+    return parties
+
+
+def server_party(role: str, seed: int, compute: ModuleType) -> Party:
+    """Make the block of a server: one party, id 0, no columns."""
+    return Party(role, range(1), range(1), Draw(seed, role, range(1), compute))
+
+
+def _block(columns: dict[str, Any], low: int, high: int, world: World) -> dict[str, Any]:
+    part: dict[str, Any] = {}
+    for name, column in columns.items():
+        if isinstance(column, Members):
+            part[name] = column.block(low, high)
+        elif isinstance(column, dict):
+            part[name] = {key: _read_only(value[low:high]) for key, value in column.items()}
+        else:
+            part[name] = _read_only(column[low:high])
+    if "cluster" not in part:
+        part["cluster"] = Members(
+            np.zeros(high - low, np.int32), np.array([0, world.users], np.int64), None, None, world.ids
+        )
+    return part
+
+
+def _read_only(column: Any) -> Any:
+    view = column.view()
+    view.flags.writeable = False
+    return view

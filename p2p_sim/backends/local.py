@@ -1,0 +1,73 @@
+"""The embedded backend: every party in this process, users in blocks that fit the processor's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from p2p_sim.backends import layout
+from p2p_sim.core import compute as computing
+from p2p_sim.core.draw import Observer
+from p2p_sim.core.engine import Engine, Finished, Issue, Progress
+from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.core.site import Directory, Site
+
+
+class LocalPlace:
+    """A site in this process; ``resolve`` turns bundles from elsewhere into values."""
+
+    def __init__(self, site: Site, resolve: Callable[[list[Any]], list[Any]] = list):
+        self.site, self._resolve = site, resolve
+
+    def start(self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]) -> tuple[Any, list[Any]]:
+        """Run ``Site.advance`` at once."""
+        return self.site.advance(role, clock, wanted, self._resolve(bundles))
+
+    def wait(self, handle: Any) -> Any:
+        """Return the value itself."""
+        return handle
+
+    def finish(self) -> Any:
+        """Return the site's totals and outputs."""
+        return self.site.finish()
+
+
+def run(
+    protocol: Any,
+    population: Population,
+    seed: int,
+    *,
+    blocks: int | None = None,
+    cuts: list[int] | None = None,
+    digest: bool = True,
+    trace: TraceLevel = TraceLevel("none"),  # noqa: B008 (frozen)
+    progress: Progress | None = None,
+    observer: Observer | None = None,
+) -> Finished:
+    """Run a protocol here.  ``blocks``: into how many the users are cut; ``cuts``: at which rows, instead."""
+    layout.check(protocol, population)
+    compute = computing.choose(population.users)
+    users, world = population.users, layout.world_of(protocol, population)
+    parts = min(users, blocks or -(-users // compute.BLOCK))
+    columns = layout.slice_of(population, 0, users, protocol.label_count() == 2)
+    edges = cuts or layout.edges(users, parts)
+    parties = {USER: layout.user_parties(columns, world, 0, edges, seed, compute, observer)}
+    servers = [role for role in protocol.roles() if role != USER]
+    parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
+    directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
+    tick = None if progress is None else _ticker(progress, users)
+    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, tick)
+    return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)
+
+
+def _ticker(progress: Progress, users: int) -> Callable[[int], None]:
+    done = 0
+
+    def tick(count: int) -> None:
+        nonlocal done
+        done = (done + count) % users if count < users else 0
+        progress("", done or users, users)
+
+    return tick

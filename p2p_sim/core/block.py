@@ -1,0 +1,106 @@
+"""One block of parties going through its program."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.columns import Inbox, PerMessage
+from p2p_sim.core.compose import Answer, World, compose
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.mail import Batch
+from p2p_sim.core.message import Message, Receive, Send
+from p2p_sim.core.party import Party
+
+Item = tuple[str, str]
+"""("send", kind) or ("receive", kind): what all blocks of a role must agree on."""
+
+
+@dataclass
+class Step:
+    """What one ``yield`` handed over: its items in order, and what is sent, as (place among the items, rows)."""
+
+    items: tuple[Item, ...]
+    sent: list[tuple[int, Batch | Answer]]
+
+
+class Block:
+    """A block's program, its parties and where it stands."""
+
+    def __init__(self, protocol: Any, me: Party, world: World, number: int):
+        self.me, self.number = me, number
+        self.output: dict[str, npt.NDArray[Any]] | None = None
+        self.done = False
+        self._messages: dict[str, Message] = protocol.messages()
+        self._world = world
+        self._program: Generator[Any, Any, Any] = getattr(protocol, me.role)(me)
+        self._single = True
+        self._started = False
+
+    def resume(self, inboxes: list[Inbox | None]) -> list[Step]:
+        """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end."""
+        steps: list[Step] = []
+        while True:
+            try:
+                handed = self._program.send(self._answer(inboxes))
+            except StopIteration as end:
+                self.output = _columns(self.me.role, end.value)
+                self.done = True
+                return steps
+            step = self._step(handed)
+            steps.append(step)
+            if any(self.waits(item) for item in step.items):
+                return steps
+            inboxes = [None] * len(step.items)
+
+    def waits(self, item: Item) -> bool:
+        """Whether an item comes with an inbox: a receive, or a send to one's own role."""
+        verb, kind = item
+        return verb == "receive" or self._messages[kind].recipient == self.me.role
+
+    def _answer(self, inboxes: list[Inbox | None]) -> Any:
+        if not self._started:
+            self._started = True
+            return None
+        self.me.draw.advance()
+        return inboxes[0] if self._single else tuple(inboxes)
+
+    def _step(self, handed: Any) -> Step:
+        where = f"role {self.me.role!r}, step {self.me.draw.step}"
+        self._single = not isinstance(handed, tuple)
+        actions = (handed,) if self._single else handed
+        items: list[Item] = []
+        sent: list[tuple[int, Batch | Answer]] = []
+        for action in actions:
+            if not isinstance(action, (Send, Receive)):
+                raise ProtocolError(f"{where}: yields {action!r}; yield a send, a reply, a receive or a tuple of them")
+            kind = action.message.kind
+            item = ("send" if isinstance(action, Send) else "receive", kind)
+            if kind not in self._messages:
+                raise ProtocolError(f"{where}: message {kind!r} is not declared by this protocol")
+            if item in items:
+                raise ProtocolError(f"{where}: {item[0]}s {kind!r} twice in a step; send several with times= or me.each")
+            if isinstance(action, Send):
+                sent.append((len(items), compose(action, self.me, self._world, self.number)))
+            elif action.message.recipient != self.me.role:
+                raise ProtocolError(f"{where}: receives {kind!r}, which goes to {action.message.recipient!r}")
+            elif action.message.sender == self.me.role:
+                raise ProtocolError(f"{where}: {kind!r} is sent by this role itself: its inbox comes from the send's yield")
+            items.append(item)
+        if not items:
+            raise ProtocolError(f"{where}: yields an empty tuple; yield at least one send or receive")
+        return Step(tuple(items), sent)
+
+
+def _columns(role: str, value: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return a program's output as plain columns; None is no columns."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise ProtocolError(f"role {role!r} returns {type(value).__name__}: return None or a dict of columns")
+    plain = {name: column.data if isinstance(column, PerMessage) else column for name, column in value.items()}
+    return {name: np.atleast_1d(np.asarray(column)) for name, column in plain.items()}

@@ -1,0 +1,251 @@
+"""The two column spaces: one value a party (a plain array), one value a message (``PerMessage``).
+
+Arithmetic that mixes them spreads party values over the messages each party holds.  ``sum``, ``first`` and
+``count`` return to parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.message import Message
+
+Array = npt.NDArray[Any]
+
+
+class Layout:
+    """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``."""
+
+    def __init__(self, starts: Array):
+        self.starts = starts
+        self.parties = len(starts) - 1
+        self.size = int(starts[-1])
+
+    @classmethod
+    def one_each(cls, parties: int) -> Layout:
+        """Every party holds exactly one."""
+        layout = cls(np.arange(parties + 1))
+        layout.__dict__["dense"] = True
+        return layout
+
+    @cached_property
+    def count(self) -> Array:
+        """Messages held, for each party."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def dense(self) -> bool:
+        """Whether every party holds exactly one, so that a message column is a party column."""
+        return self.size == self.parties and bool((self.count == 1).all())
+
+    @cached_property
+    def holder(self) -> Array:
+        """The party, numbered within the block, that holds each message."""
+        return np.repeat(np.arange(self.parties), self.count)
+
+    @cached_property
+    def rank(self) -> Array:
+        """The position of each message among those of its holder."""
+        return np.arange(self.size) - np.repeat(self.starts[:-1], self.count)
+
+    def spread(self, column: Array) -> Array:
+        """Give each message its holder's value."""
+        return column if self.dense else column[self.holder]
+
+    def filter(self, mask: Array) -> Layout:
+        """Return the layout of the messages that a mask keeps."""
+        kept = np.zeros(self.size + 1, np.int64)
+        np.cumsum(mask, out=kept[1:])
+        return Layout(kept[self.starts])
+
+    def same(self, other: Layout) -> bool:
+        """Whether columns of the two can be combined element by element."""
+        return self is other or (self.dense and other.dense and self.parties == other.parties)
+
+
+class PerMessage(NDArrayOperatorsMixin):
+    """One value for each message that the parties of a block hold, grouped by holder."""
+
+    def __init__(self, data: Array, layout: Layout, sealed_for: str | None = None):
+        self._data, self.layout, self.sealed_for = data, layout, sealed_for
+
+    def __repr__(self) -> str:
+        seal = f", sealed for {self.sealed_for}" if self.sealed_for else ""
+        return f"<PerMessage of {self.layout.size} messages, {self.layout.parties} parties{seal}>"
+
+    def __len__(self) -> int:
+        return self.layout.size
+
+    @property
+    def data(self) -> Array:
+        """The values, in canonical order; raises ProtocolError if they are sealed."""
+        if self.sealed_for:
+            raise ProtocolError(f"this column is sealed for {self.sealed_for!r}: only that role can compute with it")
+        return self._data
+
+    @property
+    def count(self) -> Array:
+        """Messages held, for each party."""
+        return self.layout.count
+
+    @property
+    def rank(self) -> PerMessage:
+        """The position of each message among those of its holder, from 0."""
+        return PerMessage(self.layout.rank, self.layout)
+
+    def sum(self) -> Array:
+        """Sum over each party's messages: int64, or uint64 modulo 2^64 for uint64 columns."""
+        data = self.data.astype(np.uint64 if self.data.dtype == np.uint64 else np.int64)
+        running = np.zeros((len(data) + 1, *data.shape[1:]), data.dtype)
+        np.cumsum(data, axis=0, out=running[1:])
+        return running[self.layout.starts[1:]] - running[self.layout.starts[:-1]]
+
+    def first(self, default: Any) -> Array:
+        """Return each party's first value, or ``default`` (a value or a party column) where she holds none."""
+        if self.layout.dense:
+            return self.data
+        held = self.layout.count > 0
+        out = np.empty((self.layout.parties, *self.data.shape[1:]), self.data.dtype)
+        out[:] = default
+        out[held] = self.data[self.layout.starts[:-1][held]]
+        return out
+
+    def where(self, mask: Any) -> PerMessage:
+        """Keep the messages for which ``mask`` is true.  To filter several columns alike, filter their inbox."""
+        keep = aligned(mask, self.layout).astype(np.bool_)
+        return PerMessage(self._data[keep], self.layout.filter(keep), self.sealed_for)
+
+    def take(self, order: PerMessage) -> PerMessage:
+        """Reorder within each holder: position i receives the message of rank ``order[i]``."""
+        places = aligned(order, self.layout) + self.layout.starts[:-1][self.layout.holder]
+        return PerMessage(self._data[places], self.layout, self.sealed_for)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or "out" in kwargs:
+            raise ProtocolError(f"{ufunc.__name__}.{method} is not defined for message columns: use sum, first or where")
+        layout = next(x.layout for x in inputs if isinstance(x, PerMessage))
+        result = ufunc(*(aligned(x, layout) for x in inputs), **kwargs)
+        if isinstance(result, tuple):
+            return tuple(PerMessage(part, layout) for part in result)
+        return PerMessage(result, layout)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is not np.where or len(args) != 3:
+            raise ProtocolError(f"numpy.{function.__name__} is not defined for message columns: use operators or np.where")
+        layout = next(x.layout for x in args if isinstance(x, PerMessage))
+        return PerMessage(np.where(*(aligned(x, layout) for x in args)), layout)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise ProtocolError("a message column is not a party column: .sum(), .first(default) or .count lead back")
+
+
+def aligned(value: Any, layout: Layout) -> Any:
+    """Return a value as one entry a message: message columns as they are, party columns spread, scalars kept."""
+    if isinstance(value, PerMessage):
+        if not value.layout.same(layout):
+            raise ProtocolError(
+                f"columns of different inboxes meet ({value.layout.size} and {layout.size} messages): "
+                "bring one to parties with .first(default), or filter the inbox instead of its columns"
+            )
+        return value.data
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return value
+    if len(array) != layout.parties:
+        raise ProtocolError(f"a column of length {len(array)} is neither one a party ({layout.parties}) nor a message column")
+    return layout.spread(array)
+
+
+class Inbox:
+    """The messages of one issue that a block holds; sorted only when a program looks.
+
+    Each field is an attribute.  Order: (holder, sender, sender's sequence number).
+    """
+
+    def __init__(self, message: Message, load: Callable[[], Rows], reader: str, ticket: Any = None):
+        self.message, self.kind, self._load, self._reader = message, message.kind, load, reader
+        self.ticket = ticket  # the engine's name for this issue, if it can be answered without a look
+        self.looked = False
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The sorted rows."""
+        self.looked = True
+        return self._load()
+
+    def __getattr__(self, name: str) -> PerMessage:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self.rows.fields:
+            raise ProtocolError(f"message {self.kind!r} has no field {name!r}; it has {list(self.rows.fields)}")
+        return PerMessage(self.rows.fields[name], self.rows.layout, self._sealed_for)
+
+    @property
+    def _sealed_for(self) -> str | None:
+        seal = self.message.sealed_for
+        return None if seal == self._reader else seal
+
+    @property
+    def layout(self) -> Layout:
+        """Who holds what."""
+        return self.rows.layout
+
+    @property
+    def sender(self) -> PerMessage:
+        """The id of each message's sender."""
+        return PerMessage(self.rows.sender, self.rows.layout)
+
+    @property
+    def count(self) -> Array:
+        """Messages held, for each party."""
+        return self.rows.layout.count
+
+    @property
+    def rank(self) -> PerMessage:
+        """The position of each message among those of its holder, from 0."""
+        return PerMessage(self.rows.layout.rank, self.rows.layout)
+
+    def columns(self) -> dict[str, Array]:
+        """Return sender and fields as plain arrays, one entry a message: what a server hands out as its output."""
+        return {"sender": self.sender.data} | {name: getattr(self, name).data for name in self.rows.fields}
+
+    def where(self, mask: Any) -> Inbox:
+        """Return the inbox of those messages for which ``mask`` (a party or message column) is true."""
+        keep = np.broadcast_to(aligned(mask, self.layout), (self.layout.size,)).astype(np.bool_)
+        return Inbox(self.message, lambda: self.rows.pick(keep, self.layout.filter(keep)), self._reader)
+
+    def find(self, *, sender: Any) -> Inbox:
+        """Join by sender: for each given id, the first message its holder has from that sender; none, no row.
+
+        ``sender``: a party column (one id a party) or a message column of any inbox of this block.
+        """
+        wanted = sender if isinstance(sender, PerMessage) else None
+        layout = wanted.layout if wanted is not None else Layout.one_each(self.layout.parties)
+        ids = wanted.data if wanted is not None else np.broadcast_to(sender, (layout.size,))
+        span = int(max(self.rows.sender.max(initial=0), ids.max(initial=0))) + 1
+        have = self.layout.holder * span + self.rows.sender
+        want = layout.holder * span + ids
+        place = np.searchsorted(have, want)
+        found = place < len(have)
+        found[found] = have[place[found]] == want[found]
+        picked = layout if found.all() else layout.filter(found)
+        return Inbox(self.message, lambda: self.rows.pick(place[found], picked), self._reader)
+
+
+class Rows:
+    """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields."""
+
+    def __init__(self, layout: Layout, sender: Array, seq: Array | None, fields: dict[str, Array]):
+        self.layout, self.sender, self.seq, self.fields = layout, sender, seq, fields
+
+    def pick(self, which: Array, layout: Layout) -> Rows:
+        """Return the chosen rows (a mask or positions) under another layout."""
+        seq = None if self.seq is None else self.seq[which]
+        return Rows(layout, self.sender[which], seq, {name: column[which] for name, column in self.fields.items()})

@@ -1,0 +1,150 @@
+"""From a program's send to rows: align columns, check types and addresses, keep what ``when`` keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.columns import Inbox, Layout, PerMessage, aligned
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.mail import Batch
+from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape
+from p2p_sim.core.party import Party
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """Who can be addressed: ``users`` rows; their ids (ascending), None where row is id.  Lengths of vectors."""
+
+    users: int
+    ids: Array | None
+    sizes: dict[str, int]
+
+    def rows(self, ids: Array, where: str) -> Array:
+        """Return the rows of the addressed users, int32; raises ProtocolError for anybody who is not there."""
+        if ids.dtype.kind not in "ui":
+            raise ProtocolError(f"{where}: to= has type {ids.dtype}; give users' ids")
+        if self.ids is None:
+            if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= self.users):
+                raise ProtocolError(f"{where}: to= names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}")
+            return ids.astype(np.int32, copy=False)
+        rows = np.minimum(np.searchsorted(self.ids, ids), self.users - 1)
+        if not bool((self.ids[rows] == ids).all()):
+            stranger = int(ids[self.ids[rows] != ids][0])
+            raise ProtocolError(f"{where}: user {stranger} is outside the closed world of this replay")
+        return rows.astype(np.int32)
+
+    def names(self, rows: range | Array) -> range | Array:
+        """Return the ids of some rows."""
+        return rows if self.ids is None else self.ids[np.asarray(rows)]
+
+
+@dataclass
+class Answer:
+    """A reply that needs no look at the questions: one value a party, handed to whoever asked her."""
+
+    send: Send
+    inbox: Inbox
+    fields: dict[str, Array]
+
+
+def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
+    """Turn a send into a batch, or into an answer if nothing about the single questions matters."""
+    where = f"role {me.role!r}, step {me.draw.step}, message {send.message.kind!r}"
+    _check_roles(send, me, where)
+    inbox = send.answers
+    plain = send.when is True and not any(isinstance(v, PerMessage) for v in send.fields.values())
+    if inbox is not None and inbox.ticket is not None and not inbox.looked and plain:
+        one_each = Layout.one_each(me.size)
+        return Answer(send, inbox, {k: _field(send.message, k, v, one_each, None, world, where) for k, v in send.fields.items()})
+    return _rows(send, me, world, block, where)
+
+
+def looked(answer: Answer, me: Party, world: World, block: int) -> Batch:
+    """Turn an answer into rows after all."""
+    where = f"role {me.role!r}, step {me.draw.step}, message {answer.send.message.kind!r}"
+    return _rows(answer.send, me, world, block, where)
+
+
+def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
+    message, inbox = send.message, send.answers
+    layout = inbox.layout if inbox is not None else _layout(send, me)
+    keep = None
+    if np.ndim(send.when) or isinstance(send.when, PerMessage) or not bool(send.when):
+        mask = np.broadcast_to(aligned(send.when, layout), (layout.size,))
+        if mask.dtype != np.bool_:
+            raise ProtocolError(f"{where}: when= has type {mask.dtype}; give a bool column: which messages are sent")
+        keep = np.flatnonzero(mask)
+    to = None
+    if message.recipient == USER:
+        ids = np.broadcast_to(aligned(send.to if inbox is None else inbox.sender, layout), (layout.size,))
+        to = _frozen(world.rows(ids if keep is None else ids[keep], where))
+    sender: Any = me.rows
+    if not (layout.dense and keep is None):
+        held = np.arange(me.size) if layout.dense else layout.holder
+        sender = (me.rows.start + (held if keep is None else held[keep])).astype(np.int32)
+    seq = inbox.rows.seq if inbox is not None else (None if layout.dense else layout.rank.astype(np.int32))
+    if seq is not None and keep is not None:
+        seq = seq[keep]
+    fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
+    return Batch(sender, to, seq, fields, layout.dense and keep is None and inbox is None, block)
+
+
+def _layout(send: Send, me: Party) -> Layout:
+    columns = [v for v in (send.to, send.when, *send.fields.values()) if isinstance(v, PerMessage)]
+    return columns[0].layout if columns else Layout.one_each(me.size)
+
+
+def _field(
+    message: Message, name: str, value: Any, layout: Layout, keep: Array | None, world: World, where: str
+) -> Array:
+    kind = message.fields[name]
+    dtype, shape = field_dtype(kind), field_shape(kind, world.sizes)
+    place = f"{where}, field {name!r}"
+    data = _unsealed(value, message, layout, place)
+    if data.ndim <= len(shape):
+        data = np.broadcast_to(data, (layout.size, *shape))
+    if data.shape[1:] != shape:
+        raise ProtocolError(f"{place} has shape {data.shape[1:]} a message; declared is {shape}")
+    if keep is not None:
+        data = data[keep]
+    if data.dtype == dtype:
+        return _frozen(np.ascontiguousarray(data))
+    if data.dtype.kind not in "bui" or (dtype.kind == "b"):
+        raise ProtocolError(f"{place} has type {data.dtype}; declared is {dtype}: convert it, floats as fixed point")
+    low, high = (int(data.min()), int(data.max())) if data.size else (0, 0)
+    if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
+        raise ProtocolError(f"{place} holds {low} to {high}, more than {dtype} can: declare a wider type")
+    return _frozen(data.astype(dtype))
+
+
+def _unsealed(value: Any, message: Message, layout: Layout, place: str) -> Array:
+    if isinstance(value, PerMessage) and value.sealed_for is not None:
+        if message.sealed_for != value.sealed_for:
+            raise ProtocolError(
+                f"{place} is sealed for {value.sealed_for!r}: forward it in a message declared "
+                f"sealed_for={value.sealed_for!r}"
+            )
+        value = PerMessage(value._data, value.layout)
+    return np.asarray(aligned(value, layout))
+
+
+def _check_roles(send: Send, me: Party, where: str) -> None:
+    message, inbox = send.message, send.answers
+    if message.sender != me.role:
+        raise ProtocolError(f"{where}: this kind is sent by {message.sender!r}; declare it with sender {me.role!r}")
+    if inbox is not None and inbox.message.sender != message.recipient:
+        raise ProtocolError(
+            f"{where}: {inbox.kind!r} came from {inbox.message.sender!r}, but this reply goes to {message.recipient!r}"
+        )
+
+
+def _frozen(array: Array) -> Array:
+    """Forbid later changes: what is handed over must not change on its way."""
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,26 @@
+"""Which inner loops a run uses: numba where it pays, numpy otherwise; their bits are equal."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from types import ModuleType
+
+from p2p_sim.core.errors import InputError
+
+WORTH_COMPILING = 200_000
+"""Users from which loading the compiled kernels (about a second) is repaid."""
+
+
+def choose(users: int) -> ModuleType:
+    """Return ``plain`` or ``kernels``; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
+    wish = os.environ.get("P2P_SIM_NUMBA", "")
+    if wish not in ("", "0", "1"):
+        raise InputError(f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset")
+    compiled = wish == "1" or (wish == "" and users >= WORTH_COMPILING)
+    return load("kernels" if compiled else "plain")
+
+
+def load(name: str) -> ModuleType:
+    """Import the module of inner loops called ``plain`` or ``kernels``."""
+    return importlib.import_module(f"p2p_sim.core.{name}")

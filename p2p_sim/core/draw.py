@@ -1,0 +1,150 @@
+"""Keyed draws: the only source of chance of a protocol program.
+
+Every value is a pure function of (run seed, role, draw name, step, party id, slot), so it does not depend on the
+block, process or machine in which a party lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import exact
+from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.words import Words, stream
+
+RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
+"""Role names under which the engine itself draws."""
+
+Observer = Callable[[str, int, Any], None]
+
+
+@dataclass
+class Draw:
+    """The samplers of one block.  Each takes the draw's name first; a name is drawn once a step.
+
+    ``each=`` draws once for every held message (an inbox or message column), ``times=`` several a party; both
+    return message columns.  Otherwise a draw returns a party column.
+    """
+
+    seed: int
+    role: str
+    ids: range | Array
+    compute: ModuleType
+    observer: Observer | None = None
+    step: int = 0
+    _used: set[str] = field(default_factory=set)
+    _several: dict[int, Layout] = field(default_factory=dict)
+
+    def advance(self) -> None:
+        """Begin the next step."""
+        self.step += 1
+        self._used.clear()
+
+    def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
+        """Draw true with probability p (a number, Fraction or column): word < floor(p * 2^64)."""
+        if np.ndim(p) == 0 and not isinstance(p, PerMessage):
+            bound = exact.threshold(f"p of draw {name!r}", p)
+            if each is None and times is None and isinstance(self.ids, range):
+                key = self._key(name)
+                flips = self.compute.bernoulli(self.seed, key, self.ids.start, len(self.ids), bound)
+                return self._seen(name, flips, None)
+            words, layout = self._words(name, each, times)
+            hits = np.ones(len(words), np.bool_) if bound == exact.WORD else words < np.uint64(bound)
+            return self._seen(name, hits, layout)
+        words, layout = self._words(name, each, times)
+        bounds, certain = exact.thresholds(f"p of draw {name!r}", self._column(p, layout))
+        return self._seen(name, (words < bounds) | certain, layout)
+
+    def uniform(self, name: str, *, each: Any = None, times: int | None = None) -> Any:
+        """Draw a float64 in [0, 1): (word >> 11) * 2^-53."""
+        words, layout = self._words(name, each, times)
+        return self._seen(name, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, layout)
+
+    def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
+        """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
+        words, layout = self._words(name, each, times)
+        limit = np.asarray(self._column(m, layout))
+        if limit.dtype.kind not in "ui" or (len(words) and int(limit.min()) < 1):
+            raise ProtocolError(f"{self._where(name)}: below needs integers m >= 1, not {m!r}")
+        return self._seen(name, self.compute.below(words, limit.astype(np.uint64)), layout)
+
+    def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
+        """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id."""
+        if not isinstance(members, Members):
+            raise ProtocolError(f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {members!r}")
+        words, layout = self._words(name, each, times)
+        codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
+        if members.has_empty and not bool((members.size > 0).all()):
+            raise ProtocolError(f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour")
+        rows = self.compute.member(words, codes, members.starts, members.order)
+        return self._seen(name, rows if members.ids is None else members.ids[rows], layout)
+
+    def categorical(self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None) -> Any:
+        """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
+        words, layout = self._words(name, each, times)
+        table = exact.cumulative(f"draw {name!r}", weights)
+        return self._seen(name, exact.pick(table, words), layout)
+
+    def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
+        """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
+        words, layout = self._words(name, each, times)
+        table, least = exact.laplace_thresholds(Fraction(scale))
+        return self._seen(name, exact.pick(table, words) + least, layout)
+
+    def permutation(self, name: str, *, each: Any) -> PerMessage:
+        """Draw a uniform order of each holder's messages (for ``take``): by the order of words, ties by index."""
+        words, layout = self._words(name, each, None)
+        assert layout is not None
+        order = np.lexsort((words, layout.holder))
+        result = self._seen(name, order - layout.starts[:-1][layout.holder], layout)
+        assert isinstance(result, PerMessage)
+        return result
+
+    def _key(self, name: str) -> int:
+        if name in self._used:
+            raise ProtocolError(f"{self._where(name)} is drawn twice in a step: give the second draw a name of its own")
+        self._used.add(name)
+        return stream(self.role, name, self.step)
+
+    def _words(self, name: str, each: Any, times: int | None) -> tuple[Words, Layout | None]:
+        key, ids = self._key(name), self.ids
+        if each is None and times is None:
+            if isinstance(ids, range):
+                return self.compute.words(self.seed, key, ids.start, len(ids)), None
+            return self.compute.words_at(self.seed, key, ids), None
+        layout = self._times(name, times) if each is None else self._each(name, each, times)
+        party = np.asarray(ids, np.int64)
+        return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout
+
+    def _each(self, name: str, each: Any, times: int | None) -> Layout:
+        if times is not None or not isinstance(each, (Inbox, PerMessage)):
+            raise ProtocolError(f"{self._where(name)}: each= takes an inbox or a message column, and no times= beside it")
+        return each.layout
+
+    def _times(self, name: str, times: int | None) -> Layout:
+        if not isinstance(times, int) or times < 1:
+            raise ProtocolError(f"{self._where(name)}: times={times!r} must be an integer of at least 1")
+        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+
+    def _column(self, value: Any, layout: Layout | None) -> npt.NDArray[Any]:
+        if layout is None:
+            return np.broadcast_to(value, (len(self.ids),))
+        return np.broadcast_to(aligned(value, layout), (layout.size,))
+
+    def _seen(self, name: str, values: Array, layout: Layout | None) -> Any:
+        result = values if layout is None else PerMessage(values, layout)
+        if self.observer is not None:
+            self.observer(name, self.step, result)
+        return result
+
+    def _where(self, name: str) -> str:
+        return f"role {self.role!r}, step {self.step}, draw {name!r}"

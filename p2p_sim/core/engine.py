@@ -1,0 +1,169 @@
+"""The round engine: which role runs next, who gets what, and what it means that nobody can go on.
+
+It moves names of issues and bundles of messages between places; it never looks at data.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.block import Item
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.ledger import Totals, output_lanes
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.site import Directory, disagreement
+
+Array = npt.NDArray[Any]
+Progress = Callable[[str, int, int], None]
+"""Called with (what is happening, parties done, parties in all)."""
+
+Issue = tuple[str, int]
+
+
+class Place(typing.Protocol):
+    """A site, here or in another process.  What ``start`` returns are handles; ``wait`` turns one into its value."""
+
+    def start(
+        self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
+    ) -> tuple[Any, list[Any]]:
+        """Begin ``Site.advance``; return a handle of the report and one of each site's bundle."""
+
+    def wait(self, handle: Any) -> Any:
+        """Return the value of a handle."""
+
+    def finish(self) -> Any:
+        """Begin ``Site.finish``; return a handle."""
+
+
+@dataclass
+class RoleState:
+    """Where a role stands: its logical clock, and the items of the step in which it waits."""
+
+    clock: int = 0
+    waiting: tuple[Item, ...] = ()
+    started: bool = False
+    done: bool = False
+
+
+@dataclass
+class Finished:
+    """What a run leaves: totals of all sites, and each role's output columns over all its blocks."""
+
+    totals: Totals
+    outputs: dict[str, dict[str, Array]]
+
+
+@dataclass
+class Engine:
+    """One run of a protocol over some places.
+
+    A round is logical time: one more than the sender's last step and than every round it has received from.
+    """
+
+    protocol: Any
+    directory: Directory
+    places: list[Place]
+    users: int
+    progress: Progress | None = None
+    _issued: dict[str, list[int]] = field(default_factory=dict)
+    _pending: dict[int, list[Any]] = field(default_factory=dict)
+
+    def run(self, digest: bool, compute: ModuleType) -> Finished:
+        """Run every role to its end; raises ProtocolError if roles wait for each other or messages are left."""
+        self._messages: dict[str, Message] = self.protocol.messages()
+        roles = {role: RoleState() for role in self.protocol.roles()}
+        while not all(state.done for state in roles.values()):
+            ready = [(role, self._wanted(role, state)) for role, state in roles.items() if not state.done]
+            able = [(role, wanted) for role, wanted in ready if wanted is not None]
+            if not able:
+                raise self._stuck(roles)
+            role, wanted = able[0]
+            self._advance(role, roles[role], wanted)
+        left = {kind: len(rounds) for kind, rounds in self._issued.items() if rounds}
+        if left:
+            kind = next(iter(left))
+            recipient = self._messages[kind].recipient
+            raise ProtocolError(
+                f"message {kind!r} was sent {left[kind]} more time(s) than {recipient!r} receives it: "
+                f"add `yield self.{kind}.receive()` to {recipient!r}"
+            )
+        return self._collect(digest, compute)
+
+    def _wanted(self, role: str, state: RoleState) -> list[Issue | None] | None:
+        """Return the issues a waiting role would be handed, or None if one has not been sent yet."""
+        wanted: list[Issue | None] = []
+        for verb, kind in state.waiting:
+            own = self._messages[kind].recipient == role
+            if verb == "send":
+                wanted.append((kind, state.clock) if own else None)
+            elif self._issued.get(kind):
+                wanted.append((kind, self._issued[kind][0]))
+            else:
+                return None
+        return wanted
+
+    def _advance(self, role: str, state: RoleState, wanted: list[Issue | None]) -> None:
+        for (verb, kind), issue in zip(state.waiting, wanted, strict=True):
+            if verb == "receive" and issue is not None:
+                self._issued[kind].pop(0)
+                state.clock = max(state.clock, issue[1])
+        sites = self.directory.hosts(role)
+        if self.progress is not None:
+            self.progress(f"{role}, round {state.clock + 1}", 0, self.users if role == USER else 1)
+        started = [
+            self.places[site].start(role, state.clock, wanted, self._pending.pop(site, [])) for site in sites
+        ]
+        reports = [self.places[site].wait(report) for site, (report, _) in zip(sites, started, strict=True)]
+        for _, bundles in started:
+            for site, bundle in enumerate(bundles):
+                if bundle is not None:
+                    self._pending.setdefault(site, []).append(bundle)
+        first = reports[0]
+        for report in reports[1:]:
+            if report.steps != first.steps:
+                raise disagreement(role, first.steps, report.steps)
+        for number, items in enumerate(first.steps):
+            for verb, kind in items:
+                if verb == "send" and self._messages[kind].recipient != role:
+                    self._issued.setdefault(kind, []).append(state.clock + 1 + number)
+        state.clock += len(first.steps)
+        state.started, state.done = True, first.done
+        state.waiting = () if first.done or not first.steps else first.steps[-1]
+
+    def _collect(self, digest: bool, compute: ModuleType) -> Finished:
+        totals = Totals()
+        by_role: dict[str, list[dict[str, Array]]] = {}
+        for place, handle in [(place, place.finish()) for place in self.places]:
+            site_totals, outputs = place.wait(handle)
+            totals.add(site_totals)
+            for role, parts in outputs.items():
+                by_role.setdefault(role, []).extend(parts)
+        joined = {role: _join(role, by_role[role]) for role in self.protocol.roles()}
+        if digest:
+            for role, columns in joined.items():
+                totals.add_lanes(output_lanes(role, columns, compute))
+        return Finished(totals, joined)
+
+    def _stuck(self, roles: dict[str, RoleState]) -> ProtocolError:
+        waits = []
+        for role, state in roles.items():
+            missing = [k for verb, k in state.waiting if verb == "receive" and not self._issued.get(k)]
+            if not state.done and missing:
+                waits.append(f"{role!r} waits for {', '.join(map(repr, missing))} after round {state.clock}")
+        senders = "; send it before waiting, or receive less often than it is sent"
+        return ProtocolError(f"no role can go on: {'; '.join(waits)}{senders}")
+
+
+def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+    names = list(parts[0])
+    for part in parts:
+        if list(part) != names:
+            raise ProtocolError(f"role {role!r}: blocks return different columns, {names} and {list(part)}")
+    return {name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts]) for name in names}

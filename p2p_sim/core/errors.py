@@ -1,0 +1,11 @@
+"""The two ways things go wrong: what a person passed in, and what a protocol program did."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Something passed in cannot be used; the text names it, its value, what is allowed and what to do."""
+
+
+class ProtocolError(RuntimeError):
+    """A protocol program broke a rule of the engine; the text names role, step, message and fix."""

@@ -1,0 +1,106 @@
+"""Probabilities as exact fractions and integer thresholds, so that every machine draws the same bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+
+WORD = 1 << 64
+LAPLACE_LIMIT = 20_000
+"""Largest scale of a discrete Laplace draw, in grid steps: its thresholds are a table of about 90 entries a step."""
+
+_CONTEXT = Context(prec=60)
+
+
+def exp(x: float) -> Fraction:
+    """Return e^x to 60 digits: the same on every machine, unlike the C library's.  Finite x, in nats."""
+    return Fraction(_CONTEXT.exp(Decimal(x)))
+
+
+def as_fraction(name: str, value: Any) -> Fraction:
+    """Return a probability as the exact fraction its float or Fraction is; raises InputError outside [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Rational, np.floating, np.integer)):
+        raise InputError(f"{name} = {value!r}: a probability is a number from 0 to 1")
+    if not (math.isfinite(value) and 0 <= value <= 1):
+        raise InputError(f"{name} = {value!r}: a probability lies from 0 to 1")
+    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+
+
+def threshold(name: str, probability: Any) -> int:
+    """Return floor(p * 2^64): a word is below it with probability p (to 2^-64); p = 1 gives 2^64, always."""
+    return math.floor(as_fraction(name, probability) * WORD)
+
+
+def thresholds(name: str, probabilities: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Return floor(p * 2^64) for a column of floats, and where p = 1 (always true, whatever the threshold)."""
+    p = np.asarray(probabilities, np.float64)
+    if not bool(((p >= 0) & (p <= 1)).all()):
+        bad = p[~((p >= 0) & (p <= 1))][0]
+        raise InputError(f"{name} = {bad}: a probability lies from 0 to 1")
+    certain = p == 1
+    return np.where(certain, 0.0, p * 2.0**64).astype(np.uint64), certain  # scaling by a power of two is exact
+
+
+def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
+    """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1."""
+    shares = [Fraction(w) for w in weights]
+    total = sum(shares, Fraction(0))
+    if not shares or any(w < 0 for w in shares) or total <= 0:
+        raise InputError(f"{name}: weights {list(weights)!r}; needed: at least one, none negative, not all 0")
+    running, out = Fraction(0), []
+    for share in shares[:-1]:
+        running += share
+        out.append(min(math.floor(running / total * WORD), WORD - 1))
+    return np.array(out, np.uint64)
+
+
+@lru_cache(maxsize=64)
+def laplace_thresholds(scale: Fraction) -> tuple[npt.NDArray[np.uint64], int]:
+    """Return (thresholds, least value) of P(k) = (1 - q)/(1 + q) q^|k|, q = e^(-1/scale), by fixed-point arithmetic.
+
+    Outcome i + least is drawn when i thresholds are at most the word; both tails are cut where less than one
+    word in 2^64 remains.  ``scale`` in grid steps, in (0, 20000]; raises InputError otherwise.
+    """
+    if not 0 < scale <= LAPLACE_LIMIT:
+        raise InputError(f"Laplace scale {scale} steps: allowed are 0 < scale <= {LAPLACE_LIMIT}; use a coarser grid")
+    bits = 192
+    exponent = _CONTEXT.divide(Decimal(-scale.denominator), Decimal(scale.numerator))
+    q = math.floor(Fraction(_CONTEXT.exp(exponent)) * (1 << bits))
+    one = 1 << bits
+    tail = (q << bits) // (one + q)  # P(k >= 1) = q / (1 + q), then times q a step
+    tails = []
+    while tail >> (bits - 64):
+        tails.append(tail >> (bits - 64))
+        tail = (tail * q) >> bits
+    below = tails[::-1]  # P(k <= -j) for j = len .. 1
+    above = [WORD - t for t in tails]  # P(k <= j - 1)
+    return np.array(below + above, np.uint64), -len(tails)
+
+
+def check_range(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
+    """Check a protocol parameter; raises InputError naming parameter, value and range."""
+    bracket = "(" if open_low else "["
+    number = isinstance(value, (int, float, Rational)) and not isinstance(value, bool)
+    if not number or not (low <= value <= high) or (open_low and value == low):
+        raise InputError(f"{name} = {value!r}: must be a number in {bracket}{low}, {high:g}]")
+
+
+def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return, for each word, how many thresholds are at most the word."""
+    return np.searchsorted(table, words, side="right").astype(np.int64)
+
+
+def check_labels(name: str, value: Any) -> None:
+    """Check a number of label values, 2 to 256; raises InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 2 <= value <= 256:
+        raise InputError(f"{name} = {value!r}: must be an integer from 2 to 256")

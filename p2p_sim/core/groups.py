@@ -1,0 +1,110 @@
+"""Groups of users as columns: the clusters of a population, the neighbours in a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+
+Array = npt.NDArray[Any]
+Ids = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Members:
+    """For each party of a block, a set of users: rows ``order[starts[c]] ..`` of her group c, in ascending row.
+
+    ``order`` None: group c is the rows ``starts[c] .. starts[c + 1] - 1``.  ``ids`` names rows, None: row is id.
+    ``labels``: what the groups are called outside, None where they have no names.
+    """
+
+    codes: Ids
+    starts: npt.NDArray[np.int64]
+    order: Ids | None
+    labels: Array | None = None
+    ids: Array | None = None
+
+    @cached_property
+    def size(self) -> Array:
+        """Users in each party's group, herself included where she belongs to it."""
+        return np.diff(self.starts)[self.codes]
+
+    @cached_property
+    def has_empty(self) -> bool:
+        """Whether any group is empty."""
+        return bool((np.diff(self.starts) == 0).any())
+
+    @property
+    def label(self) -> Array:
+        """The group's outside name (the cluster number as given), for each party."""
+        return self.codes if self.labels is None else self.labels[self.codes]
+
+    def block(self, low: int, high: int) -> Members:
+        """Return the same groups for the parties ``low .. high - 1``."""
+        return Members(self.codes[low:high], self.starts, self.order, self.labels, self.ids)
+
+    def rows_of(self, code: int) -> Array:
+        """Return the rows of one group."""
+        low, high = int(self.starts[code]), int(self.starts[code + 1])
+        return np.arange(low, high) if self.order is None else self.order[low:high].astype(np.int64)
+
+
+def clusters(labels: Array) -> Members:
+    """Group users by cluster number: non-negative integers, gaps allowed, shape (n,)."""
+    values = _checked(labels)
+    top = int(values.max(initial=0)) + 1
+    if top <= 4 * len(values) + 1024:
+        present = np.bincount(values, minlength=top) > 0
+        names = np.flatnonzero(present)
+        codes = (np.cumsum(present, dtype=np.int32) - np.int32(1))[values] if len(names) < top else values
+    else:
+        names, codes = np.unique(values, return_inverse=True)
+    codes = codes.astype(np.int32, copy=False)
+    starts = np.zeros(len(names) + 1, np.int64)
+    np.cumsum(np.bincount(codes, minlength=len(names)), out=starts[1:])
+    return Members(codes, starts, by_code(codes, len(names)), names)
+
+
+def by_code(codes: Ids, groups: int) -> Ids | None:
+    """Return the rows sorted by code, ties in ascending row; None if they are sorted already."""
+    if bool((codes[1:] >= codes[:-1]).all()):
+        return None
+    small = codes.astype(np.uint16) if groups <= 1 << 16 else codes  # 16 bits: numpy sorts by radix
+    return np.argsort(small, kind="stable").astype(np.int32)
+
+
+def neighbours(edges: Array, users: int) -> Members:
+    """Turn edges, shape (m, 2), into each user's neighbours: undirected, without loops or doubles."""
+    pairs = np.asarray(edges)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "ui":
+        raise InputError(f"edges of shape {pairs.shape}, type {pairs.dtype}: needed are integers of shape (m, 2)")
+    if len(pairs) and not (int(pairs.min()) >= 0 and int(pairs.max()) < users):
+        raise InputError(f"edges name users from {pairs.min()} to {pairs.max()}: users are 0 to {users - 1}")
+    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
+    keys = np.unique(both[both[:, 0] != both[:, 1]] @ np.array([users, 1]))
+    starts = np.searchsorted(keys, np.arange(users + 1, dtype=np.int64) * users)
+    return Members(np.arange(users, dtype=np.int32), starts, (keys % users).astype(np.int32))
+
+
+def _checked(labels: Array) -> npt.NDArray[np.int64]:
+    values = np.asarray(labels)
+    if values.ndim != 1:
+        raise InputError(f"cluster has shape {values.shape}: needed is one number a user, shape (n,)")
+    if values.dtype.kind == "f":
+        if not bool(np.isfinite(values).all()):
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise InputError(f"cluster of user {row} is missing ({values[row]}): give every user a number of 0 or more")
+        if bool((values != np.floor(values)).any()):
+            raise InputError("cluster holds fractions: clusters are whole numbers of 0 or more")
+    elif values.dtype.kind not in "uib":
+        raise InputError(f"cluster has type {values.dtype}: clusters are whole numbers of 0 or more")
+    whole = values.astype(np.int64, copy=False)
+    if len(whole) and int(whole.min()) < 0:
+        row = int(whole.argmin())
+        raise InputError(f"cluster of user {row} is {whole[row]}: clusters are whole numbers of 0 or more")
+    return whole

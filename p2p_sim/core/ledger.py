@@ -1,0 +1,174 @@
+"""What was delivered: counts, the digest, and the trace, all taken at the receiving side.
+
+The digest sums a hash of every delivered message, and of every output value, modulo 2^64 in two lanes.  Sums do not
+depend on order, so they are equal however a run was divided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.compose import World
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.message import USER, Message
+
+Array = npt.NDArray[Any]
+_LANE = 1 << 64
+
+
+@dataclass(frozen=True)
+class TraceLevel:
+    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users, ``full`` all."""
+
+    name: str
+    sample: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> TraceLevel:
+        """Read ``none``, ``counts``, ``sample=1000`` or ``full``; raises InputError otherwise."""
+        head, _, number = text.partition("=")
+        if text in ("none", "counts", "full"):
+            return cls(text)
+        if head == "sample" and number.isascii() and number.isdigit() and int(number) >= 1:
+            return cls("sample", int(number))
+        raise InputError(f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user")
+
+    def watched(self, users: int) -> Array | None:
+        """Return the rows whose messages a sample keeps, spread evenly; None where all or none are kept."""
+        if self.name != "sample":
+            return None
+        count = min(self.sample, users)
+        return np.arange(count, dtype=np.int64) * users // count
+
+
+@dataclass
+class Count:
+    """Messages delivered, those of them that travelled (a message to oneself does not), and their bytes."""
+
+    messages: int = 0
+    travelled: int = 0
+    nbytes: int = 0
+
+    def add(self, other: Count) -> None:
+        """Add another count."""
+        self.messages += other.messages
+        self.travelled += other.travelled
+        self.nbytes += other.nbytes
+
+
+@dataclass
+class Totals:
+    """What the sites of a run know at its end; they add up."""
+
+    counts: dict[tuple[str, int], Count] = field(default_factory=dict)
+    lanes: tuple[int, int] = (0, 0)
+    trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
+
+    def add(self, other: Totals) -> None:
+        """Add the totals of another site."""
+        for key, count in other.counts.items():
+            self.counts.setdefault(key, Count()).add(count)
+        self.add_lanes(other.lanes)
+        for kind, parts in other.trace.items():
+            self.trace.setdefault(kind, []).extend(parts)
+
+    def add_lanes(self, lanes: tuple[int, int]) -> None:
+        """Add to the digest."""
+        self.lanes = ((self.lanes[0] + lanes[0]) % _LANE, (self.lanes[1] + lanes[1]) % _LANE)
+
+    @property
+    def digest(self) -> str:
+        """The digest, 32 hexadecimal digits."""
+        return f"{self.lanes[0]:016x}{self.lanes[1]:016x}"
+
+
+class Ledger:
+    """Takes down what one site receives."""
+
+    def __init__(self, world: World, compute: ModuleType, digest: bool, trace: TraceLevel):
+        self.totals = Totals()
+        self._world, self._compute, self._digest, self._trace = world, compute, digest, trace
+        watched = trace.watched(world.users)
+        self._watched = None if watched is None else np.zeros(world.users, np.bool_)
+        if self._watched is not None and watched is not None:
+            self._watched[watched] = True
+
+    def record(
+        self,
+        message: Message,
+        round: int,
+        sender: range | Array,
+        recipient: range | Array | None,
+        seq: Array | None,
+        fields: dict[str, Array],
+    ) -> None:
+        """Take down delivered messages: rows of users, or of the one server where a role has one party."""
+        size = len(sender)
+        count = self.totals.counts.setdefault((message.kind, round), Count())
+        own = 0
+        if message.sender == message.recipient and recipient is not None:
+            own = int(np.count_nonzero(_rows(sender) == _rows(recipient)))
+        count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
+        if not size or not (self._digest or self._trace.name in ("sample", "full")):
+            return
+        senders = self._world.names(sender) if message.sender == USER else 0
+        recipients = self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
+        if self._digest:
+            columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
+            self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
+        if self._trace.name in ("sample", "full"):
+            self._keep(message, round, sender, recipient, seq, fields)
+
+    def _keep(
+        self,
+        message: Message,
+        round: int,
+        sender: range | Array,
+        recipient: range | Array | None,
+        seq: Array | None,
+        fields: dict[str, Array],
+    ) -> None:
+        rows, zeros = _rows(sender), np.zeros(len(sender), np.int32)
+        to = zeros if recipient is None else _rows(recipient)
+        part: dict[str, Array] = {"round": np.full(len(rows), round, np.int32)}
+        part["sender"] = np.asarray(self._world.names(rows)) if message.sender == USER else zeros
+        part["recipient"] = np.asarray(self._world.names(to)) if message.recipient == USER else zeros
+        part |= {"seq": zeros if seq is None else seq, **fields}
+        if self._watched is not None:
+            mask = np.zeros(len(rows), np.bool_)
+            mask |= self._watched[rows] if message.sender == USER else False
+            mask |= self._watched[to] if message.recipient == USER else False
+            part = {name: column[mask] for name, column in part.items()}
+        self.totals.trace.setdefault(message.kind, []).append(part)
+
+
+def salt(text: str) -> int:
+    """Return the 64-bit number that starts the hash of one kind of row."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> tuple[int, int]:
+    """Hash a role's output: role, column, position and value (floats by their bits)."""
+    totals = Totals()
+    for name, column in columns.items():
+        values = column
+        if column.dtype.kind == "f":
+            values = np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
+        elif column.dtype.kind not in "bui":
+            raise ProtocolError(f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats")
+        totals.add_lanes(compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values)))
+    return totals.lanes
+
+
+def _rows(rows: range | Array) -> Array:
+    return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
+
+
+def _flat(columns: Any) -> list[Array]:
+    return [part for column in columns for part in ([column] if column.ndim == 1 else list(column.reshape(len(column), -1).T))]

@@ -1,0 +1,134 @@
+"""Messages on their way: batches as blocks send them, parcels between sites, mailboxes where they arrive.
+
+Inside the engine users are numbered by row; ids appear only to programs, digests and traces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.columns import Layout, Rows
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Batch:
+    """What one block sends in one action, in the order (sender, sequence number).
+
+    ``sender``: rows.  ``to``: rows, or None for a server.  ``seq``: None where all are 0.
+    ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
+    """
+
+    sender: range | Array
+    to: Array | None
+    seq: Array | None
+    fields: dict[str, Array]
+    full: bool
+    block: int
+
+    def __len__(self) -> int:
+        return len(self.sender)
+
+    def pick(self, which: Array) -> Batch:
+        """Return the rows that a mask chooses."""
+        sender = np.asarray(self.sender, np.int32)[which]
+        to = None if self.to is None else self.to[which]
+        seq = None if self.seq is None else self.seq[which]
+        return Batch(sender, to, seq, {k: v[which] for k, v in self.fields.items()}, False, self.block)
+
+
+@dataclass
+class Parcel:
+    """Everything that one site sends of one issue to one site.
+
+    ``full``: the sending site's blocks were all full.  ``answers``: the round of the question, when these are
+    answers in the order of the questions (they then carry fields only).
+    """
+
+    kind: str
+    round: int
+    source: int
+    batches: list[Batch]
+    full: bool
+    answers: tuple[str, int] | None = None
+
+
+@dataclass
+class Question:
+    """What a site keeps of its own full sends until they are answered: whom each party asked, and at which site."""
+
+    to: Array
+    places: Array | None  # uint8 site of each; None: all at ``place``
+    place: int
+
+
+@dataclass
+class Mailbox:
+    """All parcels of one issue at the site that receives it."""
+
+    kind: str
+    round: int
+    first: int
+    parties: int
+    parcels: list[Parcel] = field(default_factory=list)
+    _sorted: Rows | None = None
+
+    @property
+    def answerable(self) -> bool:
+        """Whether every asker asked exactly once, so that answers need no look at the questions."""
+        return all(parcel.full for parcel in self.parcels)
+
+    def batches(self) -> list[Batch]:
+        """Return the batches in the order of their senders."""
+        return [b for parcel in sorted(self.parcels, key=lambda p: p.source) for b in parcel.batches if len(b)]
+
+    def rows(self, empty: dict[str, Array], low: int, high: int, compute: ModuleType) -> Rows:
+        """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""
+        if self._sorted is None:
+            self._sorted = self._sort(empty, compute)
+        starts = self._sorted.layout.starts
+        span = slice(int(starts[low]), int(starts[high]))
+        layout = Layout(starts[low : high + 1] - starts[low])
+        seq = self._sorted.seq
+        picked = {name: column[span] for name, column in self._sorted.fields.items()}
+        return Rows(layout, self._sorted.sender[span], None if seq is None else seq[span], picked)
+
+    def _sort(self, empty: dict[str, Array], compute: ModuleType) -> Rows:
+        batches = self.batches()
+        if not batches:
+            return Rows(Layout(np.zeros(self.parties + 1, np.int64)), np.zeros(0, np.int64), None, empty)
+        sender = np.concatenate([np.asarray(b.sender, np.int64) for b in batches])
+        fields = {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields}
+        seq = None
+        if any(b.seq is not None for b in batches):
+            seq = np.concatenate([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
+        if batches[0].to is None:
+            return Rows(Layout(np.array([0, len(sender)])), sender, seq, fields)
+        to = np.concatenate([b.to for b in batches if b.to is not None])
+        order, starts = compute.group(to - np.int32(self.first), self.parties)
+        return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))
+
+
+def answered(question: Question, block: int, parcels: list[Parcel], compute: ModuleType) -> Rows:
+    """Put the answers to one block's questions back into the order in which it asked."""
+    parts: dict[int, dict[str, Array]] = {}
+    for parcel in parcels:
+        for batch in parcel.batches:
+            if batch.block == block:
+                parts[parcel.source] = batch.fields
+    layout, sender = Layout.one_each(len(question.to)), question.to
+    if question.places is None:
+        return Rows(layout, sender, None, parts[question.place])
+    names = next(iter(parts.values())).keys()
+    sites = sorted(parts)
+    number = np.zeros(max(sites) + 1, np.uint8)
+    number[sites] = np.arange(len(sites))
+    places = number[question.places]
+    merged = {name: compute.merge(places, [parts[site][name] for site in sites]) for name in names}
+    return Rows(layout, sender, None, merged)

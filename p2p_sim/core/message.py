@@ -1,0 +1,148 @@
+"""Message kinds and what a program does with them: send, reply, receive.
+
+A kind is declared once, as a class attribute of its protocol, with a sentence and typed fields.  Calling it
+makes an action; the program yields the action and the engine carries it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from p2p_sim.core.columns import Inbox
+
+USER = "user"
+"""The role of the population; every other role is a server, one party."""
+
+HEADER_BYTES = 16
+"""Bytes counted for addressing a message that travels: sender and recipient, 8 bytes each."""
+
+SEAL_BYTES = 48
+"""Bytes that sealing adds: an encapsulated X25519 key of 32 and a tag of 16."""
+
+RESERVED = frozenset(
+    "to when sender recipient round count columns kind seq nbytes where rank find answers sealed_for".split()
+)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A field of several integers: ``length`` is a number or the name of a protocol parameter."""
+
+    dtype: npt.DTypeLike
+    length: int | str
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A field of ``length`` opaque bytes, a uint8 array of shape (messages, length)."""
+
+    length: int
+
+
+@dataclass(frozen=True)
+class Send:
+    """One send of one kind by a block; made by calling a ``Message``."""
+
+    message: Message
+    to: Any
+    when: Any
+    fields: dict[str, Any]
+    answers: Inbox | None = None
+
+
+@dataclass(frozen=True)
+class Receive:
+    """The wish to read the next issue of one kind; made by ``Message.receive``."""
+
+    message: Message
+
+
+class Message:
+    """A message kind: sender role, recipient role, a sentence, typed fields.
+
+    Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``.
+    Floats travel as fixed point, so that digests do not depend on a machine's arithmetic.
+    ``sealed_for`` names the one role that can read the fields.
+    Raises ProtocolError for a field name that an inbox uses itself, or a type that cannot travel.
+    """
+
+    def __init__(self, sender: str, recipient: str, text: str, /, *, sealed_for: str | None = None, **fields: Any):
+        self.kind = "?"
+        self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
+        self.fields = {name: _field_type(name, kind) for name, kind in fields.items()}
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.kind = name
+
+    def __repr__(self) -> str:
+        return f"<message {self.kind}: {self.sender} -> {self.recipient}>"
+
+    def __call__(self, *, to: Any = None, when: Any = True, **fields: Any) -> Send:
+        """Send: party columns go once a party, ``PerMessage`` columns once a message.
+
+        ``to``: recipients' ids, for kinds sent to users.  ``when``: which of them are sent.
+        """
+        self._check_fields(fields)
+        if (to is None) == (self.recipient == USER):
+            need = "needs to=: the recipients' ids" if to is None else "takes no to=: there is only one recipient"
+            raise ProtocolError(f"message {self.kind!r} goes to {self.recipient!r} and {need}")
+        return Send(self, to, when, fields)
+
+    def reply(self, inbox: Inbox, *, when: Any = True, **fields: Any) -> Send:
+        """Answer every message of an inbox: to its sender, under its sequence number."""
+        self._check_fields(fields)
+        return Send(self, None, when, fields, inbox)
+
+    def receive(self) -> Receive:
+        """Wait for the next issue of this kind and read it."""
+        return Receive(self)
+
+    def nbytes(self, sizes: dict[str, int]) -> int:
+        """Return the bytes of one such message on the wire, with vector lengths looked up in ``sizes``."""
+        payload = 0
+        for kind in self.fields.values():
+            width = field_shape(kind, sizes)
+            payload += field_dtype(kind).itemsize * (width[0] if width else 1)
+        return HEADER_BYTES + payload + (SEAL_BYTES if self.sealed_for else 0)
+
+    def _check_fields(self, given: dict[str, Any]) -> None:
+        if given.keys() != self.fields.keys():
+            missing, extra = sorted(self.fields.keys() - given.keys()), sorted(given.keys() - self.fields.keys())
+            parts = [f"lacks {', '.join(missing)}"] if missing else []
+            parts += [f"has no field {', '.join(extra)}"] if extra else []
+            raise ProtocolError(f"message {self.kind!r} {' and '.join(parts)}; its fields: {list(self.fields)}")
+
+
+def field_dtype(kind: Any) -> np.dtype[Any]:
+    """Return the numpy type in which a field's values are stored."""
+    if isinstance(kind, Vector):
+        return np.dtype(kind.dtype)
+    return np.dtype(np.uint8 if isinstance(kind, Bytes) else kind)
+
+
+def field_shape(kind: Any, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of one value: () or (length,)."""
+    if isinstance(kind, Vector):
+        return (sizes[kind.length] if isinstance(kind.length, str) else kind.length,)
+    return (kind.length,) if isinstance(kind, Bytes) else ()
+
+
+def _field_type(name: str, kind: Any) -> Any:
+    if name in RESERVED or name.startswith("_"):
+        raise ProtocolError(f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}")
+    if isinstance(kind, Bytes):
+        return kind
+    inner = np.dtype(kind.dtype if isinstance(kind, Vector) else np.int64 if kind is int else kind)
+    if inner.kind not in "bui":
+        raise ProtocolError(
+            f"field {name!r} has type {inner}; a message carries bool, integers, Vector or Bytes: "
+            "send floats as fixed point"
+        )
+    return kind if isinstance(kind, Vector) else inner

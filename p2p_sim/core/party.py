@@ -1,0 +1,93 @@
+"""What a program knows of the parties of its block: their columns, their draws, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.columns import Layout, PerMessage
+from p2p_sim.core.draw import Draw
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.groups import Members
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Party:
+    """A block of parties of one role, ``me`` in a program; a single user is a block of length 1.
+
+    ``draw``: keyed chance.  Users also have ``y`` (secret label), ``x`` (features), ``cluster`` and ``neighbours``
+    (groups), ``public`` and ``secret`` (further columns); one entry a user, read-only.
+    """
+
+    role: str
+    rows: range
+    ids: range | Array
+    draw: Draw
+    columns: dict[str, Any] = field(default_factory=dict)
+    _lengths: dict[int, Layout] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many parties the block holds."""
+        return len(self.rows)
+
+    @cached_property
+    def id(self) -> npt.NDArray[np.int64]:
+        """Each party's id, int64; a server is 0."""
+        return np.asarray(self.ids, np.int64)
+
+    @property
+    def y(self) -> Array:
+        """The secret labels: bool for binary protocols, otherwise uint8."""
+        return self._column("y")  # type: ignore[no-any-return]
+
+    @property
+    def x(self) -> Array:
+        """The public features, shape (parties, d)."""
+        return self._column("x")  # type: ignore[no-any-return]
+
+    @property
+    def cluster(self) -> Members:
+        """The cluster of each user; one cluster of everyone where the population has none."""
+        return self._column("cluster")  # type: ignore[no-any-return]
+
+    @property
+    def neighbours(self) -> Members:
+        """The neighbours of each user in the population's graph."""
+        return self._column("neighbours")  # type: ignore[no-any-return]
+
+    @property
+    def public(self) -> Mapping[str, Array]:
+        """Further public columns by name."""
+        return self._column("public")  # type: ignore[no-any-return]
+
+    @property
+    def secret(self) -> Mapping[str, Array]:
+        """Further secret columns by name."""
+        return self._column("secret")  # type: ignore[no-any-return]
+
+    def each(self, values: Any) -> PerMessage:
+        """Turn an array into a server's message column: one message an entry.  Servers only."""
+        if self.size != 1 or self.columns:
+            raise ProtocolError(f"role {self.role!r}: me.each is for servers; a user's several items come from times=")
+        array = np.asarray(values)
+        layout = self._lengths.setdefault(len(array), Layout(np.array([0, len(array)])))
+        return PerMessage(array, layout)
+
+    def _column(self, name: str) -> Any:
+        if name in self.columns:
+            return self.columns[name]
+        if not self.columns:
+            raise ProtocolError(f"role {self.role!r} is a server and has no {name!r}: only users hold columns")
+        fix = {
+            "x": "make the population with x=",
+            "neighbours": "join the users with population.with_graph(edges)",
+        }
+        raise ProtocolError(f"this population has no {name!r}: {fix.get(name, 'give it that column')}")

@@ -1,0 +1,103 @@
+"""The inner loops in numpy: the reference that ``kernels.py`` must equal bit for bit.
+
+Both modules offer the same functions; ``compute.choose`` picks one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import words as _words
+from p2p_sim.core.words import Words, high_product, item_words, words, words_at
+
+__all__ = [
+    "BLOCK", "absorb", "bernoulli", "below", "gather", "group", "item_words", "member", "merge", "words", "words_at",
+]  # fmt: skip
+
+BLOCK = 32_768
+"""Users of one block where the caller does not say: small enough for the processor's cache."""
+
+Ids = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+
+_LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
+_PACK_LIMIT = 1 << 31
+
+
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
+    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+    if threshold >= 1 << 64:
+        return np.ones(count, np.bool_)
+    return _words.words(seed, stream, start, count) < np.uint64(threshold)
+
+
+def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
+    """Map each word to 0 .. limit - 1: the high half of word * limit; limit < 2^63."""
+    if np.max(limit, initial=0) >> np.uint64(32):
+        return high_product(drawn, limit).astype(np.int64)
+    top = (drawn >> np.uint64(32)) * limit  # a limit of 32 bits leaves room for the carry: two products do
+    top += ((drawn & np.uint64(0xFFFFFFFF)) * limit) >> np.uint64(32)
+    top >>= np.uint64(32)
+    return top.view(np.int64)
+
+
+def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
+    """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
+    sizes = starts[1:] - starts[:-1]
+    place = below(drawn, sizes[codes].astype(np.uint64)) + starts[codes]
+    return place.astype(np.int32) if order is None else order[place]
+
+
+def gather(values: Array, rows: Ids, first: int) -> Array:
+    """Return ``values[rows - first]``."""
+    return np.take(values, rows - np.int32(first) if first else rows, axis=0)
+
+
+def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sort messages by recipient, keeping their order: (permutation, first message of each party and the end)."""
+    if len(local) >= _PACK_LIMIT:
+        order = np.argsort(local, kind="stable")
+    else:  # a plain sort of (recipient, position) packed in one word is ten times a stable argsort
+        packed = (local.astype(np.int64) << 32) | np.arange(len(local), dtype=np.int64)
+        packed.sort()
+        order = packed & 0xFFFFFFFF
+    starts = np.zeros(parties + 1, np.int64)
+    np.cumsum(np.bincount(local, minlength=parties), out=starts[1:])
+    return order, starts
+
+
+def merge(places: npt.NDArray[np.uint8], parts: list[Array]) -> Array:
+    """Interleave: element i is the next unused one of ``parts[places[i]]``."""
+    first = parts[0]
+    merged = np.empty((len(places), *first.shape[1:]), first.dtype)
+    for place, part in enumerate(parts):
+        merged[places == place] = part
+    return merged
+
+
+def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
+    """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    sums = []
+    for lane, (multiplier, shift) in enumerate(_LANES):
+        state = np.full(count, (salt + lane) % (1 << 64), np.uint64)
+        for column in columns:
+            state ^= as_words(column)
+            state *= np.uint64(multiplier)
+            state ^= state >> np.uint64(shift)
+        sums.append(int(state.sum(dtype=np.uint64)))
+    return sums[0], sums[1]
+
+
+def as_words(column: Array | range | int) -> Array | np.uint64:
+    """Return a column as 64-bit words; signed values in two's complement."""
+    if isinstance(column, int):
+        return np.uint64(column)
+    if isinstance(column, range):
+        return np.arange(column.start, column.stop, dtype=np.uint64)
+    if column.dtype.kind == "i":
+        return column.astype(np.int64).view(np.uint64)
+    return column.astype(np.uint64)

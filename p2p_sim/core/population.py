@@ -1,0 +1,231 @@
+"""Populations: who takes part, what is public about them and what is secret."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import exact, groups
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.words import SEED_LIMIT, stream, words
+
+Array = npt.NDArray[Any]
+
+MAX_USERS = 2**31 - 1
+MAX_LABELS = 256
+_CHUNK = 1 << 20
+
+
+def check_seed(seed: Any) -> int:
+    """Return a run seed, an integer from 0 to 2^64 - 1; raises InputError otherwise."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= int(seed) < SEED_LIMIT:
+        raise InputError(f"seed = {seed!r}: must be an integer from 0 to 2^64 - 1")
+    return int(seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The users of a run, one row each; a user's id is her row.
+
+    ``y``: secret label, bool or uint8, shape (n,).  ``clusters``: public groups, None: one cluster of everyone.
+    ``x``: public features, shape (n, d).  ``public``, ``secret``: further columns by name, shape (n, ...).
+    ``graph``: neighbours.  ``ids``: the ids of a part of a population, ascending; None for a whole one.
+    """
+
+    y: Array
+    clusters: Members | None = None
+    x: Array | None = None
+    public: Mapping[str, Array] = field(default_factory=dict)
+    secret: Mapping[str, Array] = field(default_factory=dict)
+    graph: Members | None = None
+    ids: Array | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        y: Any,
+        x: Any = None,
+        cluster: Any = None,
+        public: Mapping[str, Any] | None = None,
+        secret: Mapping[str, Any] | None = None,
+    ) -> Population:
+        """Make a population from columns of one length.
+
+        ``y``: bool, or integers 0 .. k - 1 (k <= 256).  ``cluster``: non-negative integers, gaps allowed.
+        Raises InputError for no users, columns of other lengths, missing values, other labels.
+        """
+        labels = _labels(y)
+        members = None if cluster is None else groups.clusters(np.asarray(cluster))
+        columns = {f"public column {k!r}": v for k, v in (public or {}).items()}
+        columns |= {f"secret column {k!r}": v for k, v in (secret or {}).items()}
+        columns |= {} if x is None else {"x": x}
+        columns |= {} if members is None else {"cluster": members.codes}
+        for name, column in columns.items():
+            if len(column) != len(labels):
+                raise InputError(f"{name} has {len(column)} rows, y has {len(labels)}: give one row a user")
+        features = None if x is None else _finite(np.asarray(x))
+        as_arrays = [{k: np.asarray(v) for k, v in (part or {}).items()} for part in (public, secret)]
+        return cls(labels, members, features, *as_arrays)
+
+    @classmethod
+    def from_table(cls, table: Any, *, label: str = "y", cluster: str | None = None) -> Population:
+        """Make a population from a mapping, pandas frame or Arrow table: ``label`` is y, the rest become x.
+
+        Every other column must be numeric; ``p2p_sim.learning.datasets`` encodes text columns.
+        """
+        names = list(getattr(table, "column_names", None) or table.keys())
+        for wanted in [label] + ([cluster] if cluster else []):
+            if wanted not in names:
+                raise InputError(f"no column {wanted!r}; the table has {names}")
+        columns = {name: np.asarray(table[name]) for name in names}
+        rest = [name for name in names if name not in (label, cluster)]
+        for name in rest:
+            if columns[name].dtype.kind not in "buif":
+                raise InputError(f"column {name!r} has type {columns[name].dtype}: features are numbers; encode it first")
+        x = np.column_stack([columns[name] for name in rest]) if rest else None
+        return cls.from_arrays(y=columns[label], x=x, cluster=columns[cluster] if cluster else None)
+
+    @classmethod
+    def from_file(cls, path: str | Path, *, label: str = "y", cluster: str | None = None) -> Population:
+        """Make a population from a CSV or Parquet file, as ``from_table`` does."""
+        from pyarrow import csv, parquet
+
+        source = Path(path)
+        if not source.is_file():
+            raise InputError(f"no file {str(source)!r}: give the path of a .csv or .parquet file")
+        if source.suffix not in (".csv", ".parquet"):
+            raise InputError(f"file {str(source)!r}: only .csv and .parquet are read here; other kinds: datasets.load")
+        table = parquet.read_table(source) if source.suffix == ".parquet" else csv.read_csv(source)
+        return cls.from_table(table, label=label, cluster=cluster)
+
+    @classmethod
+    def synthetic(
+        cls, *, users: int, cluster_size: int | None = None, positive: float = 0.5, seed: int = 0
+    ) -> Population:
+        """Make users with random bit labels, in clusters of consecutive ids; the last cluster may be smaller.
+
+        ``positive``: probability of label 1.  Labels are keyed draws of role "synthetic", so a larger population
+        begins with the same users.
+        """
+        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or not 1 <= users <= MAX_USERS:
+            raise InputError(f"users = {users!r}: must be an integer from 1 to {MAX_USERS:,}")
+        if cluster_size is not None and (isinstance(cluster_size, bool) or not 1 <= cluster_size <= MAX_USERS):
+            raise InputError(f"cluster_size = {cluster_size!r}: must be an integer of at least 1, or None for one cluster")
+        bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
+        check_seed(seed)
+        y = np.ones(users, np.bool_)
+        for low in range(0, users if bound < exact.WORD else 0, _CHUNK):
+            count = min(_CHUNK, users - low)
+            y[low : low + count] = words(seed, key, low, count) < np.uint64(bound)
+        if cluster_size is None:
+            return cls(y)
+        starts = np.minimum(np.arange(0, users + cluster_size, cluster_size, dtype=np.int64), users)
+        codes = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+        return cls(y, Members(codes, starts, None, np.arange(len(starts) - 1)))
+
+    def with_graph(self, edges: Any) -> Population:
+        """Return the same users joined by undirected edges, shape (m, 2), of user ids: gives ``me.neighbours``."""
+        return replace(self, graph=groups.neighbours(np.asarray(edges), self.users))
+
+    def sorted_by_cluster(self) -> tuple[Population, Array]:
+        """Return (the population with clusters of consecutive ids, the old row of each new one).
+
+        Runs are faster when a cluster's users lie together.
+        """
+        if self.graph is not None or self.ids is not None:
+            raise InputError("sort a population by cluster before it gets a graph: edges name its rows")
+        if self.clusters is None or self.clusters.order is None:
+            return self, np.arange(self.users)
+        order = self.clusters.order
+        members = replace(self.clusters, codes=self.clusters.codes[order], order=None)
+        parts = [{k: v[order] for k, v in part.items()} for part in (self.public, self.secret)]
+        x = None if self.x is None else self.x[order]
+        return Population(self.y[order], members, x, *parts), order.astype(np.int64)
+
+    def part(self, rows: Array) -> Population:
+        """Return the users of some rows (ascending), who keep their ids and draws; clusters shrink to those rows."""
+        ids = rows if self.ids is None else self.ids[rows]
+        members = None
+        if self.clusters is not None:
+            smaller = groups.clusters(self.clusters.codes[rows])
+            labels = None if self.clusters.labels is None else self.clusters.labels[smaller.labels]
+            members = replace(smaller, labels=labels, ids=ids)
+        parts = [{k: v[rows] for k, v in part.items()} for part in (self.public, self.secret)]
+        x = None if self.x is None else self.x[rows]
+        return Population(self.y[rows], members, x, *parts, graph=self._part_of_graph(rows, ids), ids=ids)
+
+    @property
+    def users(self) -> int:
+        """How many users there are."""
+        return len(self.y)
+
+    @cached_property
+    def labels(self) -> int:
+        """How many label values there can be: 2 for bool, otherwise the largest present plus one."""
+        return 2 if self.y.dtype == np.bool_ else max(2, int(self.y.max()) + 1)
+
+    @property
+    def sizes(self) -> Array:
+        """Users in each cluster."""
+        return np.array([self.users]) if self.clusters is None else np.diff(self.clusters.starts)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over ids, labels, clusters, features, further columns and graph, as hex."""
+        digest = hashlib.sha256(f"{self.users}".encode())
+        cluster = None if self.clusters is None else self.clusters.label
+        graph = None if self.graph is None else np.concatenate([self.graph.starts, self.graph.order or []])
+        columns = {"y": self.y.astype(np.uint8), "cluster": cluster, "x": self.x, "graph": graph, "ids": self.ids}
+        columns |= {f"public/{k}": v for k, v in self.public.items()}
+        columns |= {f"secret/{k}": v for k, v in self.secret.items()}
+        for name in sorted(columns):
+            column = columns[name]
+            if column is not None:
+                digest.update(f"/{name}/{column.shape}/{column.dtype.str}/".encode())
+                digest.update(np.ascontiguousarray(column).tobytes() if column.dtype.hasobject else np.ascontiguousarray(column).data)
+        return digest.hexdigest()
+
+    def _part_of_graph(self, rows: Array, ids: Array) -> Members | None:
+        if self.graph is None:
+            return None
+        place = np.full(self.users, -1)
+        place[rows] = np.arange(len(rows))
+        lists = [self.graph.rows_of(int(row)) for row in rows]
+        order = place[np.concatenate(lists)] if lists else np.zeros(0, np.int64)
+        if len(order) and int(order.min()) < 0:
+            raise InputError("a part of a graph must hold every neighbour of its users")
+        starts = np.cumsum([0, *map(len, lists)])
+        return Members(np.arange(len(rows), dtype=np.int32), starts, order.astype(np.int32), ids=ids)
+
+
+def _labels(y: Any) -> Array:
+    labels = np.asarray(y)
+    if labels.ndim != 1 or len(labels) == 0:
+        raise InputError(f"y has shape {labels.shape}: needed is one label a user, and at least one user")
+    if len(labels) > MAX_USERS:
+        raise InputError(f"{len(labels):,} users: at most {MAX_USERS:,}")
+    if labels.dtype.kind not in "bui":
+        raise InputError(f"y has type {labels.dtype}: labels are bool, or integers 0 to k - 1")
+    if labels.dtype == np.bool_:
+        return labels
+    if int(labels.min()) < 0 or int(labels.max()) >= MAX_LABELS:
+        raise InputError(f"y holds values from {labels.min()} to {labels.max()}: labels are 0 to k - 1, k <= {MAX_LABELS}")
+    return labels.astype(np.uint8)
+
+
+def _finite(x: Array) -> Array:
+    if x.dtype.kind not in "buif":
+        raise InputError(f"x has type {x.dtype}: features are numbers")
+    if x.dtype.kind == "f" and not bool(np.isfinite(x).all()):
+        row = int(np.argwhere(~np.isfinite(x))[0][0])
+        raise InputError(f"x of user {row} is not finite: fill or drop missing values first")
+    return x

@@ -1,0 +1,73 @@
+"""What a protocol is: a frozen dataclass with message kinds and one generator method a role."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Generator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from p2p_sim.core.draw import RESERVED_ROLES
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.message import USER, Message, Vector
+
+Rounds = Generator[Any, Any, Any]
+"""What a role's method returns: it yields sends and receives, and returns the role's output."""
+
+
+class Protocol:
+    """Base of every protocol: parameters are dataclass fields, message kinds class attributes, roles methods.
+
+    A method ``user(self, me)`` is the program of the population; any other role is a server, one party.
+    """
+
+    @classmethod
+    def messages(cls) -> dict[str, Message]:
+        """Return the message kinds by name, in the order in which they are declared."""
+        found: dict[str, Message] = {}
+        for owner in reversed(cls.__mro__):
+            found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
+        return found
+
+    @classmethod
+    def roles(cls) -> tuple[str, ...]:
+        """Return the roles, users first, then the servers in the order in which messages name them."""
+        named = [USER]
+        for message in cls.messages().values():
+            named += [role for role in (message.sender, message.recipient) if role not in named]
+        return tuple(named)
+
+    @classmethod
+    def command_name(cls) -> str:
+        """Return the protocol's name on the command line: PeerToPeer is ``peer-to-peer``."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def label_count(self) -> int:
+        """Return how many label values the protocol handles; 2 unless a protocol says otherwise."""
+        return 2
+
+    def vector_lengths(self) -> dict[str, int]:
+        """Return the lengths of ``Vector`` fields that name a parameter."""
+        kinds = [kind for message in self.messages().values() for kind in message.fields.values()]
+        named = [kind.length for kind in kinds if isinstance(kind, Vector) and isinstance(kind.length, str)]
+        return {name: int(getattr(self, name)) for name in named}
+
+    def check(self) -> None:
+        """Check the declaration; raises ProtocolError naming class, role or message, and the fix."""
+        name = type(self).__name__
+        if not is_dataclass(self) or not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise ProtocolError(f"{name} must be a frozen dataclass: put @dataclass(frozen=True) above the class")
+        roles = self.roles()
+        for role in roles:
+            if role in RESERVED_ROLES:
+                raise ProtocolError(f"{name}: the role name {role!r} is reserved for the engine's own draws; rename it")
+            if not inspect.isgeneratorfunction(getattr(type(self), role, None)):
+                raise ProtocolError(f"{name}: role {role!r} needs a generator method `def {role}(self, me)` that yields")
+        for kind, message in self.messages().items():
+            if message.sealed_for is not None and message.sealed_for not in roles:
+                raise ProtocolError(f"{name}: message {kind!r} is sealed for {message.sealed_for!r}; roles: {roles}")

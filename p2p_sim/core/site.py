@@ -1,0 +1,217 @@
+"""A site: some parties of a run in one process, in blocks.  Every backend is made of sites.
+
+A site runs its blocks until they wait, divides what they sent into parcels by destination site, and keeps the
+mailboxes of what it received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.block import Block, Item
+from p2p_sim.core.columns import Inbox, Rows
+from p2p_sim.core.compose import Answer, World, looked
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.ledger import Ledger, Totals, TraceLevel
+from p2p_sim.core.mail import Batch, Mailbox, Parcel, Question, answered
+from p2p_sim.core.message import USER, Message, field_dtype, field_shape
+from p2p_sim.core.party import Party
+
+Array = npt.NDArray[Any]
+Bundle = list[Parcel]
+"""Everything that one site hands to another after one call."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Where everybody lives: user site i holds the rows ``bounds[i] .. bounds[i + 1] - 1``."""
+
+    bounds: tuple[int, ...]
+    user_sites: tuple[int, ...]
+    servers: dict[str, int]
+
+    @property
+    def sites(self) -> int:
+        """How many sites there are."""
+        return len(set(self.user_sites) | set(self.servers.values()))
+
+    def hosts(self, role: str) -> tuple[int, ...]:
+        """Return the sites on which a role has parties."""
+        return self.user_sites if role == USER else (self.servers[role],)
+
+
+@dataclass
+class Report:
+    """What a site tells the engine after a call: the items of each step taken, and whether the role is done."""
+
+    steps: list[tuple[Item, ...]]
+    done: bool
+
+
+@dataclass
+class Site:
+    """The parties of one process.  ``parties``: the blocks of each role that lives here."""
+
+    protocol: Any
+    world: World
+    directory: Directory
+    number: int
+    parties: dict[str, list[Party]]
+    compute: ModuleType
+    digest: bool
+    trace: TraceLevel
+    progress: Callable[[int], None] | None = None
+    _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
+    _questions: dict[tuple[str, int], dict[int, Question]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._messages: dict[str, Message] = self.protocol.messages()
+        self._ledger = Ledger(self.world, self.compute, self.digest, self.trace)
+        self._blocks = {
+            role: [Block(self.protocol, me, self.world, i) for i, me in enumerate(blocks)]
+            for role, blocks in self.parties.items()
+        }
+        users = self.parties.get(USER, [])
+        self._first = users[0].rows.start if users else 0
+        self._users = sum(me.size for me in users)
+
+    def advance(
+        self, role: str, clock: int, wanted: list[tuple[str, int] | None], bundles: list[Bundle]
+    ) -> tuple[Report, list[Bundle]]:
+        """Run a role until it waits.  ``clock``: round of its last step; ``wanted``: issues of its inboxes."""
+        for parcel in (parcel for bundle in bundles for parcel in bundle):
+            self._accept(parcel)
+        blocks = self._blocks[role]
+        taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
+        steps: list[tuple[Item, ...]] | None = None
+        for block in blocks:
+            inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
+            mine = block.resume(inboxes)
+            items = [step.items for step in mine]
+            if steps is None:
+                steps, taken = items, [[] for _ in items]
+            elif items != steps:
+                raise disagreement(role, steps, items)
+            for place, step in enumerate(mine):
+                taken[place] += [(block.number, send) for send in step.sent]
+            if self.progress is not None:
+                self.progress(block.me.size)
+        for issue in wanted:
+            if issue is not None:
+                del self._mail[issue]  # whoever still needs it holds it by its inbox
+        steps = steps or []
+        out: list[Bundle] = [[] for _ in range(self.directory.sites)]
+        for place, sent in enumerate(taken):
+            for index in sorted({item for _, (item, _) in sent}):
+                kind = steps[place][index][1]
+                parts = [(number, part) for number, (item, part) in sent if item == index]
+                self._dispatch(role, self._messages[kind], clock + 1 + place, parts, out)
+        for parcel in out[self.number]:
+            self._accept(parcel)
+        out[self.number] = []
+        return Report(steps, all(block.done for block in blocks)), out
+
+    def finish(self) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
+        """Return this site's totals, and the outputs of its blocks by role."""
+        outputs = {role: [block.output or {} for block in blocks] for role, blocks in self._blocks.items()}
+        return self._ledger.totals, outputs
+
+    def _accept(self, parcel: Parcel) -> None:
+        message, key = self._messages[parcel.kind], (parcel.kind, parcel.round)
+        first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)
+        box = self._mail.setdefault(key, Mailbox(parcel.kind, parcel.round, first, parties))
+        box.parcels.append(parcel)
+        if parcel.answers is None:
+            for batch in parcel.batches:
+                self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
+
+    def _open(self, issue: tuple[str, int], block: Block) -> Inbox:
+        message, box = self._messages[issue[0]], self._mail[issue]
+        if box.parcels[0].answers is not None:
+            return self._open_answers(box, block, message)
+        low = block.me.rows.start - box.first
+        empty = {
+            k: np.zeros((0, *field_shape(f, self.world.sizes)), field_dtype(f)) for k, f in message.fields.items()
+        }
+
+        def load() -> Rows:
+            return self._named(box.rows(empty, low, low + block.me.size, self.compute), message)
+
+        ticket = box if box.answerable and message.sender == message.recipient == USER else None
+        return Inbox(message, load, block.me.role, ticket)
+
+    def _open_answers(self, box: Mailbox, block: Block, message: Message) -> Inbox:
+        asked = box.parcels[0].answers
+        assert asked is not None
+        rows = answered(self._questions[asked].pop(block.number), block.number, box.parcels, self.compute)
+        self._ledger.record(message, box.round, rows.sender, block.me.rows, None, rows.fields)
+        return Inbox(message, lambda: self._named(rows, message), block.me.role)
+
+    def _named(self, rows: Rows, message: Message) -> Rows:
+        names = np.asarray(self.world.names(rows.sender)) if message.sender == USER else rows.sender
+        return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
+
+    def _dispatch(
+        self, role: str, message: Message, round: int, parts: list[tuple[int, Batch | Answer]], out: list[Bundle]
+    ) -> None:
+        if all(isinstance(part, Answer) for _, part in parts):
+            self._answer(message, round, [part for _, part in parts if isinstance(part, Answer)], out)
+            return
+        blocks = self._blocks[role]
+        batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
+        full = all(batch.full for batch in batches)
+        divided = [self._divide(message, batch, full, round) for batch in batches]
+        for site in self.directory.hosts(message.recipient):
+            mine = [part[site] for part in divided if site in part]
+            out[site].append(Parcel(message.kind, round, self.number, mine, full))
+
+    def _divide(self, message: Message, batch: Batch, full: bool, round: int) -> dict[int, Batch]:
+        """Split a batch by destination site; remember a full one, so that answers can be put back in order."""
+        sites, places = self.directory.hosts(message.recipient), None
+        if batch.to is None or len(sites) == 1:
+            divided = {sites[0]: batch}
+        else:
+            bounds = np.array(self.directory.bounds[1:-1])
+            low, high = (np.searchsorted(bounds, edge, side="right") for edge in (batch.to.min(initial=0), batch.to.max(initial=0)))
+            if low == high:
+                divided = {sites[low]: batch}
+            else:
+                shard = np.searchsorted(bounds, batch.to, side="right").astype(np.uint8)
+                places = np.array(sites, np.uint8)[shard]
+                divided = {site: batch.pick(places == site) for site in sites}
+                divided = {site: part for site, part in divided.items() if len(part)}
+        if full and batch.to is not None and message.sender == USER:
+            only = next(iter(divided)) if divided else self.number
+            kept = self._questions.setdefault((message.kind, round), {})
+            kept[batch.block] = Question(batch.to, places, only)
+        return divided
+
+    def _answer(self, message: Message, round: int, answers: list[Answer], out: list[Bundle]) -> None:
+        """Answer questions in their order of arrival: each gets the value of the party it was put to."""
+        box: Mailbox = answers[0].inbox.ticket
+        values = {k: np.concatenate([a.fields[k] for a in answers]) for k in message.fields}
+        for question in box.parcels:
+            batches = [
+                Batch(range(0), None, None, {k: self.compute.gather(v, b.to, self._first) for k, v in values.items()}, False, b.block)
+                for b in question.batches
+            ]
+            out[question.source].append(Parcel(message.kind, round, self.number, batches, False, (box.kind, box.round)))
+
+
+def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:
+    """Say that two blocks of a role went different ways."""
+    step = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+    def words(steps: list[tuple[Item, ...]]) -> str:
+        return " and ".join(f"{verb} {kind}" for verb, kind in steps[step]) if step < len(steps) else "the end"
+
+    return ProtocolError(
+        f"role {role!r}: one block comes to {words(one)}, another to {words(other)}: every block must yield the same "
+        "kinds at the same step; put a condition on data into when=, never around a yield"
+    )

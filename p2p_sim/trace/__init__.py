@@ -1,0 +1,1 @@
+"""Traces: what travelled, recorded, and one user replayed."""

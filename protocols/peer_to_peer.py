@@ -1,0 +1,45 @@
+"""Peer-to-peer cluster randomized response: everybody reports the noisy label of a random peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_range
+
+
+@dataclass(frozen=True)
+class PeerToPeer(Protocol):
+    """Users flip their labels, fetch the noisy label of a random peer of their cluster, and report it.
+
+    ``alpha``: probability in [0, 1/2] that a user flips her own label.  ``theta``: probability in (0, 1] that a
+    user reports.  Labels are bits.  The learner returns columns ``sender`` and ``y``.  Raises InputError for
+    parameters out of range.
+
+    *Source:* Clustering 2022, Algorithm 2 (there alpha may reach 1; beyond 1/2 it is the same with labels renamed).
+    *Assumes:* users follow the protocol; the learner may be curious; every peer sees one noisy label, which is
+    protected by alpha alone.
+    """
+
+    alpha: float
+    theta: float = 1.0
+
+    ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
+    label = Message("user", "user", "answers with the noisy label", y_hat=bool)
+    report = Message("user", "learner", "hands the learner a resampled label", y=bool)
+
+    def __post_init__(self) -> None:
+        check_range("alpha", self.alpha, 0, 0.5)
+        check_range("theta", self.theta, 0, 1, open_low=True)
+
+    def user(self, me: Party) -> Rounds:  # line 1
+        """Run lines 2 to 10 for a block of users."""
+        y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
+        asks = yield self.ask(to=me.draw.member("peer", me.cluster))  # 5
+        labels = yield self.label.reply(asks, y_hat=y_hat)
+        kept = me.draw.bernoulli("subsample", self.theta)  # 9
+        yield self.report(y=labels.y_hat, when=kept)  # 7, 12
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the noisy data set."""
+        reports = yield self.report.receive()
+        return reports.columns()  # 13

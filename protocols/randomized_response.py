@@ -1,0 +1,64 @@
+"""Randomized response: everybody tells the truth or, with a known probability, a uniform lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range, exp
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Protocol):
+    """Users report their label, or with probability (k - 1) / (k - 1 + e^epsilon) one of the k - 1 others.
+
+    ``epsilon``: at least 0, in nats; infinity never lies.  ``labels``: k, from 2 to 256.  The learner returns columns
+    ``sender`` and ``y`` (uint8).  Raises InputError for parameters out of range.
+
+    *Source:* Warner 1965; Clustering 2022, section 4 (UniformRR).  *Assumes:* users follow the protocol; nobody
+    else need be trusted.
+    """
+
+    epsilon: float
+    labels: int = 2
+    lie: Fraction | None = field(default=None, repr=False)
+    """Probability of a lie, set by ``flipping``; None: from epsilon."""
+
+    report = Message("user", "learner", "hands the learner a randomized label", y=np.uint8)
+
+    def __post_init__(self) -> None:
+        check_range("epsilon", self.epsilon, 0, math.inf)
+        check_labels("labels", self.labels)
+        if self.lie is not None:
+            check_range("lie", self.lie, 0, (self.labels - 1) / self.labels)
+
+    @classmethod
+    def flipping(cls, p: float) -> RandomizedResponse:
+        """Return binary randomized response that flips with probability exactly p, in [0, 1/2]."""
+        check_range("p", p, 0, 0.5)
+        return cls(math.log((1 - p) / p) if p else math.inf, 2, Fraction(p))
+
+    def lying(self) -> Fraction:
+        """Return the probability of a lie: e^epsilon to 60 digits, the same on every machine."""
+        if self.lie is not None:
+            return self.lie
+        others = self.labels - 1
+        return Fraction(0) if math.isinf(self.epsilon) else others / (others + exp(self.epsilon))
+
+    def label_count(self) -> int:
+        """Return k."""
+        return self.labels
+
+    def user(self, me: Party) -> Rounds:
+        """Report the label or a lie."""
+        lies = me.draw.bernoulli("lie", self.lying())
+        step = 1 + me.draw.below("other", self.labels - 1)
+        yield self.report(y=(me.y + lies * step) % self.labels)
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the randomized labels."""
+        reports = yield self.report.receive()
+        return reports.columns()
