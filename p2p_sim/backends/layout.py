@@ -58,14 +58,18 @@ def user_parties(
     cuts: list[int],
     seed: int,
     compute: ModuleType,
-    observer: Observer | None = None,
+    observed: tuple[int, Observer] | None = None,
 ) -> list[Party]:
-    """Make the blocks of one site: columns of its users, cut at the given rows (counted from ``first``)."""
+    """Make the blocks of one site: columns of its users, cut at the given rows (counted from ``first``).
+
+    ``observed``: a row that is a block of its own, and who is told of its draws.
+    """
     parties = []
     for low, high in zip(cuts[:-1], cuts[1:], strict=True):
         rows = range(first + low, first + high)
         ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
-        draw = Draw(seed, USER, ids, compute, observer)
+        watched = observed is not None and rows == range(observed[0], observed[0] + 1)
+        draw = Draw(seed, USER, ids, compute, observed[1] if observed is not None and watched else None)
         parties.append(Party(USER, rows, ids, draw, _block(columns, low, high, world)))
     return parties
 

@@ -44,16 +44,19 @@ def run(
     digest: bool = True,
     trace: TraceLevel = TraceLevel("none"),  # noqa: B008 (frozen)
     progress: Progress | None = None,
-    observer: Observer | None = None,
+    observed: tuple[int, Observer] | None = None,
 ) -> Finished:
-    """Run a protocol here.  ``blocks``: into how many the users are cut; ``cuts``: at which rows, instead."""
+    """Run a protocol here.  ``blocks``: into how many the users are cut; ``cuts``: at which rows, instead.
+
+    ``observed``: a row that ``cuts`` make a block of its own, and who is told of its draws.
+    """
     layout.check(protocol, population)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population)
     parts = min(users, blocks or -(-users // compute.BLOCK))
     columns = layout.slice_of(population, 0, users, protocol.label_count() == 2)
     edges = cuts or layout.edges(users, parts)
-    parties = {USER: layout.user_parties(columns, world, 0, edges, seed, compute, observer)}
+    parties = {USER: layout.user_parties(columns, world, 0, edges, seed, compute, observed)}
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))

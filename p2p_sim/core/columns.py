@@ -23,17 +23,23 @@ Array = npt.NDArray[Any]
 class Layout:
     """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``."""
 
-    def __init__(self, starts: Array):
-        self.starts = starts
-        self.parties = len(starts) - 1
-        self.size = int(starts[-1])
+    def __init__(self, starts: Array | None, parties: int = 0):
+        if starts is None:  # every party holds exactly one: nothing need be stored
+            self.parties = self.size = parties
+            self.dense = True
+        else:
+            self.starts = starts
+            self.parties, self.size = len(starts) - 1, int(starts[-1])
 
     @classmethod
     def one_each(cls, parties: int) -> Layout:
         """Every party holds exactly one."""
-        layout = cls(np.arange(parties + 1))
-        layout.__dict__["dense"] = True
-        return layout
+        return cls(None, parties)
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first message of each party, and the end."""
+        return np.arange(self.parties + 1)
 
     @cached_property
     def count(self) -> Array:

@@ -82,7 +82,8 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
         keep = np.flatnonzero(mask)
     to = None
     if message.recipient == USER:
-        ids = np.broadcast_to(aligned(send.to if inbox is None else inbox.sender, layout), (layout.size,))
+        ids = np.asarray(aligned(send.to if inbox is None else inbox.sender, layout))
+        ids = ids if ids.ndim else np.broadcast_to(ids, (layout.size,))
         to = _frozen(world.rows(ids if keep is None else ids[keep], where))
     sender: Any = me.rows
     if not (layout.dense and keep is None):

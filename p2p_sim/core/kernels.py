@@ -18,10 +18,11 @@ from p2p_sim.core.plain import Array, Bools, Ids, as_words
 from p2p_sim.core.words import Words
 
 __all__ = [
-    "BLOCK", "absorb", "bernoulli", "below", "gather", "group", "item_words", "member", "merge", "words", "words_at",
+    "BLOCK", "absorb", "bernoulli", "below", "gather", "group", "item_words", "meetings", "member", "merge",
+    "words", "words_at",
 ]  # fmt: skip
 
-BLOCK = 32_768
+BLOCK = 262_144
 _HASH_BLOCK = 4_096
 
 _u64, _i64 = types.uint64, types.int64
@@ -126,6 +127,15 @@ def _member_scattered(drawn, codes, starts, order, out):
 def _gather(values, rows, first, out):
     for i in range(len(out)):
         out[i] = values[rows[i] - first]
+
+
+@njit(types.int64(_I, types.int32), **_OPTIONS)
+def _at_home(rows, first):
+    """Count the places i at which ``rows[i]`` is first + i."""
+    count = 0
+    for i in range(len(rows)):
+        count += rows[i] == first + np.int32(i)
+    return count
 
 
 @njit(types.void(_I, _L_OUT, _L_OUT), **_OPTIONS)
@@ -244,6 +254,15 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     starts, order = np.zeros(parties + 1, np.int64), np.empty(len(local), np.int64)
     _group(local, starts, order)
     return order, starts
+
+
+def meetings(one: Ids | range, other: Ids | range) -> int:
+    """Count the places at which two columns of rows are equal."""
+    if isinstance(one, range):
+        one, other = other, one
+    if isinstance(one, range) or not isinstance(other, range):
+        return plain.meetings(one, other)
+    return int(_at_home(np.ascontiguousarray(one), other.start))
 
 
 merge = plain.merge

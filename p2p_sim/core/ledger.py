@@ -113,7 +113,7 @@ class Ledger:
         count = self.totals.counts.setdefault((message.kind, round), Count())
         own = 0
         if message.sender == message.recipient and recipient is not None:
-            own = int(np.count_nonzero(_rows(sender) == _rows(recipient)))
+            own = self._compute.meetings(sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
         if not size or not (self._digest or self._trace.name in ("sample", "full")):
             return

@@ -35,9 +35,10 @@ def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int6
     ):
         raise InputError(f"clusters is {clusters!r}; give a whole number from 1 to the {len(table)} rows")
     check_seed(seed)
-    if clusters == 1:
-        return np.zeros(len(table), np.int64)
-    found, numbered = np.unique(_fit(_standardised(table), int(clusters), seed), return_inverse=True)
+    scaled = _standardised(table)
+    if clusters in (1, len(table)):
+        return np.arange(len(table), dtype=np.int64) if clusters > 1 else np.zeros(len(table), np.int64)
+    found, numbered = np.unique(_fit(scaled, int(clusters), seed), return_inverse=True)
     if len(found) < clusters:
         warnings.warn(
             f"k-means was asked for {clusters} clusters and {len(found)} are not empty; ask for fewer",
@@ -64,8 +65,9 @@ def check_seed(seed: int) -> None:
 
 
 def _standardised(table: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    mean = table.mean(axis=0, dtype=np.float64)
-    scale = table.std(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        mean = table.mean(axis=0, dtype=np.float64)
+        scale = table.std(axis=0, dtype=np.float64)
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise InputError(
             "x has values that are not finite, or too large to standardise; clusters need finite numbers"

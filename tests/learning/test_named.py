@@ -192,7 +192,9 @@ def test_available_without_a_folder(monkeypatch):
 
 def test_a_set_that_is_nowhere(monkeypatch, tmp_path: Path):
     monkeypatch.setenv(sources.VARIABLE, str(tmp_path))
-    with pytest.raises(InputError, match=r"clicks is not available: the folder lacks open-bandit-clicks/bts_all"):
+    with pytest.raises(
+        InputError, match=r"clicks is not available: the folder lacks open-bandit-clicks/bts_all"
+    ):
         load("clicks")
 
 

@@ -1,0 +1,136 @@
+"""Runs: start a protocol on a population and hold what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim import backends
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count, TraceLevel
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.trace import store
+from p2p_sim.trace.replay import Life, replay
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Run:
+    """What a run left.
+
+    ``digest``: 32 hexadecimal digits, equal whenever every delivered message and every output is equal; None if not
+    asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.  ``notes``: what a caller wants kept in
+    run.json, JSON values.
+    """
+
+    protocol: str
+    parameters: dict[str, Any]
+    seed: int
+    backend: str
+    trace: str
+    digest: str | None
+    counts: dict[tuple[str, int], Count]
+    outputs: dict[str, dict[str, Array]]
+    timings: dict[str, float] = field(default_factory=dict)
+    population: Population | None = None
+    source: Any = None
+    notes: dict[str, Any] = field(default_factory=dict)
+    _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
+
+    def output(self, role: str) -> dict[str, Array]:
+        """Return what a role returned: columns, concatenated over its blocks.  Raises InputError for another role."""
+        if role not in self.outputs:
+            raise InputError(f"no role {role!r} in this run; it has {list(self.outputs)}")
+        return self.outputs[role]
+
+    def messages(self, kind: str) -> dict[str, Array]:
+        """Return the traced messages of one kind as columns: round, sender, recipient, seq, fields, nbytes.
+
+        Order: (round, recipient, sender, seq).  Raises InputError for another kind, or if the run kept no messages.
+        """
+        kinds = sorted({name for name, _ in self.counts})
+        if kind not in kinds:
+            raise InputError(f"no message kind {kind!r} in this run; it has {kinds}")
+        if self.trace in ("none", "counts"):
+            raise InputError(f"this run kept no messages (trace={self.trace!r}): run it with trace='full' or 'sample=N'")
+        return dict(self._trace[kind])
+
+    def by_kind(self) -> dict[str, Count]:
+        """Return message counts by kind, over all rounds."""
+        totals: dict[str, Count] = {}
+        for (kind, _), count in sorted(self.counts.items(), key=lambda item: (item[0][1], item[0][0])):
+            totals.setdefault(kind, Count()).add(count)
+        return totals
+
+    def replay(self, user: int, *, protocol: Any = None) -> Life:
+        """Return one user's whole history, recomputed from the seed by re-running her closed world."""
+        program = protocol if protocol is not None else self.source
+        if program is None or self.population is None:
+            what = "protocol" if program is None else "population"
+            raise InputError(f"this run was loaded without its {what}: pass protocol=, and save runs with population")
+        return replay(program, self.population, self.seed, user)
+
+    def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:
+        """Write the run directory (run.json, population.parquet, outputs/, messages/), whole or not at all.
+
+        ``force`` replaces an existing folder; ``population=False`` leaves labels out, and then nothing can be
+        replayed.  Raises InputError if the folder exists.
+        """
+        return store.save(self, Path(path), force, population)
+
+
+def load(path: str | Path) -> Run:
+    """Read a run directory; raises InputError if there is none or it is damaged."""
+    return Run(**store.load(Path(path)))
+
+
+def run(
+    protocol: Any,
+    population: Population,
+    *,
+    seed: int = 0,
+    backend: str = "local",
+    blocks: int | None = None,
+    shards: int | None = None,
+    address: str | None = None,
+    trace: str = "none",
+    digest: bool = True,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a protocol on a population.
+
+    ``backend``: "local" (this process), "shards" (Ray actors holding blocks of users) or "actors" (one Ray actor a
+    user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``: host:port
+    of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
+    Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
+    that breaks the engine's rules.
+    """
+    level = TraceLevel.parse(trace)
+    check_seed(seed)
+    start = time.perf_counter()
+    finished, timings = backends.run(
+        backend, protocol, population, int(seed), blocks, shards, address, level, digest, progress
+    )
+    timings["total"] = time.perf_counter() - start
+    return Run(
+        protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",
+        parameters=protocol.parameters(),
+        seed=int(seed),
+        backend=backend,
+        trace=trace,
+        digest=finished.totals.digest if digest else None,
+        counts=finished.totals.counts,
+        outputs=finished.outputs,
+        timings=timings,
+        population=population,
+        source=protocol,
+        _trace=store.sorted_trace(protocol, finished.totals.trace, level),
+    )
