@@ -42,10 +42,18 @@ def run(
             protocol, population, seed, blocks=blocks, digest=digest, trace=trace, progress=progress
         )
         return finished, {"rounds": time.perf_counter() - start}
-    from p2p_sim.backends import distributed
+    if backend == "actors":
+        if blocks is not None:
+            raise InputError(f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own")
+        from p2p_sim.backends import actors
 
-    return distributed.run(
-        backend, protocol, population, seed,
+        return actors.run(
+            protocol, population, seed, address=address, digest=digest, trace=trace, progress=progress
+        )
+    from p2p_sim.backends import shards as sharded
+
+    return sharded.run(
+        protocol, population, seed,
         blocks=blocks, shards=shards, address=address, digest=digest, trace=trace, progress=progress,
     )  # fmt: skip
 

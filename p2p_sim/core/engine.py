@@ -24,7 +24,8 @@ Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
 """Called with (what is happening, parties done, parties in all)."""
 
-Issue = tuple[str, int]
+Issue = tuple[str, int, bool]
+"""Kind, round, and whether every sender of the kind sent exactly one (then answers need no look at it)."""
 
 
 class Place(typing.Protocol):
@@ -48,8 +49,8 @@ class RoleState:
 
     clock: int = 0
     waiting: tuple[Item, ...] = ()
-    started: bool = False
     done: bool = False
+    full: tuple[bool, ...] = ()
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Engine:
     places: list[Place]
     users: int
     progress: Progress | None = None
-    _issued: dict[str, list[int]] = field(default_factory=dict)
+    _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     _pending: dict[int, list[Any]] = field(default_factory=dict)
 
     def run(self, digest: bool, compute: ModuleType) -> Finished:
@@ -99,12 +100,12 @@ class Engine:
     def _wanted(self, role: str, state: RoleState) -> list[Issue | None] | None:
         """Return the issues a waiting role would be handed, or None if one has not been sent yet."""
         wanted: list[Issue | None] = []
-        for verb, kind in state.waiting:
+        for (verb, kind), full in zip(state.waiting, state.full, strict=True):
             own = self._messages[kind].recipient == role
             if verb == "send":
-                wanted.append((kind, state.clock) if own else None)
+                wanted.append((kind, state.clock, full) if own else None)
             elif self._issued.get(kind):
-                wanted.append((kind, self._issued[kind][0]))
+                wanted.append((kind, *self._issued[kind][0]))
             else:
                 return None
         return wanted
@@ -121,21 +122,21 @@ class Engine:
             self.places[site].start(role, state.clock, wanted, self._pending.pop(site, [])) for site in sites
         ]
         reports = [self.places[site].wait(report) for site, (report, _) in zip(sites, started, strict=True)]
-        for _, bundles in started:
-            for site, bundle in enumerate(bundles):
-                if bundle is not None:
-                    self._pending.setdefault(site, []).append(bundle)
+        for report, (_, bundles) in zip(reports, started, strict=True):
+            for site in report.destinations:
+                self._pending.setdefault(site, []).append(bundles[site])
         first = reports[0]
         for report in reports[1:]:
             if report.steps != first.steps:
                 raise disagreement(role, first.steps, report.steps)
         for number, items in enumerate(first.steps):
-            for verb, kind in items:
+            full = tuple(all(report.full[number][i] for report in reports) for i in range(len(items)))
+            for (verb, kind), every in zip(items, full, strict=True):
                 if verb == "send" and self._messages[kind].recipient != role:
-                    self._issued.setdefault(kind, []).append(state.clock + 1 + number)
+                    self._issued.setdefault(kind, []).append((state.clock + 1 + number, every))
+            state.waiting, state.full = items, full
         state.clock += len(first.steps)
-        state.started, state.done = True, first.done
-        state.waiting = () if first.done or not first.steps else first.steps[-1]
+        state.done = first.done
 
     def _collect(self, digest: bool, compute: ModuleType) -> Finished:
         totals = Totals()

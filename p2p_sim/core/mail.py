@@ -47,15 +47,14 @@ class Batch:
 class Parcel:
     """Everything that one site sends of one issue to one site.
 
-    ``full``: the sending site's blocks were all full.  ``answers``: the round of the question, when these are
-    answers in the order of the questions (they then carry fields only).
+    ``answers``: kind and round of the questions, when these are answers in the order of the questions (they then
+    carry fields only).
     """
 
     kind: str
     round: int
     source: int
     batches: list[Batch]
-    full: bool
     answers: tuple[str, int] | None = None
 
 
@@ -64,7 +63,7 @@ class Question:
     """What a site keeps of its own full sends until they are answered: whom each party asked, and at which site."""
 
     to: Array
-    places: Array | None  # uint8 site of each; None: all at ``place``
+    places: Array | None  # uint16 site of each; None: all at ``place``
     place: int
 
 
@@ -78,11 +77,6 @@ class Mailbox:
     parties: int
     parcels: list[Parcel] = field(default_factory=list)
     _sorted: Rows | None = None
-
-    @property
-    def answerable(self) -> bool:
-        """Whether every asker asked exactly once, so that answers need no look at the questions."""
-        return all(parcel.full for parcel in self.parcels)
 
     def batches(self) -> list[Batch]:
         """Return the batches in the order of their senders."""
@@ -127,8 +121,5 @@ def answered(question: Question, block: int, parcels: list[Parcel], compute: Mod
         return Rows(layout, sender, None, parts[question.place])
     names = next(iter(parts.values())).keys()
     sites = sorted(parts)
-    number = np.zeros(max(sites) + 1, np.uint8)
-    number[sites] = np.arange(len(sites))
-    places = number[question.places]
-    merged = {name: compute.merge(places, [parts[site][name] for site in sites]) for name in names}
+    merged = {n: compute.merge(question.places, sites, [parts[site][n] for site in sites]) for n in names}
     return Rows(layout, sender, None, merged)

@@ -71,12 +71,11 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return order, starts
 
 
-def merge(places: npt.NDArray[np.uint8], parts: list[Array]) -> Array:
-    """Interleave: element i is the next unused one of ``parts[places[i]]``."""
-    first = parts[0]
-    merged = np.empty((len(places), *first.shape[1:]), first.dtype)
-    for place, part in enumerate(parts):
-        merged[places == place] = part
+def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) -> Array:
+    """Interleave: element i is the next unused one of the part whose name is ``places[i]``."""
+    merged = np.empty((len(places), *parts[0].shape[1:]), parts[0].dtype)
+    for name, part in zip(names, parts, strict=True):
+        merged[places == name] = part
     return merged
 
 

@@ -48,9 +48,15 @@ class Directory:
 
 @dataclass
 class Report:
-    """What a site tells the engine after a call: the items of each step taken, and whether the role is done."""
+    """What a site tells the engine after a call.
+
+    ``steps``: the items of each step taken.  ``full``: for each of them, whether it was sent by every party exactly once.
+    ``destinations``: the other sites for which there is something.
+    """
 
     steps: list[tuple[Item, ...]]
+    full: list[list[bool]]
+    destinations: list[int]
     done: bool
 
 
@@ -82,7 +88,7 @@ class Site:
         self._users = sum(me.size for me in users)
 
     def advance(
-        self, role: str, clock: int, wanted: list[tuple[str, int] | None], bundles: list[Bundle]
+        self, role: str, clock: int, wanted: list[tuple[str, int, bool] | None], bundles: list[Bundle]
     ) -> tuple[Report, list[Bundle]]:
         """Run a role until it waits.  ``clock``: round of its last step; ``wanted``: issues of its inboxes."""
         for parcel in (parcel for bundle in bundles for parcel in bundle):
@@ -104,18 +110,20 @@ class Site:
                 self.progress(block.me.size)
         for issue in wanted:
             if issue is not None:
-                del self._mail[issue]  # whoever still needs it holds it by its inbox
+                self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox
         steps = steps or []
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
+        full = [[False] * len(items) for items in steps]
         for place, sent in enumerate(taken):
             for index in sorted({item for _, (item, _) in sent}):
                 kind = steps[place][index][1]
                 parts = [(number, part) for number, (item, part) in sent if item == index]
-                self._dispatch(role, self._messages[kind], clock + 1 + place, parts, out)
+                full[place][index] = self._dispatch(role, self._messages[kind], clock + 1 + place, parts, out)
         for parcel in out[self.number]:
             self._accept(parcel)
         out[self.number] = []
-        return Report(steps, all(block.done for block in blocks)), out
+        destinations = [site for site, bundle in enumerate(out) if bundle]
+        return Report(steps, full, destinations, all(block.done for block in blocks)), out
 
     def finish(self) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
         """Return this site's totals, and the outputs of its blocks by role."""
@@ -123,18 +131,23 @@ class Site:
         return self._ledger.totals, outputs
 
     def _accept(self, parcel: Parcel) -> None:
-        message, key = self._messages[parcel.kind], (parcel.kind, parcel.round)
-        first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)
-        box = self._mail.setdefault(key, Mailbox(parcel.kind, parcel.round, first, parties))
-        box.parcels.append(parcel)
+        message = self._messages[parcel.kind]
+        self._box(message, parcel.round).parcels.append(parcel)
         if parcel.answers is None:
             for batch in parcel.batches:
                 self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
 
-    def _open(self, issue: tuple[str, int], block: Block) -> Inbox:
-        message, box = self._messages[issue[0]], self._mail[issue]
-        if box.parcels[0].answers is not None:
-            return self._open_answers(box, block, message)
+    def _box(self, message: Message, round: int) -> Mailbox:
+        first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)
+        return self._mail.setdefault((message.kind, round), Mailbox(message.kind, round, first, parties))
+
+    def _open(self, issue: tuple[str, int, bool], block: Block) -> Inbox:
+        message = self._messages[issue[0]]
+        box = self._box(message, issue[1])
+        if any(parcel.answers is not None for parcel in box.parcels):
+            if all(parcel.answers is not None for parcel in box.parcels):
+                return self._open_answers(box, block, message)
+            self._spell_out(box, message)
         low = block.me.rows.start - box.first
         empty = {
             k: np.zeros((0, *field_shape(f, self.world.sizes)), field_dtype(f)) for k, f in message.fields.items()
@@ -143,7 +156,7 @@ class Site:
         def load() -> Rows:
             return self._named(box.rows(empty, low, low + block.me.size, self.compute), message)
 
-        ticket = box if box.answerable and message.sender == message.recipient == USER else None
+        ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
 
     def _open_answers(self, box: Mailbox, block: Block, message: Message) -> Inbox:
@@ -153,37 +166,50 @@ class Site:
         self._ledger.record(message, box.round, rows.sender, block.me.rows, None, rows.fields)
         return Inbox(message, lambda: self._named(rows, message), block.me.role)
 
+    def _spell_out(self, box: Mailbox, message: Message) -> None:
+        """Turn answers into addressed rows, where other sites looked at the questions and sent rows."""
+        for parcel in [parcel for parcel in box.parcels if parcel.answers is not None]:
+            for batch in parcel.batches:
+                question = self._questions[parcel.answers][batch.block]  # type: ignore[index]
+                mine = slice(None) if question.places is None else question.places == parcel.source
+                rows = np.asarray(self._blocks[USER][batch.block].me.rows, np.int32)
+                batch.sender, batch.to = question.to[mine], rows[mine]
+                self._ledger.record(message, parcel.round, batch.sender, batch.to, None, batch.fields)
+            parcel.answers = None
+
     def _named(self, rows: Rows, message: Message) -> Rows:
         names = np.asarray(self.world.names(rows.sender)) if message.sender == USER else rows.sender
         return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
 
     def _dispatch(
         self, role: str, message: Message, round: int, parts: list[tuple[int, Batch | Answer]], out: list[Bundle]
-    ) -> None:
+    ) -> bool:
+        """Make parcels of what the blocks sent; return whether every party sent exactly one."""
         if all(isinstance(part, Answer) for _, part in parts):
             self._answer(message, round, [part for _, part in parts if isinstance(part, Answer)], out)
-            return
+            return False
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
         full = all(batch.full for batch in batches)
         divided = [self._divide(message, batch, full, round) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]
-            out[site].append(Parcel(message.kind, round, self.number, mine, full))
+            if mine:
+                out[site].append(Parcel(message.kind, round, self.number, mine))
+        return full
 
     def _divide(self, message: Message, batch: Batch, full: bool, round: int) -> dict[int, Batch]:
         """Split a batch by destination site; remember a full one, so that answers can be put back in order."""
         sites, places = self.directory.hosts(message.recipient), None
         if batch.to is None or len(sites) == 1:
-            divided = {sites[0]: batch}
+            divided = {sites[0]: batch} if len(batch) else {}
         else:
             bounds = np.array(self.directory.bounds[1:-1])
             low, high = (np.searchsorted(bounds, edge, side="right") for edge in (batch.to.min(initial=0), batch.to.max(initial=0)))
             if low == high:
-                divided = {sites[low]: batch}
+                divided = {sites[low]: batch} if len(batch) else {}
             else:
-                shard = np.searchsorted(bounds, batch.to, side="right").astype(np.uint8)
-                places = np.array(sites, np.uint8)[shard]
+                places = np.array(sites, np.uint16)[np.searchsorted(bounds, batch.to, side="right")]
                 divided = {site: batch.pick(places == site) for site in sites}
                 divided = {site: part for site, part in divided.items() if len(part)}
         if full and batch.to is not None and message.sender == USER:
@@ -201,7 +227,7 @@ class Site:
                 Batch(range(0), None, None, {k: self.compute.gather(v, b.to, self._first) for k, v in values.items()}, False, b.block)
                 for b in question.batches
             ]
-            out[question.source].append(Parcel(message.kind, round, self.number, batches, False, (box.kind, box.round)))
+            out[question.source].append(Parcel(message.kind, round, self.number, batches, (box.kind, box.round)))
 
 
 def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:

@@ -16,12 +16,11 @@ BATCH = 1024
 
 
 def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int64]:
-    """Group rows of x (n, d) into at most ``clusters`` (1 to n) groups by mini-batch k-means on standardised
-    features.
+    """Group rows of x (n, d) by mini-batch k-means on standardised features, into ``clusters`` (1 to n) at most.
 
     Returns cluster numbers (n,), 0 to k-1 without gaps; fewer groups than asked for are warned about.
     ``seed`` is below 2^64.  The same x, clusters and seed give the same groups for any number of threads and
-    any hash seed. InputError: x not a finite table, clusters or seed out of range.
+    any hash seed.  InputError: x not a finite table, clusters or seed out of range.
     """
     table = np.asarray(x)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "biuf":
@@ -49,9 +48,7 @@ def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int6
 
 
 def sizes(cluster: npt.NDArray[np.int64]) -> tuple[int, float, int]:
-    """Return the minimum, median and maximum size of the clusters that have members; InputError if there is
-    no row.
-    """
+    """Return the minimum, median and maximum size of clusters that have members; InputError: no rows."""
     if not len(cluster):
         raise InputError("cluster has no rows; sizes need at least one")
     counts = np.unique(cluster, return_counts=True)[1]

@@ -1,6 +1,4 @@
-"""Data sets: load a named one or a person's own file as features, labels and clusters; list what is
-available.
-"""
+"""Data sets: load a named one, or a person's own file; list what is available."""
 
 from __future__ import annotations
 
@@ -148,11 +146,11 @@ def _absent(named: Named, lacks: list[str]) -> str:
 
 def _path(name: str) -> Path:
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():
         raise InputError(
             f"data {name!r} is a folder; pass one file in it, or a known name: {', '.join(NAMED)}"
         )
-    if path.exists():
+    if name and path.exists():
         return path
     if path.suffix or len(path.parts) > 1:
         raise InputError(

@@ -14,8 +14,7 @@ from p2p_sim.learning.table import Array, Category, category
 def read_known(
     data: bytes, what: str, numeric: Collection[str], *, names: Sequence[str] | None = None, skip: int = 0
 ) -> dict[str, Array | Category]:
-    """Read CSV whose columns are known: those in ``numeric`` as float64, the others as categories, blanks
-    stripped.
+    """Read CSV whose columns are known: those in ``numeric`` as float64, others as stripped categories.
 
     ``names`` are the columns of a file without a header, ``skip`` is how many lines to pass over before it.
     InputError: the bytes are not such a table.
@@ -34,7 +33,9 @@ def read_known(
             convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=False),
         )
     except pyarrow.ArrowInvalid as error:
-        raise InputError(f"{what} is not the expected table: {error}; get it again") from error
+        raise InputError(
+            f"{what} is not the expected table: {' '.join(str(error).split())}; get it again"
+        ) from error
     return {name: _column(table[name].combine_chunks()) for name in header}
 
 

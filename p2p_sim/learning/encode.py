@@ -1,6 +1,4 @@
-"""Columns to a float32 matrix: numbers as they are, categories as one column a value, or hashed when there
-are many.
-"""
+"""Columns to a float32 matrix: numbers as they are, categories one-hot, or hashed if many."""
 
 from __future__ import annotations
 
@@ -36,8 +34,7 @@ def features(table: Table, without: Collection[str], where: str) -> tuple[Floats
     if table.rows * width > CELL_LIMIT:
         raise InputError(
             f"{where} has {table.rows} rows of {width} features, over the {CELL_LIMIT} cells that are held "
-            "in memory; "
-            "drop columns or rows"
+            "in memory; drop columns or rows"
         )
     if matrix is not None and not columns and matrix.dtype == np.uint8:
         return matrix.astype(np.float32), names

@@ -18,9 +18,7 @@ LABEL_NAMES = ("label", "y", "target", "class")
 
 
 def read(path: Path) -> Table:
-    """Read a file; InputError: missing, empty, damaged, of an unknown kind, or with values that cannot be
-    used.
-    """
+    """Read a file; InputError: missing, empty, damaged, of an unknown kind, or with unusable values."""
     data = sources.unpack(sources.read_file(path), str(path))
     if not data:
         raise InputError(f"{path} is empty; give a file with a header and at least two rows")
@@ -30,23 +28,19 @@ def read(path: Path) -> Table:
             return reader(data, path)
     raise InputError(
         f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
-        ".svm, .libsvm, "
-        ".svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
+        ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
     )
 
 
 def default_label(table: Table, where: str) -> str:
-    """Return the first column called label, y, target or class; InputError asks for one and lists the
-    columns.
-    """
+    """Return the first column called label, y, target or class; InputError lists the columns."""
     lower = {name.lower(): name for name in reversed(table.columns)}
     for name in LABEL_NAMES:
         if name in lower:
             return lower[name]
     raise InputError(
-        f"which column of {where} is the label? none is called {', '.join(LABEL_NAMES)}; pass label (on "
-        "the command line "
-        f"--label), one of {listing(list(table.columns) + list(table.matrix_names))}"
+        f"which column of {where} is the label? none is called {', '.join(LABEL_NAMES)}; pass label (on the "
+        f"command line --label), one of {listing(list(table.columns) + list(table.matrix_names))}"
     )
 
 
@@ -63,13 +57,11 @@ def _parquet(data: bytes, path: Path) -> Table:
 
 
 def _npz(data: bytes, path: Path) -> Table:
-    """x (or X), of shape (n, ...), gives the features; every array (n,) can be a label or a cluster, and no
-    feature.
-    """
+    """x (or X), of shape (n, ...), gives the features; an array (n,) can be label or cluster, not feature."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} is not a readable npz file: {error}; write it with numpy.savez, no objects"
         ) from error
@@ -81,8 +73,8 @@ def _npz(data: bytes, path: Path) -> Table:
     block = arrays.pop(name)
     if block.ndim < 2 or block.dtype.kind not in "biuf":
         raise InputError(
-            f"{path}: array {name!r} is {block.dtype} of shape {block.shape}; features are numbers of "
-            "shape (n, d)"
+            f"{path}: array {name!r} is {block.dtype} of shape {block.shape}; features are numbers of shape "
+            "(n, d)"
         )
     flat = (
         _whole(block.reshape(len(block), -1), f"array {name!r}", path)

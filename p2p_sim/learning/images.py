@@ -16,9 +16,7 @@ _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def parse_idx(data: bytes, what: str) -> Array:
-    """Read one IDX array of any shape from unpacked bytes; InputError: not IDX, or the wrong length for its
-    header.
-    """
+    """Read one IDX array of any shape from unpacked bytes; InputError: not IDX, or not as long as it says."""
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or not data[3]:
         raise InputError(
             f"{what} is not an IDX file (it starts with {data[:4]!r}); pass the images file of an IDX pair"

@@ -36,8 +36,8 @@ def binary(column: Column, name: str, positive: Sequence[str] | None, where: str
         if len(values) > 2:
             raise InputError(
                 f"label {name!r} of {where} has {len(values)} classes, {listing(values, 12)}; a binary "
-                "label needs "
-                f"positive (on the command line --positive), a list of the classes that count as 1"
+                "label needs positive (on the command line --positive), a list of the classes that count "
+                "as 1"
             )
         classes = (f"{name} = {values[0]}", f"{name} = {values[1]}")
         larger = "" if values == ("0", "1") else " (of the two values, the larger in sorted order)"
@@ -46,8 +46,7 @@ def binary(column: Column, name: str, positive: Sequence[str] | None, where: str
     if not chosen or len(set(chosen)) == len(values):
         raise InputError(
             f"positive {list(positive)} names {'none' if not chosen else 'every one'} of the classes of "
-            "label "
-            f"{name!r} in {where}, {listing(values)}; name some, and leave some"
+            f"label {name!r} in {where}, {listing(values)}; name some, and leave some"
         )
     is_positive = np.zeros(len(values), bool)
     is_positive[chosen] = True
@@ -70,9 +69,7 @@ def multi(column: Column, name: str, where: str) -> Labels:
 
 
 def clusters(column: Column, name: str, where: str) -> npt.NDArray[np.int64]:
-    """Read cluster numbers, whole and not negative, gaps allowed; InputError names the first row (from 1) at
-    fault.
-    """
+    """Read cluster numbers, whole and not negative, gaps allowed; InputError names the first bad row (from 1)."""
     must = "a cluster is a whole number, 0 or more (gaps are fine)"
     if isinstance(column, Category):
         raise InputError(
@@ -116,8 +113,8 @@ def _position(value: str, values: Sequence[str], column: Column, name: str, wher
             wanted = value
     if wanted not in values:
         raise InputError(
-            f"positive value {value!r} does not occur in label {name!r} of {where}; "
-            f"its values are {listing(values)}; name some of these"
+            f"positive value {value!r} does not occur in label {name!r} of {where}; its values are "
+            f"{listing(values)}; name some of these"
         )
     return list(values).index(wanted)
 

@@ -52,8 +52,8 @@ def _find(name: str) -> Any:
     )
     raise InputError(
         f"unknown model {name!r}; close are "
-        f"{', '.join(close or ['LogisticRegression', 'RandomForestClassifier'])}; "
-        "give the name of a scikit-learn classifier"
+        f"{', '.join(close or ['LogisticRegression', 'RandomForestClassifier'])}; give the name of a "
+        "scikit-learn classifier"
     )
 
 

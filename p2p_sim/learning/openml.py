@@ -30,16 +30,15 @@ def fetch(named: Named, copy: OpenML) -> Table:
         bunch = fetch_openml(data_id=copy.id, as_frame=not pictures, parser="auto")
     except (OSError, ValueError) as error:  # URLError and timeouts are OSErrors; OpenMLError is a ValueError
         raise InputError(
-            f"{named.name} is not in the folder of {VARIABLE} and could not be fetched from OpenML {copy.id} "
-            f"({copy.title}): {error}; set {VARIABLE} to a folder that has it, or pass a file of your own"
+            f"{named.name} is not in the folder of {VARIABLE} and could not be fetched from OpenML "
+            f"{copy.id} ({copy.title}): {error}; set {VARIABLE} to a folder that has it, or pass a file of "
+            "your own"
         ) from error
     return _pictures(named, copy, bunch) if pictures else _columns(named, copy, bunch)
 
 
 def content_sum(rows: Iterable[bytes]) -> str:
-    """Sum the first 8 bytes (little-endian) of each row's SHA-256 modulo 2^64, as 16 hex digits: free of row
-    order.
-    """
+    """Sum the first 8 bytes (little-endian) of each row's SHA-256 modulo 2^64, in hex: free of row order."""
     total = sum(int.from_bytes(hashlib.sha256(row).digest()[:8], "little") for row in rows)
     return f"{total % 2**64:016x}"
 
@@ -84,6 +83,8 @@ def _columns(named: Named, copy: OpenML, bunch: Any) -> Table:
         raise _differs(named, copy, f"it has {len(cells)} columns, not {len(named.columns)}")
     columns = dict[str, Column]()
     for name, series in zip(named.columns, cells, strict=True):
+        if name in UNUSED:
+            continue
         try:
             columns[name] = _series(series, name in named.numeric)
         except ValueError as error:
@@ -94,7 +95,7 @@ def _columns(named: Named, copy: OpenML, bunch: Any) -> Table:
     assert isinstance(label, Category)
     codes = np.array([_place(named, copy, value) for value in label.values])[label.codes]
     order, test = _order(named, copy, codes)
-    ordered = {name: _take(column, order) for name, column in columns.items() if name not in UNUSED}
+    ordered = {name: _take(column, order) for name, column in columns.items()}
     if test is None or len(named.counts) == 1:
         return Table(ordered, test=None)
     train = {name: _take(column, np.flatnonzero(~test)) for name, column in ordered.items()}
@@ -104,9 +105,7 @@ def _columns(named: Named, copy: OpenML, bunch: Any) -> Table:
 
 
 def _order(named: Named, copy: OpenML, codes: Array) -> tuple[Array, Array | None]:
-    """Return row order (train first) and test rows; None for them where the parts are not one after the
-    other.
-    """
+    """Return row order (train first) and test rows; None for them if the parts are mixed."""
     every = np.arange(len(codes))
     size = len(named.values)
     counts = np.bincount(codes, minlength=size)
@@ -152,7 +151,6 @@ def _place(named: Named, copy: OpenML, value: str) -> int:
 def _differs(named: Named, copy: OpenML, how: str) -> InputError:
     return InputError(
         f"OpenML {copy.id} ({copy.title}) is not the {named.name} this version of p2p-sim pins: {how}; "
-        "remove it from "
-        f"scikit-learn's cache (~/scikit_learn_data) and fetch again, or set {VARIABLE} to a folder that "
-        "has it"
+        f"remove it from scikit-learn's cache (~/scikit_learn_data) and fetch again, or set {VARIABLE} to a "
+        "folder that has it"
     )

@@ -1,6 +1,4 @@
-"""Named data sets to tables, from scikit-learn and from the data folder; every reader returns train, then
-test rows.
-"""
+"""Named data sets to tables, from scikit-learn and from the data folder: train rows, then test rows."""
 
 from __future__ import annotations
 
@@ -41,17 +39,14 @@ def from_folder(named: Named) -> Table:
 def images_table(
     named: Named, pixels: Array, codes: Array, test: Array | None, names: tuple[str, ...] | None = None
 ) -> Table:
-    """Make the table of an image set: pixels (n, ...), codes (n,) into its class names, test rows (n,) or
-    None.
-    """
+    """Make the table of an image set: pixels (n, ...), codes (n,) into its class names, test rows."""
     label = category(codes, named.values, ordered=True)
     block = pixels.reshape(len(pixels), -1)
     return Table({named.label: label}, block, names or images.pixel_names(named.shape), test)
 
 
 def parts_table(named: Named, parts: list[dict[str, Column]]) -> Table:
-    """Join the parts (train, or train and test) of a table set, without its unused columns; InputError if
-    a part does not have the pinned number of rows."""
+    """Join the parts (train, or train and test) of a table set; InputError: not the pinned rows a part."""
     columns = {
         name: concatenate([part[name] for part in parts]) for name in named.columns if name not in UNUSED
     }

@@ -1,6 +1,4 @@
-"""The data folder that P2P_SIM_DATA names: where it is, what it has, and files checked against pinned SHA-256
-sums.
-"""
+"""The data folder that P2P_SIM_DATA names: what it has, and its files, checked against SHA-256 sums."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ PINNED = {f"{start}{name}": found for start, names in _SUMS.items() for name, fo
 
 
 def folder() -> Path | None:
-    """Return the folder that P2P_SIM_DATA names, None if it is not set; InputError if there is no such
-    folder.
-    """
+    """Return the folder that P2P_SIM_DATA names, None if it is not set; InputError: no such folder."""
     named = os.environ.get(VARIABLE, "")
     if not named:
         return None
@@ -76,9 +72,7 @@ def missing(files: Iterable[str]) -> list[str]:
 
 
 def read(name: str) -> bytes:
-    """Read one pinned file of the folder, unpacked if it is a plain .gz; InputError: unreadable, or not as
-    pinned.
-    """
+    """Read one pinned file of the folder, unpacked if .gz; InputError: unreadable, not as pinned."""
     base = folder()
     if base is None:
         raise InputError(f"{VARIABLE} is not set; set it to the data folder that holds {name}")
@@ -86,9 +80,8 @@ def read(name: str) -> bytes:
     found = hashlib.sha256(packed).hexdigest()
     if found != PINNED[name]:
         raise InputError(
-            f"{base / name} has SHA-256 {found}; the pinned copy has {PINNED[name]}; the file is damaged "
-            "or another "
-            "version: get it again"
+            f"{base / name} has SHA-256 {found}; the pinned copy has {PINNED[name]}; the file is damaged or "
+            "another version: get it again"
         )
     return packed if name.endswith(".tar.gz") else unpack(packed, str(base / name))
 

@@ -1,6 +1,4 @@
-"""A person's own CSV and Parquet tables to columns: every cell a number, or every cell text, and none
-missing.
-"""
+"""A person's own CSV and Parquet tables to columns: all cells numbers, or all text, none missing."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def read_csv(data: bytes, what: str, delimiter: str) -> dict[str, Column]:
         table = csv.read_csv(pyarrow.BufferReader(data), parse_options=split, convert_options=options)
     except pyarrow.ArrowInvalid as error:
         raise InputError(
-            f"{what} is not a readable table: {error}; every line needs the header's columns, in UTF-8"
+            f"{what} is not a readable table: {_line(error)}; every line needs the header's columns, in UTF-8"
         ) from error
     if not table.num_rows:
         raise InputError(f"{what} has a header and no rows; give at least two rows, of different labels")
@@ -43,16 +41,14 @@ def read_csv(data: bytes, what: str, delimiter: str) -> dict[str, Column]:
 
 
 def read_parquet(data: bytes, what: str) -> dict[str, Column]:
-    """Read a Parquet table of numbers, booleans and text; InputError: damaged, another type, or a missing
-    value.
-    """
+    """Read a Parquet table of numbers, booleans and text; InputError: damaged, other types, missing values."""
     import pyarrow
     from pyarrow import parquet
 
     try:
         table = parquet.read_table(pyarrow.BufferReader(data))
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{what} is not a readable Parquet file: {error}; write it again") from error
+        raise InputError(f"{what} is not a readable Parquet file: {_line(error)}; write it again") from error
     _check_names(table.schema.names, what)
     if not table.num_rows:
         raise InputError(f"{what} has no rows; give at least two, of different labels")
@@ -79,7 +75,12 @@ def _check_names(names: list[str], what: str) -> None:
 
 
 def _text_column(cells: Any, name: str, what: str) -> Column:
-    coded = cells.dictionary_encode()
+    import pyarrow
+
+    try:
+        return _finite(cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False), name, what)
+    except pyarrow.ArrowInvalid:  # some cell is not a plain number: look at the values one by one
+        coded = cells.dictionary_encode()
     values: list[str] = coded.dictionary.to_pylist()
     codes: Array = np.asarray(coded.indices)
     numbers = [_number(value) for value in values]
@@ -93,8 +94,8 @@ def _text_column(cells: Any, name: str, what: str) -> Column:
         odd, plain = are_text.index(True), are_text.index(False)
         raise InputError(
             f"column {name!r} of {what} mixes types: {values[plain]!r} in row {_row(codes, plain)} is a "
-            "number, "
-            f"{values[odd]!r} in row {_row(codes, odd)} is text; make every cell a number, or every cell text"
+            f"number, {values[odd]!r} in row {_row(codes, odd)} is text; make every cell a number, or every "
+            "cell text"
         )
     return _finite(np.array(numbers, np.float64)[codes], name, what)
 
@@ -126,6 +127,10 @@ def _finite(numbers: Array, name: str, what: str) -> Array:
     return numbers
 
 
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def _number(cell: str) -> float | None:
     try:
         value = float(cell) if "_" not in cell else math.nan
@@ -141,6 +146,6 @@ def _row(codes: Array, code: int) -> int:
 def _missing(name: str, what: str, row: int, value: str) -> InputError:
     return InputError(
         f"column {name!r} of {what} has {value!r} in row {row}; every cell must hold a value (numbers must "
-        "be finite); "
-        "fill it, drop the row or the column, or write '?' in a text column to make missing a category"
+        "be finite); fill it, drop the row or the column, or write '?' in a text column to make missing a "
+        "category"
     )

@@ -46,8 +46,7 @@ def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:
     if not 0 < size < n:
         raise InputError(
             f"test share {test!r} of {n} rows leaves {size} test rows; give a share between 0 and 1, and "
-            "rows enough that "
-            "neither part is empty"
+            "rows enough that neither part is empty"
         )
     chosen = np.zeros(n, np.bool_)
     chosen[np.argsort(words(seed, stream("split", "test", 0), 0, n), kind="stable")[:size]] = True
@@ -140,8 +139,7 @@ def _check(
     if len(sender) and (sender.dtype.kind not in "iu" or sender.min() < 0 or sender.max() >= len(y_train)):
         raise InputError(
             f"sender is {sender.dtype} from {sender.min()} to {sender.max()}; give rows of x_train, whole "
-            "numbers from 0 to "
-            f"{len(y_train) - 1}"
+            f"numbers from 0 to {len(y_train) - 1}"
         )
 
 

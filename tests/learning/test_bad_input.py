@@ -20,6 +20,12 @@ def npz(**arrays):
     return buffer.getvalue()
 
 
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
 def parquet(**columns):
     buffer = io.BytesIO()
     pd.DataFrame(columns).to_parquet(buffer)
@@ -75,6 +81,8 @@ CASES = {
     "null text": ("a.parquet", parquet(a=["x", None], label=[0, 1]), {}, ["column 'a'", "row 2"]),
     "parquet type": ("a.parquet", parquet(a=[[1], [2]], label=[0, 1]), {}, ["column 'a'", "of type list"]),
     "empty parquet": ("a.parquet", parquet(a=np.zeros(0), label=np.zeros(0)), {}, ["no rows"]),
+    "open quote": ("a.csv", 'a,label\n"1,0\n2,1\n', {}, ["not a readable table"]),
+    "npy for npz": ("a.npz", npy(X), {}, ["not a readable npz"]),
     "bad npz": ("a.npz", "PK nonsense", {}, ["not a readable npz"]),
     "npz of objects": (
         "a.npz",
@@ -155,6 +163,8 @@ def test_unknown_names_and_missing_files(tmp_path):
         load("nothing.csv")
     with pytest.raises(InputError, match="no data file"):
         load(str(tmp_path / "a" / "b"))
+    with pytest.raises(InputError, match="unknown data set ''"):
+        load("")
     with pytest.raises(InputError, match="is a folder; pass one file in it"):
         load(str(tmp_path))
 

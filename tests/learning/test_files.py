@@ -171,6 +171,8 @@ def test_question_marks_are_a_category(tmp_path):
 def test_a_quoted_cell_may_hold_commas_and_lines(tmp_path):
     data = load(write(tmp_path / "a.csv", 'town,label\n"Rome, It",1\n"Os\nlo",0\n'))
     assert data.features == ("town=Os\nlo", "town=Rome, It")
+    long = "town,label\n" + '"Rome, It",1\n"Os\nlo",0\n' * 60_000  # over the reader's block of 1 MiB
+    assert load(write(tmp_path / "b.csv", long)).x.sum(axis=0).tolist() == [60_000, 60_000]
 
 
 def test_numbers_keep_their_values(tmp_path):

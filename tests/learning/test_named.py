@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -142,6 +143,16 @@ def test_clicks(named):
     }  # fmt: skip
     assert data.x[:, data.features.index("campaign=men")].sum() == 20000
     assert data.x[:, data.features.index("policy=random")].sum() == 30000
+    items = {
+        f"{campaign}:{i}"
+        for campaign, count in (("all", 80), ("men", 34), ("women", 46))
+        for i in range(count)
+    }
+    places = {int.from_bytes(hashlib.sha256(item.encode()).digest()[:8], "little") % 64 for item in items}
+    used = data.x[:, [data.features.index(f"item#{i:02d}") for i in range(64)]].any(axis=0)
+    assert (
+        set(np.flatnonzero(used).tolist()) == places
+    )  # an item number means something within its campaign only
     varying = data.x[:, data.x.std(axis=0) > 0]
     assert np.abs(np.corrcoef(varying.T, data.y)[-1, :-1]).max() < 0.5  # no feature gives the click away
 

@@ -37,7 +37,7 @@ def test_split_is_of_the_right_size_and_seeded():
 
 def test_split_ties_go_by_index(monkeypatch):
     monkeypatch.setattr(training, "words", lambda seed, stream, start, count: np.zeros(count, np.uint64))
-    assert split(10, seed=0, test=0.2).tolist() == [True] * 2 + [False] * 8
+    assert split(1000, seed=0, test=0.2).tolist() == [True] * 200 + [False] * 800
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Performance, as ratios within one run: machines differ and are shared, ratios survive that."""

@@ -1,0 +1,115 @@
+"""A site in a Ray actor, and the engine's handle on it.  Shards and one-user actors are both of this kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+
+from p2p_sim.backends import layout
+from p2p_sim.core import compute as computing
+from p2p_sim.core.compose import World
+from p2p_sim.core.engine import Issue
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.core.site import Directory, Site
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every site of a run is told: small things that all share."""
+
+    protocol: Any
+    world: World
+    directory: Directory
+    seed: int
+    compute: str
+    digest: bool
+    trace: TraceLevel
+
+
+class Host:
+    """The actor's inside: one site.  ``columns``: of its users; ``shared``: tables that all sites read."""
+
+    def __init__(
+        self, plan: Plan, number: int, servers: list[str], first: int, cuts: list[int], columns: Any, shared: Any
+    ):
+        compute = computing.load(plan.compute)
+        whole = {name: replace(members, **shared[name]) if name in shared else members for name, members in columns.items()}
+        parties = {role: [layout.server_party(role, plan.seed, compute)] for role in servers}
+        if len(cuts) > 1:
+            parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
+        self.site = Site(
+            plan.protocol, plan.world, plan.directory, number, parties, compute, plan.digest, plan.trace
+        )
+
+    def ready(self) -> bool:
+        """Answer once the actor is there, its modules loaded."""
+        return True
+
+    def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:
+        """Run ``Site.advance``; the report and each site's bundle are results of their own."""
+        report, out = self.site.advance(role, clock, wanted, list(bundles))
+        return (report, *out)
+
+    def finish(self) -> Any:
+        """Run ``Site.finish``."""
+        return self.site.finish()
+
+
+class RayPlace:
+    """The engine's handle on a host."""
+
+    def __init__(self, actor: Any, sites: int):
+        self.actor, self._sites = actor, sites
+
+    def start(self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]) -> tuple[Any, list[Any]]:
+        """Call ``advance``; bundles go from host to host without passing here."""
+        call = self.actor.advance.options(num_returns=1 + self._sites)
+        report, *out = call.remote(role, clock, wanted, *bundles)
+        return report, out
+
+    def wait(self, handle: Any) -> Any:
+        """Fetch a value."""
+        return fetch(handle)
+
+    def finish(self) -> Any:
+        """Call ``finish``."""
+        return self.actor.finish.remote()
+
+
+def fetch(handles: Any) -> Any:
+    """Fetch values; an error of a program is raised as it was raised there, a lost actor is explained."""
+    try:
+        return ray.get(handles)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, (InputError, ProtocolError)):
+            raise error.cause from None
+        raise
+    except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
+        raise RuntimeError(
+            f"a Ray actor of this run was lost ({type(error).__name__}); if memory ran out, use more shards or fewer users. "
+            "Running again with the same seed gives the same bits"
+        ) from error
+
+
+def resolve(bundles: list[Any]) -> list[Any]:
+    """Fetch those bundles that lie elsewhere."""
+    return [fetch(bundle) if isinstance(bundle, ray.ObjectRef) else bundle for bundle in bundles]
+
+
+def tables(population: Population) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the group tables that all sites share, and the same fields emptied (what a slice carries instead)."""
+    shared: dict[str, dict[str, Any]] = {}
+    for name, members in (("cluster", population.clusters), ("neighbours", population.graph)):
+        if members is not None:
+            shared[name] = {"starts": members.starts, "order": members.order, "labels": members.labels}
+    return shared, {"starts": None, "order": None, "labels": None}
+
+
+def slim(columns: dict[str, Any], shared: dict[str, Any], emptied: dict[str, Any]) -> dict[str, Any]:
+    """Take the shared tables out of a slice, so that they are sent once and not once a site."""
+    return {name: replace(column, **emptied) if name in shared else column for name, column in columns.items()}

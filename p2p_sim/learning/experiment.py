@@ -1,0 +1,250 @@
+"""The main job in one call: real examples to users, a run among them, a model trained on what the learner received.
+
+``learn(PeerToPeer(alpha=0.1), "digits", seed=7)`` is ``p2p-sim run peer-to-peer --data digits --seed 7``.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.learning import clusters as clustering
+from p2p_sim.learning import datasets, models, training
+from p2p_sim.learning.datasets import Dataset
+from p2p_sim.run import Run
+from p2p_sim.run import run as start
+
+Array = npt.NDArray[Any]
+
+TEST_SHARE = 0.2
+USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
+DEFAULT_MODEL = "logistic-regression"
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A data set divided: users, one training row each, those of a cluster together; and test rows.
+
+    ``rows`` (n,): the data set's row of each user.  ``about``: JSON-able words on data and clusters, for run.json.
+    """
+
+    population: Population
+    x_test: Array
+    y_test: Array
+    rows: npt.NDArray[np.int64]
+    about: dict[str, Any]
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of it.  ``comparison`` is None where the learner returns no label for each sender."""
+
+    run: Run
+    examples: Examples
+    comparison: training.Comparison | None
+
+
+def learn(
+    protocol: Any,
+    data: str | Path | Dataset,
+    *,
+    label: str | None = None,
+    positive: list[str] | None = None,
+    cluster_column: str | None = None,
+    clusters: int | None = None,
+    test: float | None = None,
+    model: str = DEFAULT_MODEL,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **how: Any,
+) -> Result:
+    """Load data, divide and cluster it, run the protocol among the training rows, and train on what it released.
+
+    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
+    ``model``: see ``models.make``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  What is found out
+    goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.
+    """
+    models.make(model)  # a wrong name shows before the work
+    told = progress or _silent
+    before = time.perf_counter()
+    if not isinstance(data, Dataset):
+        told(f"reading {Path(data).name}", 0, 0)
+        many = protocol.label_count() > 2
+        data = datasets.load(str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many)
+    elif label or positive or cluster_column:
+        raise InputError("label, positive and cluster_column choose columns of a file: a Dataset has them already")
+    loaded = time.perf_counter() - before
+    examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
+    del data  # its features were copied
+    run = start(protocol, examples.population, seed=seed, progress=progress, **how)
+    run.notes.update(examples.about, released=released(run))
+    phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
+    run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
+    return Result(run, examples, train(run, examples, model, progress))
+
+
+def gather(
+    protocol: Any,
+    data: Dataset,
+    *,
+    clusters: int | None = None,
+    test: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Examples:
+    """Divide a data set into users and test rows, and put the users into clusters.
+
+    ``test``: share of the rows, drawn by ``seed``; None: the set's own test part if it has one, else 0.2.
+    ``clusters``: how many k-means makes of the users' features; None: the data's cluster column if it has one, else
+    one for every 150 users, at most 200 - and none for a protocol in which users send each other nothing.
+    """
+    before = time.perf_counter()
+    many = protocol.label_count()
+    if len(data.classes) > many:
+        raise InputError(
+            f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}: "
+            "name the positive classes, or let the protocol handle more labels"
+        )
+    if clusters is not None and data.cluster is not None:
+        raise InputError("clusters come from a column or from k-means: give one of cluster_column and clusters")
+    held, how = _test_rows(data, test, seed)
+    rows = np.flatnonzero(~held)
+    told = {
+        "name": data.name, "source": data.source, "rows": len(data.y), "features": len(data.features),
+        "label": data.label, "classes": list(data.classes), "positive": data.positive if many == 2 else None,
+        "test_rows": int(held.sum()), "test_rows_are": how,
+    }  # fmt: skip
+    divided = time.perf_counter()
+    cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
+    if cluster is not None:
+        order = np.argsort(cluster, kind="stable")
+        rows, cluster = rows[order], cluster[order]
+    people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
+    about = {"data": told, "clusters": describe_clusters(protocol, people, origin)}
+    timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
+    return Examples(people, data.x[held], data.y[held], rows, about, timings)
+
+
+def train(
+    run: Run, examples: Examples, model: str = DEFAULT_MODEL, progress: Progress | None = None
+) -> training.Comparison | None:
+    """Train on the labels that a run released and on the true ones; note accuracies and seconds in the run."""
+    before = time.perf_counter()
+    (progress or _silent)(f"training {model}", 0, 0)
+    columns, people = run.outputs.get("learner", {}), examples.population
+    comparison = None
+    if people.x is not None and _labelled(columns):
+        comparison = training.compare(
+            people.x, people.y, examples.x_test, examples.y_test, columns["sender"], columns["y"], model
+        )
+    run.notes["accuracy"] = None if comparison is None else asdict(comparison)
+    run.timings["training"] = time.perf_counter() - before
+    return comparison
+
+
+def simulate(
+    protocol: Any,
+    users: int,
+    *,
+    cluster_size: int | None = None,
+    share: float = 0.5,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **how: Any,
+) -> Run:
+    """Run a protocol among synthetic users, a ``share`` of them positive in expectation; ``how``: see ``p2p_sim.run``.
+
+    ``cluster_size``: None: 1,000 - and no clusters for a protocol in which users send each other nothing.
+    """
+    before = time.perf_counter()
+    (progress or _silent)("making users", 0, 0)
+    size = cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if speaks(protocol) else None
+    people = Population.synthetic(users=users, cluster_size=size, positive=share, seed=seed)
+    origin = "none" if size is None else f"of {size:,} users" + ("" if cluster_size is not None else " (default)")
+    clusters = describe_clusters(protocol, people, origin)
+    made = time.perf_counter() - before
+    run = start(protocol, people, seed=seed, progress=progress, **how)
+    run.notes.update(
+        data={"name": "synthetic", "source": f"drawn by seed, each positive with probability {share:g}"},
+        clusters=clusters, released=released(run), accuracy=None,
+    )  # fmt: skip
+    run.timings = {"load": made} | {k: v for k, v in run.timings.items() if k != "total"}
+    return run
+
+
+def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[str, Any] | None:
+    """Return how many clusters there are, where from, and their least, median and greatest size; None without.
+
+    Warns (UserWarning) of clusters of one user, where users send each other something.
+    """
+    if people.clusters is None:
+        return None
+    sizes = people.sizes
+    alone = int((sizes == 1).sum())
+    if alone and speaks(protocol):
+        what = "1 cluster has one user only, who picks" if alone == 1 else f"{alone:,} clusters have one user only, who picks"
+        warnings.warn(f"{what} herself always: no peer hides her label", UserWarning, stacklevel=3)
+    return {
+        "count": len(sizes), "origin": origin, "minimum": int(sizes.min()), "median": float(np.median(sizes)),
+        "maximum": int(sizes.max()), "of_one_user": alone,
+    }  # fmt: skip
+
+
+def released(run: Run) -> dict[str, Any] | None:
+    """Return how many labels the learner received, and the share of them that are not 0; None if it has no labels."""
+    y = run.outputs.get("learner", {}).get("y")
+    if y is None or y.ndim != 1:
+        return None
+    return {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
+
+
+def speaks(protocol: Any) -> bool:
+    """Whether users send each other messages: only then do clusters matter to a run."""
+    return any(message.sender == message.recipient == USER for message in protocol.messages().values())
+
+
+def default_clusters(users: int) -> int:
+    """Return how many clusters k-means makes where nothing was asked for."""
+    return min(MOST_CLUSTERS, max(1, users // USERS_A_CLUSTER))
+
+
+def _clusters(
+    protocol: Any, data: Dataset, rows: Array, clusters: int | None, seed: int, progress: Progress
+) -> tuple[Array | None, str]:
+    if data.cluster is not None:
+        return data.cluster[rows], "from a column"
+    if clusters is None and not speaks(protocol):
+        return None, "none"
+    if clusters is not None and not 1 <= clusters <= len(rows):
+        raise InputError(f"clusters = {clusters!r}: must be an integer from 1 to the {len(rows):,} users")
+    count = clusters or default_clusters(len(rows))
+    progress(f"k-means, {count} clusters", 0, 0)
+    default = f" (default: one for {USERS_A_CLUSTER} users, at most {MOST_CLUSTERS})"
+    return clustering.kmeans(data.x[rows], count, seed), "by k-means" + (default if clusters is None else "")
+
+
+def _test_rows(data: Dataset, test: float | None, seed: int) -> tuple[npt.NDArray[np.bool_], str]:
+    if test is None and data.test is not None:
+        return data.test, "the data set's own test part"
+    share = TEST_SHARE if test is None else test
+    return training.split(len(data.y), seed, share), f"{100 * share:g} % of the rows, drawn by seed"
+
+
+def _labelled(columns: dict[str, Array]) -> bool:
+    sender, y = columns.get("sender"), columns.get("y")
+    return sender is not None and y is not None and sender.ndim == y.ndim == 1 and len(sender) == len(y)
+
+
+def _silent(label: str, done: int, total: int) -> None:
+    """Show nothing."""

@@ -1,0 +1,1 @@
+"""What a person sees: tables and JSON, progress, and where a run's directory goes."""

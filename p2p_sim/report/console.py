@@ -1,0 +1,192 @@
+"""One document, two faces: JSON that any program reads, and plain text for a person."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.run import Run
+
+UNKNOWN = (
+    "unknown: how much the learner or a peer can infer about a label was not computed in this run "
+    "(the accountant is a later part)"
+)
+_WIDTH = 12
+
+
+def as_json(document: Any) -> str:
+    """Return a document as JSON: infinity as "inf", not-a-number as null."""
+    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+
+
+def document(run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]) -> dict[str, Any]:
+    """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
+    notes = run.notes
+    options = {key: value for key, value in run.parameters.items() if value is not None}
+    kinds = [
+        {"kind": kind, "messages": c.messages, "travelled": c.travelled, "bytes": c.nbytes}
+        for kind, c in run.by_kind().items()
+    ]
+    return {
+        "protocol": name,
+        "parameters": options,
+        "defaults": list(defaults),
+        "seed": run.seed,
+        "backend": run.backend,
+        "trace": run.trace,
+        "data": notes.get("data"),
+        "users": None if run.population is None else run.population.users,
+        "clusters": notes.get("clusters"),
+        "messages": kinds,
+        "seconds": run.timings,
+        "peak_memory": peak,
+        "released": notes.get("released"),
+        "accuracy": notes.get("accuracy"),
+        "digest": run.digest,
+        "directory": str(directory),
+        "privacy": UNKNOWN,
+    }
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Return a run's document as text."""
+    head = f"{told['protocol']}: {_parameters(told)}; seed {told['seed']}, backend {told['backend']}"
+    rows = [_entry("Data", _data(told)), _entry("Users", _users(told)), _entry("Clusters", _clusters(told["clusters"]))]
+    costs = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
+    end = [
+        _entry("Digest", told["digest"] or "not asked for"),
+        _entry("Saved in", told["directory"]),
+        _entry("Privacy", told["privacy"]),
+    ]
+    blocks = [[head], rows, [_messages(told["messages"])], costs, _released(told), end]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay out rows under a head: columns of numbers to the right, others to the left."""
+    cells = [[cell(value) for value in row] for row in rows]
+    right = [bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))]
+    widths = [max(len(line[i]) for line in [list(head), *cells]) for i in range(len(head))]
+    lines = []
+    for line in [list(head), *cells]:
+        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)]
+        lines.append("   ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def cell(value: Any) -> str:
+    """Return one value of a table: thousands with commas, four digits of a fraction."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def nbytes(count: float) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"
+
+
+def _entry(name: str, text: str) -> str:
+    return f"{name:<{_WIDTH}}{text}"
+
+
+def _parameters(told: Mapping[str, Any]) -> str:
+    defaults = told["defaults"]
+    shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
+    return ", ".join(shown) or "no parameters"
+
+
+def _data(told: Mapping[str, Any]) -> str:
+    data = told["data"]
+    if "label" not in data:
+        return f"{data['name']}, {data['source']}"
+    classes = data["classes"]
+    if data["positive"] is None:
+        shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
+        meaning = f"{len(classes)} classes, {shown}"
+    else:
+        meaning = f"1 means {data['positive']}, 0 means {classes[0]}"
+    size = f"{data['rows']:,} rows, {data['features']:,} features"
+    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}label {data['label']}: {meaning}"
+
+
+def _users(told: Mapping[str, Any]) -> str:
+    data, users = told["data"], f"{told['users']:,}"
+    if "test_rows" not in data:
+        return users
+    return f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
+
+
+def _clusters(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "none"
+    sizes = f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
+    return f"{told['count']:,} {told['origin']}; {sizes}"
+
+
+def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
+    rows = [[k["kind"], k["messages"], k["travelled"], k["bytes"]] for k in kinds]
+    if len(rows) > 1:
+        rows.append(["in all", *(sum(row[i] for row in rows) for i in (1, 2, 3))])
+    return table(["Messages", "delivered", "travelled", "bytes"], rows)
+
+
+def _seconds(seconds: Mapping[str, float]) -> str:
+    parts = [f"{phase} {value:.2f}" for phase, value in seconds.items()]
+    return f"{', '.join(parts)}; in all {sum(seconds.values()):.2f}"
+
+
+def _peak(peak: Mapping[str, Any]) -> str:
+    size = "not known here" if peak["bytes"] is None else nbytes(peak["bytes"])
+    return f"{size} ({peak['covers']})"
+
+
+def _released(told: Mapping[str, Any]) -> list[str]:
+    accuracy, released = told["accuracy"], told["released"]
+    if accuracy is not None:
+        rows = [
+            [f"trained on the {accuracy['trained_on']:,} labels released", _percent(accuracy["accuracy_private"])],
+            [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
+            ["always the class of the majority", _percent(accuracy["baseline"])],
+        ]
+        text = table([f"Test accuracy, {accuracy['model']}", ""], rows)
+        return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
+    if released is None:
+        return [_entry("Released", "no labels: the learner of this protocol returns something else")]
+    share = released["positive_share"]
+    positive = "" if share is None else f", {_percent(share)} of them positive"
+    return [_entry("Released", f"{released['labels']:,} labels{positive}")]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know into what it does."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return _plain(value.item()) if hasattr(value, "item") else str(value)

@@ -1,0 +1,98 @@
+"""Where a run's directory goes: a name that is free, checked before any work, and the link to the newest."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.trace.store import check_free
+
+RUNS, LATEST = "runs", "latest"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A run's directory: ``path`` if it was chosen, else the next free ``runs/STEM-1``, ``-2``, ..."""
+
+    path: Path | None
+    stem: str
+    force: bool
+
+    def save(self, run: Any, population: bool) -> Path:
+        """Write the run, link ``runs/latest`` to it, and return its directory; raises InputError if that fails."""
+        try:
+            path = self._save(run, population)
+            link(path)
+        except OSError as error:
+            where = self.path or Path(RUNS)
+            raise InputError(f"cannot write to {str(where)!r}: {error.strerror or error}") from error
+        return path
+
+    def _save(self, run: Any, population: bool) -> Path:
+        if self.path is not None:
+            written: Path = run.save(self.path, force=self.force, population=population)
+            return written
+        number = 1
+        while True:
+            path = Path(RUNS) / f"{self.stem}-{number}"
+            number += 1
+            if os.path.lexists(path):
+                continue
+            try:
+                written = run.save(path, population=population)
+                return written
+            except InputError:
+                if not path.exists():  # otherwise somebody else took the name meanwhile
+                    raise
+
+
+def place(out: str | None, stem: str, force: bool) -> Place:
+    """Choose a run's directory and check that it can be written; raises InputError naming path and reason."""
+    if out is None:
+        if force:
+            raise InputError("--force replaces the folder given with --out: give --out too, or leave --force out")
+        _check_folder(Path(RUNS))
+        return Place(None, stem, False)
+    path = Path(out).expanduser()
+    if path.name in ("", "..", LATEST):
+        raise InputError(f"output {out!r}: give the name of a folder that the run can be written to, such as runs/first")
+    try:
+        check_free(path, force)
+        _check_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"output {out!r} cannot be written: {error.strerror or error}") from error
+    return Place(path, stem, force)
+
+
+def stem(*parts: str) -> str:
+    """Join names to one that suits a folder: lower case letters, digits and single dashes."""
+    return "-".join(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") or "data" for part in parts)
+
+
+def link(path: Path) -> None:
+    """Point the link ``latest`` beside a directory at it, in one step, if it lies in a folder called ``runs``."""
+    folder = path.absolute().parent
+    latest = folder / LATEST
+    if folder.name != RUNS:
+        return
+    if latest.exists() and not latest.is_symlink():
+        warnings.warn(f"{latest} is not a link, so it was left alone", UserWarning, stacklevel=2)
+        return
+    fresh = folder / f".{LATEST}.{os.getpid()}"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(path.name, target_is_directory=True)
+    fresh.replace(latest)
+
+
+def _check_folder(folder: Path) -> None:
+    """Check that a folder can be written to, or made."""
+    there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise InputError(f"{str(folder)!r} cannot be a folder: {str(there)!r} is a file; choose another place with --out")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")

@@ -1,0 +1,238 @@
+"""The compiled inner loops equal the numpy ones bit for bit, and both equal plain Python where that is cheap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from p2p_sim.core import kernels, plain
+from tests.exact import oracle
+
+BOTH = pytest.mark.parametrize("module", (plain, kernels), ids=("plain", "kernels"))
+SEEDS = (0, 41, 1 << 63, (1 << 64) - 1)
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 63, 1000)
+STARTS = (0, 1, 2, 3, 4, 5, 999, 2**31 - 1008)
+THRESHOLDS = (0, 1, 2**32, 2**63, 2**64 - 2**11, 2**64 - 1, 2**64)
+ROWS = 2**31 - 1  # as many users as there can be
+
+
+def rng() -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(2026))
+
+
+def some_words(count: int) -> np.ndarray:
+    drawn = rng().integers(0, 2**64, count, dtype=np.uint64)
+    drawn[: min(count, 3)] = np.array([0, 2**64 - 1, 2**63], np.uint64)[:count]
+    return drawn
+
+
+def locked(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
+
+
+def same(one: np.ndarray, other: np.ndarray) -> None:
+    assert one.dtype == other.dtype
+    np.testing.assert_array_equal(one, other)
+
+
+def test_both_modules_offer_the_same_functions():
+    assert set(plain.__all__) == set(kernels.__all__)
+    public = {name for name, value in vars(plain).items() if callable(value) and name in plain.__all__}
+    assert public == set(plain.__all__) - {"BLOCK"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stream", (5, (1 << 64) - 1))
+def test_words(seed, stream):
+    for start in STARTS:
+        for count in SIZES:
+            same(kernels.words(seed, stream, start, count), plain.words(seed, stream, start, count))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_bernoulli(seed, threshold):
+    for start in STARTS:
+        for count in SIZES:
+            flips = kernels.bernoulli(seed, 1 << 63, start, count, threshold)
+            same(flips, plain.bernoulli(seed, 1 << 63, start, count, threshold))
+            same(flips, np.array([w < threshold for w in plain.words(seed, 1 << 63, start, count).tolist()], np.bool_))
+
+
+@BOTH
+def test_bernoulli_thresholds_cut_exactly_at_the_word(module):
+    for word in plain.words(9, 9, 4, 5).tolist():
+        at, above = (module.bernoulli(9, 9, 4, 5, threshold).tolist() for threshold in (word, word + 1))
+        assert sum(above) - sum(at) == 1, "only the word itself lies between"
+
+
+@pytest.mark.parametrize("dtype", (np.int32, np.int64))
+def test_words_at_and_item_words(dtype):
+    for size in (0, 1, 5, 300):
+        parties, slots = locked(
+            rng().integers(0, ROWS, size).astype(dtype), rng().integers(0, 2**31 - 1, size).astype(dtype)
+        )
+        for seed in SEEDS:
+            same(kernels.words_at(seed, 1 << 63, parties), plain.words_at(seed, 1 << 63, parties))
+            same(kernels.item_words(seed, 7, parties, slots), plain.item_words(seed, 7, parties, slots))
+
+
+LIMITS = (1, 2, 3, 10, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53 + 1, 2**62, 2**63 - 1)
+
+
+@BOTH
+@pytest.mark.parametrize("limit", LIMITS)
+def test_below_one_limit_is_the_high_half_of_a_big_integer_product(module, limit):
+    (drawn,) = locked(some_words(100))
+    expected = [oracle.below(word, limit) for word in drawn.tolist()]
+    for given in (np.uint64(limit), np.full(100, limit, np.uint64), np.broadcast_to(np.uint64(limit), 100)):
+        values = module.below(drawn, given)
+        assert values.dtype == np.int64
+        assert values.tolist() == expected
+    assert max(expected) < limit
+
+
+@BOTH
+def test_below_a_column_of_limits(module):
+    for chosen in (LIMITS, LIMITS[:6]):  # with and without limits beyond 32 bits
+        drawn, limits = locked(some_words(70), np.resize(np.array(chosen, np.uint64), 70))
+        expected = [oracle.below(w, m) for w, m in zip(drawn.tolist(), limits.tolist(), strict=True)]
+        assert module.below(drawn, limits).tolist() == expected
+    assert module.below(drawn[:0], limits[:0]).tolist() == []
+
+
+@BOTH
+def test_member_is_the_kth_of_the_group(module):
+    starts = np.array([0, 1, 4, 4, 9], np.int64)  # a group of one, an empty one
+    order = np.array([6, 0, 3, 8, 1, 2, 4, 5, 7], np.int32)
+    codes = np.resize(np.array([0, 1, 3, 3], np.int32), 200)
+    drawn, codes, starts, order = locked(some_words(200), codes, starts, order)
+    place = [starts[c] + oracle.below(w, int(starts[c + 1] - starts[c])) for w, c in zip(drawn.tolist(), codes, strict=True)]
+    same(module.member(drawn, codes, starts, None), np.array(place, np.int32))
+    same(module.member(drawn, codes, starts, order), order[place])
+    assert module.member(drawn[:0], codes[:0], starts, order).tolist() == []
+
+
+@BOTH
+def test_member_of_the_largest_population(module):
+    drawn = np.array([0, 2**63, 2**64 - 1], np.uint64)
+    chosen = module.member(drawn, np.zeros(3, np.int32), np.array([0, ROWS], np.int64), None)
+    same(chosen, np.array([0, ROWS // 2, ROWS - 1], np.int32))
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.uint64))
+@pytest.mark.parametrize("first", (0, 10, ROWS - 50))
+def test_gather(module, dtype, first):
+    values, rows = locked(
+        rng().integers(0, 2 if dtype == np.bool_ else 120, 50).astype(dtype),
+        (first + rng().integers(0, 50, 200)).astype(np.int32),
+    )
+    same(module.gather(values, rows, first), np.array([values[r - first] for r in rows.tolist()], dtype))
+    same(module.gather(values, rows[:0], first), values[:0])
+
+
+@BOTH
+def test_gather_of_vectors_and_of_strided_columns(module):
+    (table,) = locked(rng().integers(0, 250, (20, 3)).astype(np.uint8))
+    rows = np.array([3, 19, 3, 0], np.int32)
+    same(module.gather(table, rows, 0), np.stack([table[r] for r in rows]))
+    same(module.gather(table[:, 1], rows, 0), np.array([table[r, 1] for r in rows]))
+
+
+@BOTH
+def test_group_is_a_stable_sort(module):
+    for parties, count in ((1, 0), (1, 5), (4, 3), (30, 500), (1000, 10)):
+        (local,) = locked(rng().integers(0, parties, count).astype(np.int32))
+        order, starts = module.group(local, parties)
+        assert order.tolist() == sorted(range(count), key=lambda i: (local[i], i))
+        assert starts.tolist() == [sum(1 for r in local if r < p) for p in range(parties + 1)]
+
+
+@BOTH
+def test_merge_interleaves(module):
+    places = np.array([1, 0, 2, 1, 1, 0], np.uint8)
+    parts = [np.array([10, 11]), np.array([20, 21, 22]), np.array([30])]
+    assert module.merge(places, parts).tolist() == [20, 10, 30, 21, 22, 11]
+    wide = [np.stack([part, part + 100], axis=1) for part in parts]
+    assert module.merge(places, wide)[:, 1].tolist() == [120, 110, 130, 121, 122, 111]
+
+
+@BOTH
+def test_meetings(module):
+    first = ROWS - 20
+    home = range(first, first + 20)
+    away = np.arange(first, first + 20, dtype=np.int32)[::-1].copy()
+    away[3] = first + 3
+    (away,) = locked(away)
+    here = np.arange(first, first + 20, dtype=np.int32)
+    expected = sum(int(a) == b for a, b in zip(away, home, strict=True))
+    assert expected == 1
+    for one, other in ((away, home), (home, away), (away, here), (here, away)):
+        assert module.meetings(one, other) == expected
+    assert module.meetings(home, home) == 20
+    assert module.meetings(home, range(first + 1, first + 21)) == 0
+    assert module.meetings(here[::2], away[::2]) == sum(a == b for a, b in zip(here[::2], away[::2], strict=True))
+
+
+COLUMNS = {
+    "zero": lambda n: 0,
+    "largest": lambda n: (1 << 64) - 1,
+    "range": lambda n: range(5, 5 + n),
+    "last rows": lambda n: range(ROWS - n, ROWS),
+    "bool": lambda n: rng().integers(0, 2, n).astype(np.bool_),
+    "uint8": lambda n: rng().integers(0, 256, n).astype(np.uint8),
+    "int8": lambda n: rng().integers(-128, 128, n).astype(np.int8),
+    "int16": lambda n: rng().integers(-(2**15), 2**15, n).astype(np.int16),
+    "int32": lambda n: rng().integers(-(2**31), 2**31, n).astype(np.int32),
+    "uint32": lambda n: rng().integers(0, 2**32, n).astype(np.uint32),
+    "int64": lambda n: rng().integers(-(2**63), 2**63 - 1, n),
+    "uint64": lambda n: rng().integers(0, 2**64, n, dtype=np.uint64),
+    "strided bytes": lambda n: rng().integers(0, 256, (n, 3)).astype(np.uint8)[:, 1],
+    "strided int32": lambda n: rng().integers(-9, 9, (n, 2)).astype(np.int32)[:, 1],
+    "vector": lambda n: rng().integers(0, 2**64, (n, 4), dtype=np.uint64).T[2],
+}
+
+
+def as_integers(column: object, count: int) -> list[int]:
+    return [column] * count if isinstance(column, int) else [int(value) for value in column]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("salt", (0, 1 << 63, (1 << 64) - 1))
+def test_absorb_one_column(name, salt):
+    for count in (0, 1, 2, 50):
+        column = COLUMNS[name](count)
+        if isinstance(column, np.ndarray):
+            locked(column)
+        expected = oracle.absorb(salt, [[v] for v in as_integers(column, count)])
+        assert plain.absorb(salt, [column], count) == expected
+        assert kernels.absorb(salt, [column], count) == expected
+
+
+def test_absorb_all_columns_together_and_their_order():
+    count = 60
+    columns = [make(count) for make in COLUMNS.values()]
+    rows = list(zip(*(as_integers(column, count) for column in columns), strict=True))
+    for order in (1, -1):
+        expected = oracle.absorb(12345, [row[::order] for row in rows])
+        assert plain.absorb(12345, columns[::order], count) == expected
+        assert kernels.absorb(12345, columns[::order], count) == expected
+    assert plain.absorb(12345, columns, count) != plain.absorb(12345, columns[::-1], count)
+
+
+@pytest.mark.parametrize("count", (4095, 4096, 4097, 9000))
+def test_absorb_in_several_cache_blocks(count):
+    columns = [make(count) for make in COLUMNS.values()]
+    assert kernels.absorb((1 << 64) - 1, columns, count) == plain.absorb((1 << 64) - 1, columns, count)
+
+
+@BOTH
+def test_absorb_does_not_depend_on_the_order_of_rows(module):
+    values, senders = rng().integers(-5, 5, 500).astype(np.int8), np.arange(500, dtype=np.int32)
+    shuffled = rng().permutation(500)
+    assert module.absorb(3, [senders, values], 500) == module.absorb(3, [senders[shuffled], values[shuffled]], 500)
+    moved = np.roll(values, 1)
+    assert module.absorb(3, [senders, values], 500) != module.absorb(3, [senders, moved], 500)

@@ -1,0 +1,1 @@
+"""Small tests of the engine, one rule each."""
