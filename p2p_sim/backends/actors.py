@@ -47,7 +47,7 @@ def run(
     start = time.perf_counter()
     if progress is not None:
         progress("starting Ray", 0, 1)
-    with session(address, 2, STORE_BYTES):
+    with session(address, population.users + 1, STORE_BYTES):
         engine, actors = _set_up(protocol, population, seed, digest, trace, progress)
         _await(actors, progress)
         begun = time.perf_counter()

@@ -16,7 +16,7 @@ BATCH = 1024
 
 
 def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int64]:
-    """Group rows of x (n, d) by mini-batch k-means on standardised features, into ``clusters`` (1 to n) at most.
+    """Group rows of x (n, d) into ``clusters`` (1 to n) at most, by mini-batch k-means on scaled features.
 
     Returns cluster numbers (n,), 0 to k-1 without gaps; fewer groups than asked for are warned about.
     ``seed`` is below 2^64.  The same x, clusters and seed give the same groups for any number of threads and

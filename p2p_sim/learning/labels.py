@@ -69,7 +69,7 @@ def multi(column: Column, name: str, where: str) -> Labels:
 
 
 def clusters(column: Column, name: str, where: str) -> npt.NDArray[np.int64]:
-    """Read cluster numbers, whole and not negative, gaps allowed; InputError names the first bad row (from 1)."""
+    """Read cluster numbers, whole, not negative, gaps allowed; InputError: the first bad row (from 1)."""
     must = "a cluster is a whole number, 0 or more (gaps are fine)"
     if isinstance(column, Category):
         raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def read_csv(data: bytes, what: str, delimiter: str) -> dict[str, Column]:
 
 
 def read_parquet(data: bytes, what: str) -> dict[str, Column]:
-    """Read a Parquet table of numbers, booleans and text; InputError: damaged, other types, missing values."""
+    """Read a Parquet table of numbers, booleans, text; InputError: damaged, other types, missing values."""
     import pyarrow
     from pyarrow import parquet
 
@@ -133,10 +132,9 @@ def _line(error: Exception) -> str:
 
 def _number(cell: str) -> float | None:
     try:
-        value = float(cell) if "_" not in cell else math.nan
+        return None if "_" in cell else float(cell)  # Python reads 1_000 as a number, a table does not
     except ValueError:
         return None
-    return None if "_" in cell else value
 
 
 def _row(codes: Array, code: int) -> int:

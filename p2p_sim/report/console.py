@@ -65,6 +65,18 @@ def as_text(told: Mapping[str, Any]) -> str:
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
+def measured(result: Mapping[str, Any]) -> str:
+    """Return a benchmark's result as text: the machine, and a table of its rows."""
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    rows = [dict(row) for row in result["rows"]]
+    for row in rows:
+        goals = row.get("target")
+        if isinstance(goals, Mapping):
+            row["target"] = ", ".join(f"{name} {cell(value)}" for name, value in goals.items())
+    head = list(dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows)))
+    return f"{machine}\n\n{table(head, [[row.get(name) for name in head] for row in rows])}\n"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lay out rows under a head: columns of numbers to the right, others to the left."""
     cells = [[cell(value) for value in row] for row in rows]

@@ -63,7 +63,7 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     found = []
     for f in offered:
         default = f.default if f.default is not MISSING else DEFAULTS.get(f.name, MISSING)
-        meaning = " ".join(meanings.get(f.name, "").split()).rstrip(".")
+        meaning = " ".join(meanings.get(f.name, "").split()).partition(". ")[0].rstrip(".")
         found.append(Parameter(f.name, hints[f.name], default, meaning))
     return {parameter.option: parameter for parameter in found}
 
@@ -103,7 +103,7 @@ def describe() -> str:
     """Return a sentence for each protocol: its name and options, with meanings and defaults."""
     lines = []
     for name, kind in known().items():
-        told = "; ".join(f"{p.option}: {_described(p)}" for p in parameters(kind).values())
+        told = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
         lines.append(f"{name}: {told}.")
     return "\n\n".join(lines)
 

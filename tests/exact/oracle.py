@@ -6,7 +6,9 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 WORD = 1 << 64
@@ -72,6 +74,28 @@ def categorical(word: int, weights: Sequence[Any]) -> int:
         if word < math.floor(running / total * WORD):
             return outcome
     raise AssertionError("the last threshold is 2^64")
+
+
+def laplace_tails(scale: Fraction, wanted: Iterable[int]) -> list[int]:
+    """floor(P(k >= j) * 2^64) of the discrete Laplace law: q^j / (1 + q), q = e^(-1/scale), in 120 digits."""
+    with localcontext() as context:
+        context.prec = 120
+        q = (-Decimal(scale.denominator) / Decimal(scale.numerator)).exp()
+        return [math.floor(Fraction(q**j / (1 + q)) * WORD) for j in wanted]
+
+
+def laplace(word: int, scale: Any) -> int:
+    """Count the thresholds of P(k <= j) that are at most the word, from the least value up."""
+    exact = Fraction(scale)
+    size = 46 * -(-exact.numerator // exact.denominator)  # beyond this, less than one word remains
+    tails = [tail for tail in _tails(exact, size) if tail]
+    thresholds = tails[::-1] + [WORD - tail for tail in tails]
+    return sum(bound <= word for bound in thresholds) - len(tails)
+
+
+@lru_cache
+def _tails(scale: Fraction, size: int) -> list[int]:
+    return laplace_tails(scale, range(1, size + 1))
 
 
 def permutation(words: Sequence[int]) -> list[int]:

@@ -153,11 +153,11 @@ def test_group_is_a_stable_sort(module):
 
 @BOTH
 def test_merge_interleaves(module):
-    places = np.array([1, 0, 2, 1, 1, 0], np.uint8)
-    parts = [np.array([10, 11]), np.array([20, 21, 22]), np.array([30])]
-    assert module.merge(places, parts).tolist() == [20, 10, 30, 21, 22, 11]
+    places = np.array([7, 300, 2, 7, 7, 300], np.uint16)
+    names, parts = [2, 7, 300], [np.array([30]), np.array([20, 21, 22]), np.array([10, 11])]
+    assert module.merge(places, names, parts).tolist() == [20, 10, 30, 21, 22, 11]
     wide = [np.stack([part, part + 100], axis=1) for part in parts]
-    assert module.merge(places, wide)[:, 1].tolist() == [120, 110, 130, 121, 122, 111]
+    assert module.merge(places, names, wide)[:, 1].tolist() == [120, 110, 130, 121, 122, 111]
 
 
 @BOTH

@@ -1,0 +1,324 @@
+"""The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``work``.
+
+typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.  Exit status: 0; 1 a check
+failed; 2 bad usage or input, said on stderr; 130 interrupted; 141 nobody reads the output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperCommand
+
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.population import check_seed
+
+Command = Sequence[str]
+"""The words of the command line, after the program's name."""
+
+app = typer.Typer(
+    name="p2p-sim", add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
+    epilog="Example: p2p-sim run peer-to-peer --data digits",
+)  # fmt: skip
+BENCHMARKS = ("engine",)
+REAL = ("label", "positive", "cluster_column", "clusters", "test", "model")
+SYNTHETIC = ("cluster_size", "share")
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def whole(text: str) -> int:
+    """Read a whole number, also as 1e7."""
+    number = float(text)
+    if number != int(number):
+        raise ValueError(f"{text} is not whole")
+    return int(number) if "e" in text.lower() else int(text)
+
+
+def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
+
+
+def real(help: str, **more: Any) -> Any:
+    """Make an option for real data."""
+    return _option("Real data", help, **more)
+
+
+def synthetic(help: str, **more: Any) -> Any:
+    """Make an option for synthetic users."""
+    return _option("Synthetic users instead of data", help, **more)
+
+
+def how(help: str, **more: Any) -> Any:
+    """Make an option for how a run takes place."""
+    return _option("How it runs", help, **more)
+
+
+def kept(help: str, *names: str, **more: Any) -> Any:
+    """Make an option for what a verb leaves."""
+    return _option("What it leaves", help, *names, **more)
+
+
+Json = Annotated[bool, kept("Short for --format json.", "--json")]
+Format = Annotated[str, kept("What stdout holds: text (default), or one JSON document.", metavar="text|json")]
+
+
+class _RunCommand(TyperCommand):
+    """Adds the parameters of all protocols to the help, when it is asked for."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["PROTOCOL", "[OPTIONS]"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from p2p_sim.report import parameters
+
+        self.epilog = f"{parameters.describe()}\n\n{self.epilog}"
+        super().format_help(ctx, formatter)
+
+
+@app.callback(invoke_without_command=True)
+def _no_verb(ctx: typer.Context) -> None:
+    """The lab for private labels: run a label-privacy protocol message by message, and see what comes of it."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+@app.command(
+    "run",
+    cls=_RunCommand,
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
+)
+@dataclass(frozen=True)
+class Run:
+    """Run a protocol among users who hold real examples, train a model on what the learner received, keep the run."""
+
+    words: Annotated[list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")] = None
+    data: Annotated[str | None, real("A set that p2p-sim data lists, or a CSV, Parquet, npz, IDX or svmlight file.")] = None
+    label: Annotated[str | None, real("The column of labels.")] = None
+    positive: Annotated[str | None, real("The classes that count as 1.", metavar="A,B")] = None
+    cluster_column: Annotated[str | None, real("A column of cluster numbers.")] = None
+    clusters: Annotated[int | None, real("Instead: clusters by k-means; default one for 150 users, at most 200.")] = None
+    test: Annotated[float | None, real("Share of the rows that tests; default the set's own test part, else 0.2.")] = None
+    model: Annotated[str | None, real("A scikit-learn classifier; default logistic-regression.")] = None
+    users: Annotated[int | None, synthetic("How many.", parser=whole, metavar="N")] = None
+    cluster_size: Annotated[int | None, synthetic("Users a cluster; default 1000.", parser=whole, metavar="M")] = None
+    share: Annotated[float | None, synthetic("Probability of a positive label; default 0.5.")] = None
+    backend: Annotated[str, how("Here (default), Ray actors of many users, one a user.", metavar="local|shards|actors")] = "local"
+    shards: Annotated[int | None, how("How many Ray actors.")] = None
+    blocks: Annotated[int | None, how("Into how many blocks users are cut.")] = None
+    address: Annotated[str | None, how("A Ray cluster; default one of its own.", metavar="HOST:PORT")] = None
+    seed: Annotated[int, how("Decides every draw, the test rows and k-means; default 0.")] = 0
+    trace: Annotated[str, kept("Messages kept: none (default), counts, sample=N, full.", metavar="LEVEL")] = "none"
+    out: Annotated[str | None, kept("Folder of the run; default a new one in runs/.")] = None
+    force: Annotated[bool, kept("Replace the run in --out.", "--force")] = False
+    no_population: Annotated[bool, kept("Leave labels out: nothing can be replayed.", "--no-population")] = False
+    no_digest: Annotated[bool, kept("Compute no digest: faster.", "--no-digest")] = False
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, command: Command) -> int:
+        """Run, train, save, tell."""
+        from p2p_sim.report import console, directory, memory, parameters
+        from p2p_sim.report.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        chosen = parameters.choose(self.words or [])
+        self._check()
+        name = chosen.protocol.command_name()
+        stem = directory.stem(name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0])
+        place = directory.place(self.out, stem, self.force)
+        with Progress() as progress, stdout_kept():
+            run = self._run(chosen.protocol, progress)
+            run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
+            progress("writing the run", 0, 0)
+            before = time.perf_counter()
+            path = place.save(run, population=not self.no_population)
+            run.timings["saving"] = time.perf_counter() - before
+        told = console.document(run, name, chosen.defaults, path, memory.peak(self.backend))
+        sys.stdout.write(console.as_json(told) if as_json else console.as_text(told))
+        return 0
+
+    def _run(self, protocol: Any, progress: Any) -> Any:
+        from p2p_sim.learning import experiment
+
+        plan = self._given("shards", "blocks", "address")
+        plan |= {"backend": self.backend, "seed": self.seed, "trace": self.trace, "digest": not self.no_digest}
+        if self.users is not None:
+            sizes = self._given("cluster_size", "share")
+            return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
+        assert self.data is not None
+        positive = None if self.positive is None else comma_list(self.positive)
+        choices = self._given("label", "cluster_column", "clusters", "test", "model")
+        return experiment.learn(
+            protocol, self.data, positive=positive, **choices, progress=progress, **plan
+        ).run
+
+    def _check(self) -> None:
+        """Check what can be checked before any work; raises InputError."""
+        from p2p_sim import backends
+
+        if (self.data is None) == (self.users is None):
+            what = "nothing to run on" if self.data is None else "--data and --users are both there"
+            raise InputError(f"{what}: give --data NAME_OR_FILE (p2p-sim data lists names), or --users N for synthetic users")
+        other, needed = (REAL, "--data") if self.data is None else (SYNTHETIC, "--users")
+        for name in self._given(*other):
+            raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
+        if self.cluster_column is not None and self.clusters is not None:
+            raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
+        if self.backend not in backends.NAMES:
+            raise InputError(f"unknown backend {self.backend!r}; known backends: {', '.join(backends.NAMES)}")
+        TraceLevel.parse(self.trace)
+        check_seed(self.seed)
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@app.command("data", epilog="Example: p2p-sim data --json")
+@dataclass(frozen=True)
+class Data:
+    """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
+
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, command: Command) -> int:
+        """List them."""
+        from p2p_sim.learning import datasets
+        from p2p_sim.report import console
+
+        as_json = wants_json(self.json, self.format)
+        rows = [vars(info) for info in datasets.available()]
+        if as_json:
+            sys.stdout.write(console.as_json(rows))
+            return 0
+        head = ("name", "rows", "features", "label", "positive", "where")
+        sys.stdout.write(console.table(head, [[row[name] for name in head] for row in rows]) + "\n")
+        return 0
+
+
+@app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")
+@dataclass(frozen=True)
+class Bench:
+    """Measure performance as ratios within one call.  Needs a checkout of the repository."""
+
+    name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
+    users: Annotated[int, how("How many; default 1e7.", parser=whole, metavar="N")] = 10_000_000
+    cases: Annotated[str | None, how("Which rows; default all.", metavar="A,B")] = None
+    repeat: Annotated[int, how("Of how many repeats medians are taken; default 5.")] = 5
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, command: Command) -> int:
+        """Measure and tell."""
+        from p2p_sim.report import console
+        from p2p_sim.report.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        module = benchmark(self.name)
+        cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
+        with Progress() as progress, stdout_kept():
+            result = module.main(self.users, cases, self.repeat, progress)
+        sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
+        return 0
+
+
+def benchmark(name: str) -> ModuleType:
+    """Import a benchmark from the checkout this package lies in; raises InputError if there is none."""
+    if name not in BENCHMARKS:
+        raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
+    root = Path(__file__).resolve().parents[1]
+    if not (root / "benchmarks" / f"{name}.py").is_file():
+        raise InputError(f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e .")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def option(name: str) -> str:
+    """Return how a field is called on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def comma_list(text: str) -> list[str]:
+    """Read ``a,b``; a value that holds a comma stands in double quotes."""
+    return [value.strip() for value in next(csv.reader([text], skipinitialspace=True), []) if value.strip()]
+
+
+def wants_json(json: bool, format: str) -> bool:
+    """Whether stdout is to hold JSON; raises InputError for another format."""
+    if format not in ("text", "json"):
+        raise InputError(f"--format {format!r}: allowed are text, json")
+    return json or format == "json"
+
+
+@contextlib.contextmanager
+def stdout_kept() -> Iterator[None]:
+    """Keep stdout free: whatever libraries print goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with _warnings_as_lines():
+            verb = app(words, prog_name="p2p-sim", standalone_mode=False)
+            status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
+        sys.stdout.flush()
+    except (InputError, ProtocolError) as error:
+        return _refused(str(error))
+    except _UsageError as error:
+        where = getattr(error.ctx, "command_path", "p2p-sim")
+        return _refused(f"{error.format_message()} (see {where} --help)")
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):  # or Python complains when it closes stdout
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status
+
+
+def _refused(message: str) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Show this project's warnings as one line on stderr."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if category is UserWarning:
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", UserWarning)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())
