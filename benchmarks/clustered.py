@@ -20,17 +20,10 @@ def shards_timer(population: Population) -> Timed:
     """Make the measurement of one run on Ray: what lies between the shards' start and their end."""
 
     def timer() -> Cost:
+        options: dict[str, Any] = {"backend": "shards", "shards": SHARDS, "digest": False}
         with rounds_apart() as spent:
-            run = p2p_sim.run(
-                workload.PROTOCOL,
-                population,
-                seed=workload.SEED,
-                backend="shards",
-                shards=SHARDS,
-                digest=False,
-            )
-        wall = run.timings["rounds"] + run.timings.get("collect", 0.0)
-        return Cost(spent[0].cpu, max(wall, spent[0].wall))
+            p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, **options)
+        return spent[0]
 
     return timer
 
@@ -42,6 +35,7 @@ def rounds_apart() -> Iterator[list[Cost]]:
     original = Engine.run
 
     def watched(self: Engine, *arguments: Any, **options: Any) -> Any:
+        settle()
         cpu, wall = measure.tree_cpu(), time.perf_counter()
         result = original(self, *arguments, **options)
         wall = time.perf_counter() - wall
@@ -55,19 +49,22 @@ def rounds_apart() -> Iterator[list[Cost]]:
         Engine.run = original  # type: ignore[method-assign]
 
 
+def settle(limit: float = 10.0) -> None:
+    """Wait until the process tree rests: Ray goes on starting spare workers when the shards are ready."""
+    pause, end, before = 0.25, time.perf_counter() + limit, measure.tree_cpu()
+    while time.perf_counter() < end:
+        time.sleep(pause)
+        now = measure.tree_cpu()
+        if now - before < 0.15 * pause:
+            return
+        before = now
+
+
 @contextmanager
 def ray_session(users: int) -> Iterator[None]:
-    """Start Ray once for several runs, quietly, and stop it."""
-    import ray
+    """Start Ray once for several runs, as the backend would for one, and stop it."""
+    from p2p_sim.backends.session import session
+    from p2p_sim.backends.shards import STORE_BYTES_A_USER
 
-    with measure.environment("RAY_USAGE_STATS_ENABLED", "0"):
-        ray.init(
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="error",
-            object_store_memory=256 * 2**20 + 64 * users,
-        )
-        try:
-            yield
-        finally:
-            ray.shutdown()
+    with session(None, SHARDS, users * STORE_BYTES_A_USER):
+        yield

@@ -1,23 +1,21 @@
 """The command line, ``p2p-sim``: every verb is a frozen dataclass of its options with a method ``work``.
 
-typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.  Exit status: 0; 1 a check
-failed; 2 bad usage or input, said on stderr; 130 interrupted; 141 nobody reads the output.
+typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.
+Exit status: 0; 1 a check failed; 2 bad usage or input, said on stderr; 130 interrupted; 141 nobody reads on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import importlib
 import os
 import sys
 import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -25,6 +23,7 @@ from typer.core import TyperCommand
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.population import check_seed
+from p2p_sim.report import options, terminal
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -34,51 +33,15 @@ app = typer.Typer(
     epilog="Example: p2p-sim run peer-to-peer --data digits",
 )  # fmt: skip
 BENCHMARKS = ("engine",)
-REAL = ("label", "positive", "cluster_column", "clusters", "test", "model")
-SYNTHETIC = ("cluster_size", "share")
+_REAL = ("label", "positive", "cluster_column", "clusters", "test", "model")
+_SYNTHETIC = ("cluster_size", "share")
 _UsageError: Any = typer.BadParameter.__bases__[0]
-
-
-def whole(text: str) -> int:
-    """Read a whole number, also as 1e7."""
-    number = float(text)
-    if number != int(number):
-        raise ValueError(f"{text} is not whole")
-    return int(number) if "e" in text.lower() else int(text)
-
-
-def _option(panel: str, help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False, **more)
-
-
-def real(help: str, **more: Any) -> Any:
-    """Make an option for real data."""
-    return _option("Real data", help, **more)
-
-
-def synthetic(help: str, **more: Any) -> Any:
-    """Make an option for synthetic users."""
-    return _option("Synthetic users instead of data", help, **more)
-
-
-def how(help: str, **more: Any) -> Any:
-    """Make an option for how a run takes place."""
-    return _option("How it runs", help, **more)
-
-
-def kept(help: str, *names: str, **more: Any) -> Any:
-    """Make an option for what a verb leaves."""
-    return _option("What it leaves", help, *names, **more)
-
-
-Json = Annotated[bool, kept("Short for --format json.", "--json")]
-Format = Annotated[str, kept("What stdout holds: text (default), or one JSON document.", metavar="text|json")]
 
 
 class _RunCommand(TyperCommand):
     """Adds the parameters of all protocols to the help, when it is asked for."""
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+    def collect_usage_pieces(self, _ctx: Any) -> list[str]:
         return ["PROTOCOL", "[OPTIONS]"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -90,7 +53,7 @@ class _RunCommand(TyperCommand):
 
 @app.callback(invoke_without_command=True)
 def _no_verb(ctx: typer.Context) -> None:
-    """The lab for private labels: run a label-privacy protocol message by message, and see what comes of it."""
+    """The lab for private labels: run a label-privacy protocol message by message, see what comes of it."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
@@ -103,44 +66,76 @@ def _no_verb(ctx: typer.Context) -> None:
 )
 @dataclass(frozen=True)
 class Run:
-    """Run a protocol among users who hold real examples, train a model on what the learner received, keep the run."""
+    """Run a protocol among users with real examples, train a model on what was released, keep the run."""
 
-    words: Annotated[list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")] = None
-    data: Annotated[str | None, real("A set that p2p-sim data lists, or a CSV, Parquet, npz, IDX or svmlight file.")] = None
-    label: Annotated[str | None, real("The column of labels.")] = None
-    positive: Annotated[str | None, real("The classes that count as 1.", metavar="A,B")] = None
-    cluster_column: Annotated[str | None, real("A column of cluster numbers.")] = None
-    clusters: Annotated[int | None, real("Instead: clusters by k-means; default one for 150 users, at most 200.")] = None
-    test: Annotated[float | None, real("Share of the rows that tests; default the set's own test part, else 0.2.")] = None
-    model: Annotated[str | None, real("A scikit-learn classifier; default logistic-regression.")] = None
-    users: Annotated[int | None, synthetic("How many.", parser=whole, metavar="N")] = None
-    cluster_size: Annotated[int | None, synthetic("Users a cluster; default 1000.", parser=whole, metavar="M")] = None
-    share: Annotated[float | None, synthetic("Probability of a positive label; default 0.5.")] = None
-    backend: Annotated[str, how("Here (default), Ray actors of many users, one a user.", metavar="local|shards|actors")] = "local"
-    shards: Annotated[int | None, how("How many Ray actors.")] = None
-    blocks: Annotated[int | None, how("Into how many blocks users are cut.")] = None
-    address: Annotated[str | None, how("A Ray cluster; default one of its own.", metavar="HOST:PORT")] = None
-    seed: Annotated[int, how("Decides every draw, the test rows and k-means; default 0.")] = 0
-    trace: Annotated[str, kept("Messages kept: none (default), counts, sample=N, full.", metavar="LEVEL")] = "none"
-    out: Annotated[str | None, kept("Folder of the run; default a new one in runs/.")] = None
-    force: Annotated[bool, kept("Replace the run in --out.", "--force")] = False
-    no_population: Annotated[bool, kept("Leave labels out: nothing can be replayed.", "--no-population")] = False
-    no_digest: Annotated[bool, kept("Compute no digest: faster.", "--no-digest")] = False
-    json: Json = False
-    format: Format = "text"
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
+    ] = None
+    data: Annotated[
+        str | None, options.text(options.REAL, "A set that p2p-sim data lists, or a file of your own.")
+    ] = None
+    label: Annotated[str | None, options.text(options.REAL, "The column of labels.")] = None
+    positive: Annotated[str | None, options.text(options.REAL, "The classes that count as 1.", "A,B")] = None
+    cluster_column: Annotated[str | None, options.text(options.REAL, "A column of cluster numbers.")] = None
+    clusters: Annotated[
+        int | None,
+        options.count(options.REAL, "Instead: clusters by k-means; default one for 150 users, at most 200."),
+    ] = None
+    test: Annotated[
+        float | None,
+        options.share(options.REAL, "Share of rows that tests; default the set's own test part, else 0.2."),
+    ] = None
+    model: Annotated[
+        str | None, options.text(options.REAL, "A scikit-learn classifier; default logistic-regression.")
+    ] = None
+    users: Annotated[int | None, options.count(options.SYNTHETIC, "How many.")] = None
+    cluster_size: Annotated[
+        int | None, options.count(options.SYNTHETIC, "Users a cluster; default 1000.")
+    ] = None
+    share: Annotated[
+        float | None, options.share(options.SYNTHETIC, "Probability of a positive label; default 0.5.")
+    ] = None
+    backend: Annotated[str, options.text(options.HOW, "Where; default local.", "local|shards|actors")] = (
+        "local"
+    )
+    shards: Annotated[int | None, options.count(options.HOW, "How many Ray actors.")] = None
+    blocks: Annotated[int | None, options.count(options.HOW, "Into how many blocks users are cut.")] = None
+    address: Annotated[
+        str | None, options.text(options.HOW, "A Ray cluster; default one of its own.", "HOST:PORT")
+    ] = None
+    seed: Annotated[
+        int, options.count(options.HOW, "Decides every draw, the test rows and k-means; default 0.")
+    ] = 0
+    trace: Annotated[
+        str, options.text(options.KEPT, "Messages kept; default none.", "none|counts|sample=N|full")
+    ] = "none"
+    out: Annotated[
+        str | None, options.text(options.KEPT, "Folder of the run; default a new one in runs/.")
+    ] = None
+    force: Annotated[bool, options.flag(options.KEPT, "Replace the run in --out.", "--force")] = False
+    no_population: Annotated[
+        bool, options.flag(options.KEPT, "Leave labels out: no replay.", "--no-population")
+    ] = False
+    no_digest: Annotated[bool, options.flag(options.KEPT, "Compute no digest: faster.", "--no-digest")] = (
+        False
+    )
+    json: options.Json = False
+    format: options.Format = "text"
 
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
         from p2p_sim.report import console, directory, memory, parameters
         from p2p_sim.report.progress import Progress
 
-        as_json = wants_json(self.json, self.format)
+        as_json = options.wants_json(self.json, self.format)
         chosen = parameters.choose(self.words or [])
         self._check()
         name = chosen.protocol.command_name()
-        stem = directory.stem(name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0])
+        stem = directory.stem(
+            name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
+        )
         place = directory.place(self.out, stem, self.force)
-        with Progress() as progress, stdout_kept():
+        with Progress() as progress, terminal.stdout_kept():
             run = self._run(chosen.protocol, progress)
             run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
             progress("writing the run", 0, 0)
@@ -154,13 +149,13 @@ class Run:
     def _run(self, protocol: Any, progress: Any) -> Any:
         from p2p_sim.learning import experiment
 
-        plan = self._given("shards", "blocks", "address")
-        plan |= {"backend": self.backend, "seed": self.seed, "trace": self.trace, "digest": not self.no_digest}
+        plan = self._given("backend", "shards", "blocks", "address", "seed", "trace")
+        plan["digest"] = not self.no_digest
         if self.users is not None:
             sizes = self._given("cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
         assert self.data is not None
-        positive = None if self.positive is None else comma_list(self.positive)
+        positive = None if self.positive is None else options.comma_list(self.positive)
         choices = self._given("label", "cluster_column", "clusters", "test", "model")
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
@@ -172,10 +167,12 @@ class Run:
 
         if (self.data is None) == (self.users is None):
             what = "nothing to run on" if self.data is None else "--data and --users are both there"
-            raise InputError(f"{what}: give --data NAME_OR_FILE (p2p-sim data lists names), or --users N for synthetic users")
-        other, needed = (REAL, "--data") if self.data is None else (SYNTHETIC, "--users")
+            raise InputError(
+                f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
+            )
+        other, needed = (_REAL, "--data") if self.data is None else (_SYNTHETIC, "--users")
         for name in self._given(*other):
-            raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
+            raise InputError(f"{options.name(name)} goes with {needed}, which is not there: leave it out")
         if self.cluster_column is not None and self.clusters is not None:
             raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
         if self.backend not in backends.NAMES:
@@ -192,21 +189,18 @@ class Run:
 class Data:
     """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
 
-    json: Json = False
-    format: Format = "text"
+    json: options.Json = False
+    format: options.Format = "text"
 
-    def work(self, command: Command) -> int:
+    def work(self, _command: Command) -> int:
         """List them."""
         from p2p_sim.learning import datasets
         from p2p_sim.report import console
 
-        as_json = wants_json(self.json, self.format)
+        as_json = options.wants_json(self.json, self.format)
         rows = [vars(info) for info in datasets.available()]
-        if as_json:
-            sys.stdout.write(console.as_json(rows))
-            return 0
         head = ("name", "rows", "features", "label", "positive", "where")
-        sys.stdout.write(console.table(head, [[row[name] for name in head] for row in rows]) + "\n")
+        sys.stdout.write(console.as_json(rows) if as_json else console.table_of(head, rows))
         return 0
 
 
@@ -216,21 +210,21 @@ class Bench:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
-    users: Annotated[int, how("How many; default 1e7.", parser=whole, metavar="N")] = 10_000_000
-    cases: Annotated[str | None, how("Which rows; default all.", metavar="A,B")] = None
-    repeat: Annotated[int, how("Of how many repeats medians are taken; default 5.")] = 5
-    json: Json = False
-    format: Format = "text"
+    users: Annotated[int, options.count(options.HOW, "How many; default 1e7.")] = 10_000_000
+    cases: Annotated[str | None, options.text(options.HOW, "Which rows; default all.", "A,B")] = None
+    repeat: Annotated[int, options.count(options.HOW, "Medians of how many repeats; default 5.")] = 5
+    json: options.Json = False
+    format: options.Format = "text"
 
-    def work(self, command: Command) -> int:
+    def work(self, _command: Command) -> int:
         """Measure and tell."""
         from p2p_sim.report import console
         from p2p_sim.report.progress import Progress
 
-        as_json = wants_json(self.json, self.format)
+        as_json = options.wants_json(self.json, self.format)
         module = benchmark(self.name)
-        cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
-        with Progress() as progress, stdout_kept():
+        cases = module.CASES if self.cases is None else tuple(options.comma_list(self.cases))
+        with Progress() as progress, terminal.stdout_kept():
             result = module.main(self.users, cases, self.repeat, progress)
         sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
         return 0
@@ -242,41 +236,19 @@ def benchmark(name: str) -> ModuleType:
         raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
     root = Path(__file__).resolve().parents[1]
     if not (root / "benchmarks" / f"{name}.py").is_file():
-        raise InputError(f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e .")
+        raise InputError(
+            f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
+        )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return importlib.import_module(f"benchmarks.{name}")
-
-
-def option(name: str) -> str:
-    """Return how a field is called on the command line."""
-    return "--" + name.replace("_", "-")
-
-
-def comma_list(text: str) -> list[str]:
-    """Read ``a,b``; a value that holds a comma stands in double quotes."""
-    return [value.strip() for value in next(csv.reader([text], skipinitialspace=True), []) if value.strip()]
-
-
-def wants_json(json: bool, format: str) -> bool:
-    """Whether stdout is to hold JSON; raises InputError for another format."""
-    if format not in ("text", "json"):
-        raise InputError(f"--format {format!r}: allowed are text, json")
-    return json or format == "json"
-
-
-@contextlib.contextmanager
-def stdout_kept() -> Iterator[None]:
-    """Keep stdout free: whatever libraries print goes to stderr."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        with _warnings_as_lines():
+        with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
             status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
         sys.stdout.flush()
@@ -284,7 +256,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(str(error))
     except _UsageError as error:
         where = getattr(error.ctx, "command_path", "p2p-sim")
-        return _refused(f"{error.format_message()} (see {where} --help)")
+        message = error.format_message().replace("Value error, ", "")  # pydantic's word for ours
+        return _refused(f"{message} (see {where} --help)")
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
@@ -298,26 +271,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _refused(message: str) -> int:
     print("error: " + " ".join(message.split()), file=sys.stderr)
     return 2
-
-
-@contextlib.contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Show this project's warnings as one line on stderr."""
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(
-            message: Warning | str, category: type[Warning], filename: str, lineno: int,
-            file: TextIO | None = None, line: str | None = None,
-        ) -> None:  # fmt: skip
-            if category is UserWarning:
-                print(f"warning: {message}", file=sys.stderr)
-            else:
-                usual(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        warnings.simplefilter("always", UserWarning)
-        yield
 
 
 if __name__ == "__main__":

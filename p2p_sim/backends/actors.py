@@ -24,6 +24,9 @@ from p2p_sim.core.site import Directory
 LIMIT = 128
 """Most users this backend takes: a process each, about 80 MB and a second to start."""
 
+BOOTING = 4
+"""How many actors boot at a time."""
+
 STORE_BYTES = 100 << 20
 
 
@@ -49,7 +52,6 @@ def run(
         progress("starting Ray", 0, 1)
     with session(address, population.users + 1, STORE_BYTES):
         engine, actors = _set_up(protocol, population, seed, digest, trace, progress)
-        _await(actors, progress)
         begun = time.perf_counter()
         try:
             finished = engine.run(digest, plain)
@@ -72,20 +74,27 @@ def _set_up(
     plan = Plan(protocol, world, directory, seed, "plain", digest, trace)  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    host = ray.remote(Host).options(num_cpus=0)
-    actors = []
+    hosts = []
     for row in range(users):
         columns = slim(layout.slice_of(population, row, row + 1, binary), shared, emptied)
-        actors.append(host.remote(plan, row, [], row, [0, 1], columns, shared_ref))
-    actors += [host.remote(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
+        hosts.append((plan, row, [], row, [0, 1], columns, shared_ref))
+    hosts += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
+    actors = _start(hosts, progress)
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     return Engine(protocol, directory, places, users, progress), actors
 
 
-def _await(actors: list[Any], progress: Progress | None) -> None:
-    waiting = [actor.ready.remote() for actor in actors]
-    while waiting:
-        done, waiting = ray.wait(waiting)
-        fetch(done)
+def _start(hosts: list[tuple[Any, ...]], progress: Progress | None) -> list[Any]:
+    """Start the actors a few at a time: all at once, their processes would starve each other."""
+    actors: list[Any] = []
+    booting: list[Any] = []
+    for host in hosts:
+        if len(booting) == BOOTING:
+            done, booting = ray.wait(booting)
+            fetch(done)
+        actors.append(ray.remote(Host).options(num_cpus=0).remote(*host))
+        booting.append(actors[-1].ready.remote())
         if progress is not None:
-            progress("starting actors", len(actors) - len(waiting), len(actors))
+            progress("starting actors", len(actors), len(hosts))
+    fetch(booting)
+    return actors

@@ -28,8 +28,8 @@ STORE_LIMITS = (100 << 20, 2 << 30)
 
 
 @contextlib.contextmanager
-def session(address: str | None, cpus: int, store_bytes: int) -> Iterator[None]:
-    """Join the cluster at ``address`` (host:port), or start Ray here with ``cpus``; end it on every way out.
+def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None]:
+    """Join the cluster at ``address`` (host:port), or start Ray here for ``actors``; end it on every way out.
 
     ``store_bytes``: wanted object store, kept between 100 MiB and 2 GiB.  While Ray lives, what its processes write to
     standard output goes to standard error.  Raises InputError within 20 seconds if nothing, or not Ray, answers.
@@ -45,8 +45,10 @@ def session(address: str | None, cpus: int, store_bytes: int) -> Iterator[None]:
             if address is not None:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             else:
+                # without this, Ray warns of every few actors above the number of processors
+                os.environ.setdefault("RAY_worker_maximum_startup_concurrency", str(actors))
                 ray.init(
-                    num_cpus=cpus,
+                    num_cpus=actors,
                     num_gpus=0,
                     include_dashboard=False,
                     object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),

@@ -13,6 +13,7 @@ from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape
 from p2p_sim.core.party import Party
+from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
 
@@ -41,7 +42,7 @@ class World:
 
     def names(self, rows: range | Array) -> range | Array:
         """Return the ids of some rows."""
-        return rows if self.ids is None else self.ids[np.asarray(rows)]
+        return rows if self.ids is None else self.ids[as_array(rows)]
 
 
 @dataclass

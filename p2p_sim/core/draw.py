@@ -122,7 +122,7 @@ class Draw:
                 return self.compute.words(self.seed, key, ids.start, len(ids)), None
             return self.compute.words_at(self.seed, key, ids), None
         layout = self._times(name, times) if each is None else self._each(name, each, times)
-        party = np.asarray(ids, np.int64)
+        party = whole(ids)
         return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:
@@ -148,3 +148,8 @@ class Draw:
 
     def _where(self, name: str) -> str:
         return f"role {self.role!r}, step {self.step}, draw {name!r}"
+
+
+def whole(ids: range | Array) -> npt.NDArray[np.int64]:
+    """Return ids as an int64 array; numpy itself would go through a range one by one."""
+    return np.arange(ids.start, ids.stop) if isinstance(ids, range) else ids.astype(np.int64)

@@ -18,7 +18,7 @@ from p2p_sim.core.plain import Array, Bools, Ids, as_words
 from p2p_sim.core.words import Words
 
 __all__ = [
-    "BLOCK", "absorb", "bernoulli", "below", "gather", "group", "item_words", "meetings", "member", "merge",
+    "BLOCK", "absorb", "bernoulli", "below", "divide", "gather", "group", "item_words", "meetings", "member", "merge",
     "words", "words_at",
 ]  # fmt: skip
 
@@ -30,6 +30,8 @@ _W = types.Array(_u64, 1, "C", readonly=True)
 _L = types.Array(_i64, 1, "C", readonly=True)
 _I = types.Array(types.int32, 1, "C", readonly=True)
 _B = types.Array(types.uint8, 1, "C", readonly=True)
+_P = types.Array(types.uint16, 1, "C", readonly=True)
+_P_OUT = types.Array(types.uint16, 1, "C")
 _W_OUT = types.Array(_u64, 1, "C")
 _L_OUT = types.Array(_i64, 1, "C")
 _I_OUT = types.Array(types.int32, 1, "C")
@@ -151,6 +153,29 @@ def _group(local, starts, order):
         place[local[i]] += 1
 
 
+@njit(types.void(_I, _L, _P_OUT, _L_OUT, _L_OUT), **_OPTIONS)
+def _divide(to, bounds, places, starts, order):
+    for i in range(len(to)):
+        place = 0
+        while place < len(bounds) and to[i] >= bounds[place]:
+            place += 1
+        places[i] = place
+        starts[place + 1] += 1
+    for p in range(1, len(starts)):
+        starts[p] += starts[p - 1]
+    following = starts.copy()
+    for i in range(len(to)):
+        order[following[places[i]]] = i
+        following[places[i]] += 1
+
+
+@njit(types.void(_P, _B, _L_OUT, _B_OUT), **_OPTIONS)
+def _merge(places, values, following, out):
+    for i in range(len(out)):
+        out[i] = values[following[places[i]]]
+        following[places[i]] += 1
+
+
 @njit(types.void(_W_OUT, _W_OUT, _W), **_OPTIONS)
 def _absorb_words(a, b, column):
     for i in range(len(a)):
@@ -265,7 +290,23 @@ def meetings(one: Ids | range, other: Ids | range) -> int:
     return int(_at_home(np.ascontiguousarray(one), other.start))
 
 
-merge = plain.merge
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    """Sort rows by shard, keeping their order: (shard of each, uint16; permutation; first of each shard and the end)."""
+    places, order = np.empty(len(to), np.uint16), np.empty(len(to), np.int64)
+    starts = np.zeros(len(bounds) + 2, np.int64)
+    _divide(np.ascontiguousarray(to), bounds, places, starts, order)
+    return places, order, starts
+
+
+def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) -> Array:
+    """Interleave: element i is the next unused one of the part whose name is ``places[i]``."""
+    if parts[0].itemsize != 1 or parts[0].ndim != 1:
+        return plain.merge(places, names, parts)
+    following = np.zeros(max(names) + 1, np.int64)
+    following[names] = np.cumsum([0, *map(len, parts[:-1])])
+    out = np.empty(len(places), np.uint8)
+    _merge(places, np.concatenate(parts).view(np.uint8), following, out)
+    return out.view(parts[0].dtype)
 
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from p2p_sim.core.compose import World
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
 _LANE = 1 << 64
@@ -134,11 +135,11 @@ class Ledger:
         seq: Array | None,
         fields: dict[str, Array],
     ) -> None:
-        rows, zeros = _rows(sender), np.zeros(len(sender), np.int32)
-        to = zeros if recipient is None else _rows(recipient)
+        rows, zeros = as_array(sender), np.zeros(len(sender), np.int32)
+        to = zeros if recipient is None else as_array(recipient)
         part: dict[str, Array] = {"round": np.full(len(rows), round, np.int32)}
-        part["sender"] = np.asarray(self._world.names(rows)) if message.sender == USER else zeros
-        part["recipient"] = np.asarray(self._world.names(to)) if message.recipient == USER else zeros
+        part["sender"] = self._world.names(rows) if message.sender == USER else zeros
+        part["recipient"] = self._world.names(to) if message.recipient == USER else zeros
         part |= {"seq": zeros if seq is None else seq, **fields}
         if self._watched is not None:
             mask = np.zeros(len(rows), np.bool_)
@@ -164,10 +165,6 @@ def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> t
             raise ProtocolError(f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats")
         totals.add_lanes(compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values)))
     return totals.lanes
-
-
-def _rows(rows: range | Array) -> Array:
-    return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
 
 
 def _flat(columns: Any) -> list[Array]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, Rows
+from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
 
@@ -36,8 +37,9 @@ class Batch:
         return len(self.sender)
 
     def pick(self, which: Array) -> Batch:
-        """Return the rows that a mask chooses."""
-        sender = np.asarray(self.sender, np.int32)[which]
+        """Return the rows at some places."""
+        rows = self.sender
+        sender = (which + rows.start).astype(np.int32) if isinstance(rows, range) else rows[which]
         to = None if self.to is None else self.to[which]
         seq = None if self.seq is None else self.seq[which]
         return Batch(sender, to, seq, {k: v[which] for k, v in self.fields.items()}, False, self.block)
@@ -97,7 +99,7 @@ class Mailbox:
         batches = self.batches()
         if not batches:
             return Rows(Layout(np.zeros(self.parties + 1, np.int64)), np.zeros(0, np.int64), None, empty)
-        sender = np.concatenate([np.asarray(b.sender, np.int64) for b in batches])
+        sender = np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
         fields = {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields}
         seq = None
         if any(b.seq is not None for b in batches):

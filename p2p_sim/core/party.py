@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, PerMessage
-from p2p_sim.core.draw import Draw
+from p2p_sim.core.draw import Draw, whole
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
 
@@ -41,7 +41,7 @@ class Party:
     @cached_property
     def id(self) -> npt.NDArray[np.int64]:
         """Each party's id, int64; a server is 0."""
-        return np.asarray(self.ids, np.int64)
+        return whole(self.ids)
 
     @property
     def y(self) -> Array:

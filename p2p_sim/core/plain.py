@@ -14,7 +14,7 @@ from p2p_sim.core import words as _words
 from p2p_sim.core.words import Words, high_product, item_words, words, words_at
 
 __all__ = [
-    "BLOCK", "absorb", "bernoulli", "below", "gather", "group", "item_words", "meetings", "member", "merge",
+    "BLOCK", "absorb", "bernoulli", "below", "divide", "gather", "group", "item_words", "meetings", "member", "merge",
     "words", "words_at",
 ]  # fmt: skip
 
@@ -71,6 +71,17 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return order, starts
 
 
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
+    """Sort rows by shard, keeping their order: (shard of each, uint16; permutation; first of each shard and the end).
+
+    ``bounds``: first row of each shard but the first; shard i + 1 begins at ``bounds[i]``.
+    """
+    places = np.searchsorted(bounds, to, side="right").astype(np.uint16)
+    starts = np.zeros(len(bounds) + 2, np.int64)
+    np.cumsum(np.bincount(places, minlength=len(bounds) + 1), out=starts[1:])
+    return places, np.argsort(places, kind="stable"), starts
+
+
 def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) -> Array:
     """Interleave: element i is the next unused one of the part whose name is ``places[i]``."""
     merged = np.empty((len(places), *parts[0].shape[1:]), parts[0].dtype)
@@ -81,7 +92,7 @@ def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) 
 
 def meetings(one: Ids | range, other: Ids | range) -> int:
     """Count the places at which two columns of rows are equal."""
-    return int(np.count_nonzero(_as_array(one) == _as_array(other)))
+    return int(np.count_nonzero(as_array(one) == as_array(other)))
 
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
@@ -97,7 +108,8 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     return sums[0], sums[1]
 
 
-def _as_array(rows: Ids | range) -> Ids:
+def as_array(rows: Ids | range) -> Ids:
+    """Return rows as an array; numpy itself would go through a range one by one."""
     return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
 
 

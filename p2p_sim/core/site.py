@@ -6,6 +6,7 @@ mailboxes of what it received.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -22,6 +23,7 @@ from p2p_sim.core.ledger import Ledger, Totals, TraceLevel
 from p2p_sim.core.mail import Batch, Mailbox, Parcel, Question, answered
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.party import Party
+from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
 Bundle = list[Parcel]
@@ -172,13 +174,14 @@ class Site:
             for batch in parcel.batches:
                 question = self._questions[parcel.answers][batch.block]  # type: ignore[index]
                 mine = slice(None) if question.places is None else question.places == parcel.source
-                rows = np.asarray(self._blocks[USER][batch.block].me.rows, np.int32)
+                rows = as_array(self._blocks[USER][batch.block].me.rows)
                 batch.sender, batch.to = question.to[mine], rows[mine]
                 self._ledger.record(message, parcel.round, batch.sender, batch.to, None, batch.fields)
             parcel.answers = None
 
     def _named(self, rows: Rows, message: Message) -> Rows:
-        names = np.asarray(self.world.names(rows.sender)) if message.sender == USER else rows.sender
+        names = self.world.names(rows.sender) if message.sender == USER else rows.sender
+        assert not isinstance(names, range)
         return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
 
     def _dispatch(
@@ -201,17 +204,20 @@ class Site:
     def _divide(self, message: Message, batch: Batch, full: bool, round: int) -> dict[int, Batch]:
         """Split a batch by destination site; remember a full one, so that answers can be put back in order."""
         sites, places = self.directory.hosts(message.recipient), None
-        if batch.to is None or len(sites) == 1:
-            divided = {sites[0]: batch} if len(batch) else {}
+        if not len(batch):
+            divided: dict[int, Batch] = {}
+        elif batch.to is None or len(sites) == 1:
+            divided = {sites[0]: batch}
         else:
-            bounds = np.array(self.directory.bounds[1:-1])
-            low, high = (np.searchsorted(bounds, edge, side="right") for edge in (batch.to.min(initial=0), batch.to.max(initial=0)))
+            bounds = np.array(self.directory.bounds[1:-1], np.int64)
+            low, high = np.searchsorted(bounds, [batch.to.min(), batch.to.max()], side="right")
             if low == high:
-                divided = {sites[low]: batch} if len(batch) else {}
+                divided = {sites[low]: batch}
             else:
-                places = np.array(sites, np.uint16)[np.searchsorted(bounds, batch.to, side="right")]
-                divided = {site: batch.pick(places == site) for site in sites}
-                divided = {site: part for site, part in divided.items() if len(part)}
+                shard, order, starts = self.compute.divide(batch.to, bounds)
+                places = np.array(sites, np.uint16)[shard]
+                spans = [order[a:b] for a, b in itertools.pairwise(starts)]
+                divided = {site: batch.pick(span) for site, span in zip(sites, spans, strict=True) if len(span)}
         if full and batch.to is not None and message.sender == USER:
             only = next(iter(divided)) if divided else self.number
             kept = self._questions.setdefault((message.kind, round), {})

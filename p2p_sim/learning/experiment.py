@@ -1,4 +1,4 @@
-"""The main job in one call: real examples to users, a run among them, a model trained on what the learner received.
+"""The main job in one call: real examples to users, a run among them, a model trained on what it released.
 
 ``learn(PeerToPeer(alpha=0.1), "digits", seed=7)`` is ``p2p-sim run peer-to-peer --data digits --seed 7``.
 """
@@ -35,7 +35,7 @@ DEFAULT_MODEL = "logistic-regression"
 class Examples:
     """A data set divided: users, one training row each, those of a cluster together; and test rows.
 
-    ``rows`` (n,): the data set's row of each user.  ``about``: JSON-able words on data and clusters, for run.json.
+    ``rows`` (n,): the data set's row of each user.  ``about``: data and clusters as JSON values, for notes.
     """
 
     population: Population
@@ -69,11 +69,12 @@ def learn(
     progress: Progress | None = None,
     **how: Any,
 ) -> Result:
-    """Load data, divide and cluster it, run the protocol among the training rows, and train on what it released.
+    """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
-    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
-    ``model``: see ``models.make``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  What is found out
-    goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.
+    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see
+    ``gather``; ``model``: see ``models.make``; ``how``: backend, shards, trace and so on, see
+    ``p2p_sim.run``.  What is found out goes into ``run.notes`` too, hence into run.json.
+    Raises InputError for bad input.
     """
     models.make(model)  # a wrong name shows before the work
     told = progress or _silent
@@ -81,9 +82,13 @@ def learn(
     if not isinstance(data, Dataset):
         told(f"reading {Path(data).name}", 0, 0)
         many = protocol.label_count() > 2
-        data = datasets.load(str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many)
+        data = datasets.load(
+            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many
+        )
     elif label or positive or cluster_column:
-        raise InputError("label, positive and cluster_column choose columns of a file: a Dataset has them already")
+        raise InputError(
+            "label, positive and cluster_column choose columns of a file: a Dataset has them already"
+        )
     loaded = time.perf_counter() - before
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
     del data  # its features were copied
@@ -106,18 +111,21 @@ def gather(
     """Divide a data set into users and test rows, and put the users into clusters.
 
     ``test``: share of the rows, drawn by ``seed``; None: the set's own test part if it has one, else 0.2.
-    ``clusters``: how many k-means makes of the users' features; None: the data's cluster column if it has one, else
-    one for every 150 users, at most 200 - and none for a protocol in which users send each other nothing.
+    ``clusters``: how many k-means makes of the users' features; None: the data's cluster column if it has
+    one, else a cluster for every 150 users, at most 200, and none for a protocol in which users send each
+    other nothing.
     """
     before = time.perf_counter()
     many = protocol.label_count()
     if len(data.classes) > many:
         raise InputError(
-            f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}: "
-            "name the positive classes, or let the protocol handle more labels"
+            f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}"
+            ": name the positive classes, or let the protocol handle more labels"
         )
     if clusters is not None and data.cluster is not None:
-        raise InputError("clusters come from a column or from k-means: give one of cluster_column and clusters")
+        raise InputError(
+            "clusters come from a column or from k-means: give one of cluster_column and clusters"
+        )
     held, how = _test_rows(data, test, seed)
     rows = np.flatnonzero(~held)
     told = {
@@ -139,7 +147,7 @@ def gather(
 def train(
     run: Run, examples: Examples, model: str = DEFAULT_MODEL, progress: Progress | None = None
 ) -> training.Comparison | None:
-    """Train on the labels that a run released and on the true ones; note accuracies and seconds in the run."""
+    """Train on the labels that a run released and on the true ones; note accuracies and seconds in it."""
     before = time.perf_counter()
     (progress or _silent)(f"training {model}", 0, 0)
     columns, people = run.outputs.get("learner", {}), examples.population
@@ -163,15 +171,16 @@ def simulate(
     progress: Progress | None = None,
     **how: Any,
 ) -> Run:
-    """Run a protocol among synthetic users, a ``share`` of them positive in expectation; ``how``: see ``p2p_sim.run``.
+    """Run a protocol among synthetic users, each positive with probability ``share``.
 
-    ``cluster_size``: None: 1,000 - and no clusters for a protocol in which users send each other nothing.
+    ``cluster_size``: None: 1,000, and no clusters for a protocol in which users send each other nothing.
+    ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
     """
     before = time.perf_counter()
     (progress or _silent)("making users", 0, 0)
     size = cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if speaks(protocol) else None
     people = Population.synthetic(users=users, cluster_size=size, positive=share, seed=seed)
-    origin = "none" if size is None else f"of {size:,} users" + ("" if cluster_size is not None else " (default)")
+    origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     made = time.perf_counter() - before
     run = start(protocol, people, seed=seed, progress=progress, **how)
@@ -184,7 +193,7 @@ def simulate(
 
 
 def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[str, Any] | None:
-    """Return how many clusters there are, where from, and their least, median and greatest size; None without.
+    """Return how many clusters there are, where from, and their sizes; None without clusters.
 
     Warns (UserWarning) of clusters of one user, where users send each other something.
     """
@@ -193,8 +202,8 @@ def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[st
     sizes = people.sizes
     alone = int((sizes == 1).sum())
     if alone and speaks(protocol):
-        what = "1 cluster has one user only, who picks" if alone == 1 else f"{alone:,} clusters have one user only, who picks"
-        warnings.warn(f"{what} herself always: no peer hides her label", UserWarning, stacklevel=3)
+        what = "1 cluster has" if alone == 1 else f"{alone:,} clusters have"
+        warnings.warn(f"{what} a single user, who always picks herself: no peer hides her", stacklevel=3)
     return {
         "count": len(sizes), "origin": origin, "minimum": int(sizes.min()), "median": float(np.median(sizes)),
         "maximum": int(sizes.max()), "of_one_user": alone,
@@ -202,7 +211,7 @@ def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[st
 
 
 def released(run: Run) -> dict[str, Any] | None:
-    """Return how many labels the learner received, and the share of them that are not 0; None if it has no labels."""
+    """Return how many labels the learner has, and the share that is not 0; None if it returns no labels."""
     y = run.outputs.get("learner", {}).get("y")
     if y is None or y.ndim != 1:
         return None

@@ -10,10 +10,7 @@ from typing import Any
 
 from p2p_sim.run import Run
 
-UNKNOWN = (
-    "unknown: how much the learner or a peer can infer about a label was not computed in this run "
-    "(the accountant is a later part)"
-)
+UNKNOWN = "not assessed: how much the learner or a peer could infer about a user's label is unknown"
 _WIDTH = 12
 
 
@@ -22,7 +19,9 @@ def as_json(document: Any) -> str:
     return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
 
 
-def document(run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]) -> dict[str, Any]:
+def document(
+    run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]
+) -> dict[str, Any]:
     """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
     notes = run.notes
     options = {key: value for key, value in run.parameters.items() if value is not None}
@@ -54,7 +53,11 @@ def document(run: Run, name: str, defaults: Sequence[str], directory: Path, peak
 def as_text(told: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
     head = f"{told['protocol']}: {_parameters(told)}; seed {told['seed']}, backend {told['backend']}"
-    rows = [_entry("Data", _data(told)), _entry("Users", _users(told)), _entry("Clusters", _clusters(told["clusters"]))]
+    rows = [
+        _entry("Data", _data(told)),
+        _entry("Users", _users(told)),
+        _entry("Clusters", _clusters(told["clusters"])),
+    ]
     costs = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
     end = [
         _entry("Digest", told["digest"] or "not asked for"),
@@ -73,18 +76,29 @@ def measured(result: Mapping[str, Any]) -> str:
         goals = row.get("target")
         if isinstance(goals, Mapping):
             row["target"] = ", ".join(f"{name} {cell(value)}" for name, value in goals.items())
-    head = list(dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows)))
-    return f"{machine}\n\n{table(head, [[row.get(name) for name in head] for row in rows])}\n"
+    head = list(
+        dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows))
+    )
+    return f"{machine}\n\n{table_of(head, rows)}"
+
+
+def table_of(head: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out rows that are mappings, the names in ``head`` as columns."""
+    return table(head, [[row.get(name) for name in head] for row in rows]) + "\n"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lay out rows under a head: columns of numbers to the right, others to the left."""
     cells = [[cell(value) for value in row] for row in rows]
-    right = [bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))]
+    right = [
+        bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
+    ]
     widths = [max(len(line[i]) for line in [list(head), *cells]) for i in range(len(head))]
     lines = []
     for line in [list(head), *cells]:
-        padded = [text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)]
+        padded = [
+            text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
+        ]
         lines.append("   ".join(padded).rstrip())
     return "\n".join(lines)
 
@@ -137,13 +151,17 @@ def _users(told: Mapping[str, Any]) -> str:
     data, users = told["data"], f"{told['users']:,}"
     if "test_rows" not in data:
         return users
-    return f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
+    return (
+        f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
+    )
 
 
 def _clusters(told: Mapping[str, Any] | None) -> str:
     if told is None:
         return "none"
-    sizes = f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
+    sizes = (
+        f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
+    )
     return f"{told['count']:,} {told['origin']}; {sizes}"
 
 
@@ -168,7 +186,10 @@ def _released(told: Mapping[str, Any]) -> list[str]:
     accuracy, released = told["accuracy"], told["released"]
     if accuracy is not None:
         rows = [
-            [f"trained on the {accuracy['trained_on']:,} labels released", _percent(accuracy["accuracy_private"])],
+            [
+                f"trained on the {accuracy['trained_on']:,} labels released",
+                _percent(accuracy["accuracy_private"]),
+            ],
             [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
             ["always the class of the majority", _percent(accuracy["baseline"])],
         ]

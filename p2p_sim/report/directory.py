@@ -24,7 +24,7 @@ class Place:
     force: bool
 
     def save(self, run: Any, population: bool) -> Path:
-        """Write the run, link ``runs/latest`` to it, and return its directory; raises InputError if that fails."""
+        """Write the run, link ``runs/latest`` to it, return its directory; InputError if that fails."""
         try:
             path = self._save(run, population)
             link(path)
@@ -55,12 +55,16 @@ def place(out: str | None, stem: str, force: bool) -> Place:
     """Choose a run's directory and check that it can be written; raises InputError naming path and reason."""
     if out is None:
         if force:
-            raise InputError("--force replaces the folder given with --out: give --out too, or leave --force out")
+            raise InputError(
+                "--force replaces the folder given with --out: give --out too, or leave --force out"
+            )
         _check_folder(Path(RUNS))
         return Place(None, stem, False)
     path = Path(out).expanduser()
     if path.name in ("", "..", LATEST):
-        raise InputError(f"output {out!r}: give the name of a folder that the run can be written to, such as runs/first")
+        raise InputError(
+            f"output {out!r}: give the name of a folder that the run can be written to, such as runs/first"
+        )
     try:
         check_free(path, force)
         _check_folder(path.parent)
@@ -75,7 +79,7 @@ def stem(*parts: str) -> str:
 
 
 def link(path: Path) -> None:
-    """Point the link ``latest`` beside a directory at it, in one step, if it lies in a folder called ``runs``."""
+    """Point the link ``latest`` beside a directory at it, in one step, if it lies in a folder ``runs``."""
     folder = path.absolute().parent
     latest = folder / LATEST
     if folder.name != RUNS:
@@ -93,6 +97,8 @@ def _check_folder(folder: Path) -> None:
     """Check that a folder can be written to, or made."""
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
-        raise InputError(f"{str(folder)!r} cannot be a folder: {str(there)!r} is a file; choose another place with --out")
+        raise InputError(
+            f"{str(folder)!r} cannot be a folder: {str(there)!r} is a file; choose another place with --out"
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")

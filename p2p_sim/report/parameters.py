@@ -71,8 +71,8 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
 def choose(words: Sequence[str]) -> Chosen:
     """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
 
-    Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that cannot be read or is
-    missing.  The message lists what is known.
+    Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
+    cannot be read.  The message lists what is known.
     """
     names, given = _divide(words)
     every = known()
@@ -84,13 +84,14 @@ def choose(words: Sequence[str]) -> Chosen:
     kind = every[names[0]]
     offered = parameters(kind)
     if len(names) > 1:
-        raise InputError(f"unexpected word {names[1]!r}: give one protocol; parameters are options, {_listed(offered)}")
+        raise InputError(
+            f"unexpected word {names[1]!r}: give one protocol; parameters are options, {_listed(offered)}"
+        )
     values: dict[str, Any] = {}
     for option, text in given:
         if option not in offered:
-            raise InputError(
-                f"unknown option {option!r}; {names[0]} has {_listed(offered)}; all others: p2p-sim run --help"
-            )
+            more = "more options: p2p-sim run --help"
+            raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
         if text is None:
             raise InputError(f"{option} needs a value: {_described(offered[option])}")
         if offered[option].name in values:

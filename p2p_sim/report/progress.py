@@ -13,7 +13,7 @@ _BAR_AFTER, _BAR_STEP, _LINE_STEP = 0.5, 0.1, 2.0
 
 
 class Progress:
-    """Called with (what is happening, done, in all); an empty first word goes on with the last, in all 0: unknown.
+    """Called with (what is happening, done, in all); an empty first word goes on with the last; 0: unknown.
 
     A thread of its own shows the latest call, so that calls are cheap and long steps show too.
     """
@@ -34,7 +34,9 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         self._thread.join()
 
@@ -59,13 +61,23 @@ class Progress:
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+        )
         console = Console(file=self._stream)
         with Bar(*columns, console=console, transient=True, redirect_stdout=False, auto_refresh=False) as bar:
-            task = bar.add_task("", total=None)
+            shown = ""
             while not self._stop.wait(_BAR_STEP):
                 label, done, total = self._state
-                bar.update(task, description=label, completed=done, total=total or None, refresh=True)
+                if label != shown:
+                    for old in bar.task_ids:
+                        bar.remove_task(old)
+                    task, shown = bar.add_task(label, total=None), label
+                if shown:
+                    bar.update(task, completed=done, total=total if total > 1 else None, refresh=True)
 
 
 def line(label: str, done: int, total: int) -> str:

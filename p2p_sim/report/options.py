@@ -1,0 +1,73 @@
+"""Options of the command line, in groups, and how their values are read."""
+
+from __future__ import annotations
+
+import csv
+import math
+from typing import Annotated, Any
+
+import typer
+
+from p2p_sim.core.errors import InputError
+
+REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
+HOW, KEPT = "How it runs", "What it leaves"
+
+
+def text(panel: str, help: str, metavar: str | None = None) -> Any:
+    """Make an option that holds text."""
+    return typer.Option(help=help, metavar=metavar, rich_help_panel=panel, show_default=False)
+
+
+def count(panel: str, help: str) -> Any:
+    """Make an option that holds a whole number."""
+    return typer.Option(help=help, metavar="N", parser=whole, rich_help_panel=panel, show_default=False)
+
+
+def share(panel: str, help: str) -> Any:
+    """Make an option that holds a number."""
+    return typer.Option(help=help, metavar="P", parser=number, rich_help_panel=panel, show_default=False)
+
+
+def flag(panel: str, help: str, name: str) -> Any:
+    """Make an option that is there or not."""
+    return typer.Option(name, help=help, rich_help_panel=panel, show_default=False)
+
+
+Json = Annotated[bool, flag(KEPT, "Short for --format json.", "--json")]
+Format = Annotated[str, text(KEPT, "What stdout holds: text (default), or one JSON document.", "text|json")]
+
+
+def whole(value: str | int) -> int:
+    """Read a whole number, also as 1e7; raises ValueError naming it."""
+    if isinstance(value, int):  # typer hands defaults over too
+        return value
+    size = number(value)
+    if not math.isfinite(size) or size != int(size):
+        raise ValueError(f"{value!r} must be a whole number")
+    return int(size) if "e" in value.lower() or "." in value else int(value)
+
+
+def number(value: str | float) -> float:
+    """Read a number; raises ValueError naming it."""
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{value!r} must be a number") from None
+
+
+def name(field: str) -> str:
+    """Return how a field is called on the command line."""
+    return "--" + field.replace("_", "-")
+
+
+def comma_list(value: str) -> list[str]:
+    """Read ``a,b``; a value that holds a comma stands in double quotes."""
+    return [part.strip() for part in next(csv.reader([value], skipinitialspace=True), []) if part.strip()]
+
+
+def wants_json(json: bool, format: str) -> bool:
+    """Whether stdout is to hold JSON; raises InputError for another format."""
+    if format not in ("text", "json"):
+        raise InputError(f"--format {format!r}: allowed are text, json")
+    return json or format == "json"

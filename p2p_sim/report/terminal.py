@@ -1,0 +1,36 @@
+"""What goes to which stream: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import TextIO
+
+
+@contextlib.contextmanager
+def stdout_kept() -> Iterator[None]:
+    """Keep stdout free: whatever libraries print goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Show this project's warnings as one line on stderr."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if category is UserWarning:
+                print(f"warning: {message}", file=sys.stderr)
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        warnings.simplefilter("always", UserWarning)
+        yield

@@ -1,0 +1,44 @@
+"""The command line in this process: ``cli("run", ...)`` in an empty folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p2p_sim import cli as program
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        def refuse(name: str) -> None:
+            raise ValueError(f"{name} is not JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: object) -> Done:
+        capsys.readouterr()
+        status = program.main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Done(status, captured.out, captured.err)
+
+    return run
+
+
+def below(folder: Path) -> dict[str, bytes | None]:
+    """Every path below a folder, and what the files hold."""
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
