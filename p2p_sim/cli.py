@@ -23,7 +23,22 @@ from typer.core import TyperCommand
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.population import check_seed
-from p2p_sim.report import options, terminal
+from p2p_sim.report import terminal
+from p2p_sim.report.options import (
+    HOW,
+    KEPT,
+    REAL,
+    SYNTHETIC,
+    Format,
+    Json,
+    comma_list,
+    count,
+    flag,
+    option,
+    ratio,
+    text,
+    wants_json,
+)
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -33,8 +48,8 @@ app = typer.Typer(
     epilog="Example: p2p-sim run peer-to-peer --data digits",
 )  # fmt: skip
 BENCHMARKS = ("engine",)
-_REAL = ("label", "positive", "cluster_column", "clusters", "test", "model")
-_SYNTHETIC = ("cluster_size", "share")
+_FOR_DATA = ("label", "positive", "cluster_column", "clusters", "test", "model")
+_FOR_USERS = ("cluster_size", "share")
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
@@ -71,63 +86,39 @@ class Run:
     words: Annotated[
         list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
     ] = None
-    data: Annotated[
-        str | None, options.text(options.REAL, "A set that p2p-sim data lists, or a file of your own.")
-    ] = None
-    label: Annotated[str | None, options.text(options.REAL, "The column of labels.")] = None
-    positive: Annotated[str | None, options.text(options.REAL, "The classes that count as 1.", "A,B")] = None
-    cluster_column: Annotated[str | None, options.text(options.REAL, "A column of cluster numbers.")] = None
+    data: Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")] = None
+    label: Annotated[str | None, text(REAL, "The column of labels.")] = None
+    positive: Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")] = None
+    cluster_column: Annotated[str | None, text(REAL, "A column of cluster numbers.")] = None
     clusters: Annotated[
-        int | None,
-        options.count(options.REAL, "Instead: clusters by k-means; default one for 150 users, at most 200."),
+        int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
     ] = None
     test: Annotated[
-        float | None,
-        options.share(options.REAL, "Share of rows that tests; default the set's own test part, else 0.2."),
+        float | None, ratio(REAL, "Share of rows that tests; default the set's own test part, else 0.2.")
     ] = None
-    model: Annotated[
-        str | None, options.text(options.REAL, "A scikit-learn classifier; default logistic-regression.")
-    ] = None
-    users: Annotated[int | None, options.count(options.SYNTHETIC, "How many.")] = None
-    cluster_size: Annotated[
-        int | None, options.count(options.SYNTHETIC, "Users a cluster; default 1000.")
-    ] = None
-    share: Annotated[
-        float | None, options.share(options.SYNTHETIC, "Probability of a positive label; default 0.5.")
-    ] = None
-    backend: Annotated[str, options.text(options.HOW, "Where; default local.", "local|shards|actors")] = (
-        "local"
-    )
-    shards: Annotated[int | None, options.count(options.HOW, "How many Ray actors.")] = None
-    blocks: Annotated[int | None, options.count(options.HOW, "Into how many blocks users are cut.")] = None
-    address: Annotated[
-        str | None, options.text(options.HOW, "A Ray cluster; default one of its own.", "HOST:PORT")
-    ] = None
-    seed: Annotated[
-        int, options.count(options.HOW, "Decides every draw, the test rows and k-means; default 0.")
-    ] = 0
-    trace: Annotated[
-        str, options.text(options.KEPT, "Messages kept; default none.", "none|counts|sample=N|full")
-    ] = "none"
-    out: Annotated[
-        str | None, options.text(options.KEPT, "Folder of the run; default a new one in runs/.")
-    ] = None
-    force: Annotated[bool, options.flag(options.KEPT, "Replace the run in --out.", "--force")] = False
-    no_population: Annotated[
-        bool, options.flag(options.KEPT, "Leave labels out: no replay.", "--no-population")
-    ] = False
-    no_digest: Annotated[bool, options.flag(options.KEPT, "Compute no digest: faster.", "--no-digest")] = (
-        False
-    )
-    json: options.Json = False
-    format: options.Format = "text"
+    model: Annotated[str | None, text(REAL, "A scikit-learn classifier; default logistic-regression.")] = None
+    users: Annotated[int | None, count(SYNTHETIC, "How many.")] = None
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users a cluster; default 1000.")] = None
+    share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
+    backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
+    shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
+    blocks: Annotated[int | None, count(HOW, "Into how many blocks users are cut.")] = None
+    address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
+    trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
+    out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None
+    force: Annotated[bool, flag(KEPT, "Replace the run in --out.", "--force")] = False
+    no_population: Annotated[bool, flag(KEPT, "Leave labels out: no replay.", "--no-population")] = False
+    no_digest: Annotated[bool, flag(KEPT, "Compute no digest: faster.", "--no-digest")] = False
+    json: Json = False
+    format: Format = "text"
 
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
         from p2p_sim.report import console, directory, memory, parameters
         from p2p_sim.report.progress import Progress
 
-        as_json = options.wants_json(self.json, self.format)
+        as_json = wants_json(self.json, self.format)
         chosen = parameters.choose(self.words or [])
         self._check()
         name = chosen.protocol.command_name()
@@ -155,7 +146,7 @@ class Run:
             sizes = self._given("cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
         assert self.data is not None
-        positive = None if self.positive is None else options.comma_list(self.positive)
+        positive = None if self.positive is None else comma_list(self.positive)
         choices = self._given("label", "cluster_column", "clusters", "test", "model")
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
@@ -170,9 +161,9 @@ class Run:
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
-        other, needed = (_REAL, "--data") if self.data is None else (_SYNTHETIC, "--users")
+        other, needed = (_FOR_DATA, "--data") if self.data is None else (_FOR_USERS, "--users")
         for name in self._given(*other):
-            raise InputError(f"{options.name(name)} goes with {needed}, which is not there: leave it out")
+            raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
         if self.cluster_column is not None and self.clusters is not None:
             raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
         if self.backend not in backends.NAMES:
@@ -189,15 +180,15 @@ class Run:
 class Data:
     """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
 
-    json: options.Json = False
-    format: options.Format = "text"
+    json: Json = False
+    format: Format = "text"
 
     def work(self, _command: Command) -> int:
         """List them."""
         from p2p_sim.learning import datasets
         from p2p_sim.report import console
 
-        as_json = options.wants_json(self.json, self.format)
+        as_json = wants_json(self.json, self.format)
         rows = [vars(info) for info in datasets.available()]
         head = ("name", "rows", "features", "label", "positive", "where")
         sys.stdout.write(console.as_json(rows) if as_json else console.table_of(head, rows))
@@ -210,20 +201,20 @@ class Bench:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
-    users: Annotated[int, options.count(options.HOW, "How many; default 1e7.")] = 10_000_000
-    cases: Annotated[str | None, options.text(options.HOW, "Which rows; default all.", "A,B")] = None
-    repeat: Annotated[int, options.count(options.HOW, "Medians of how many repeats; default 5.")] = 5
-    json: options.Json = False
-    format: options.Format = "text"
+    users: Annotated[int, count(HOW, "How many; default 1e7.")] = 10_000_000
+    cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
+    repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
+    json: Json = False
+    format: Format = "text"
 
     def work(self, _command: Command) -> int:
         """Measure and tell."""
         from p2p_sim.report import console
         from p2p_sim.report.progress import Progress
 
-        as_json = options.wants_json(self.json, self.format)
+        as_json = wants_json(self.json, self.format)
         module = benchmark(self.name)
-        cases = module.CASES if self.cases is None else tuple(options.comma_list(self.cases))
+        cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
         with Progress() as progress, terminal.stdout_kept():
             result = module.main(self.users, cases, self.repeat, progress)
         sys.stdout.write(console.as_json(result) if as_json else console.measured(result))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends
@@ -27,8 +26,8 @@ class Run:
     """What a run left.
 
     ``digest``: 32 hexadecimal digits, equal whenever every delivered message and every output is equal; None if not
-    asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.  ``notes``: what a caller wants kept in
-    run.json, JSON values.
+    asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
+    ``notes``: what a caller wants kept in run.json, JSON values.
     """
 
     protocol: str
@@ -60,7 +59,9 @@ class Run:
         if kind not in kinds:
             raise InputError(f"no message kind {kind!r} in this run; it has {kinds}")
         if self.trace in ("none", "counts"):
-            raise InputError(f"this run kept no messages (trace={self.trace!r}): run it with trace='full' or 'sample=N'")
+            raise InputError(
+                f"this run kept no messages (trace={self.trace!r}): run it with trace='full' or 'sample=N'"
+            )
         return dict(self._trace[kind])
 
     def by_kind(self) -> dict[str, Count]:
@@ -75,7 +76,9 @@ class Run:
         program = protocol if protocol is not None else self.source
         if program is None or self.population is None:
             what = "protocol" if program is None else "population"
-            raise InputError(f"this run was loaded without its {what}: pass protocol=, and save runs with population")
+            raise InputError(
+                f"this run was loaded without its {what}: pass protocol=, and save runs with population"
+            )
         return replay(program, self.population, self.seed, user)
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:
@@ -108,8 +111,8 @@ def run(
     """Run a protocol on a population.
 
     ``backend``: "local" (this process), "shards" (Ray actors holding blocks of users) or "actors" (one Ray actor a
-    user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``: host:port
-    of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
+    user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``:
+    host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
     Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
     that breaks the engine's rules.
     """

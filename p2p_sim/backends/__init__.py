@@ -31,7 +31,9 @@ def run(
     _check_count("blocks", blocks)
     _check_count("shards", shards)
     if shards is not None and backend != "shards":
-        raise InputError(f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out")
+        raise InputError(
+            f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out"
+        )
     if address is not None and backend == "local":
         raise InputError(f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'")
     start = time.perf_counter()
@@ -44,7 +46,9 @@ def run(
         return finished, {"rounds": time.perf_counter() - start}
     if backend == "actors":
         if blocks is not None:
-            raise InputError(f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own")
+            raise InputError(
+                f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own"
+            )
         from p2p_sim.backends import actors
 
         return actors.run(

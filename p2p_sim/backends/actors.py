@@ -64,17 +64,24 @@ def run(
 
 
 def _set_up(
-    protocol: Any, population: Population, seed: int, digest: bool, trace: TraceLevel, progress: Progress | None
+    protocol: Any,
+    population: Population,
+    seed: int,
+    digest: bool,
+    trace: TraceLevel,
+    progress: Progress | None,
 ) -> tuple[Engine, list[Any]]:
     users, servers = population.users, [role for role in protocol.roles() if role != USER]
     world = layout.world_of(protocol, population)
     directory = Directory(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
-    plan = Plan(protocol, world, directory, seed, "plain", digest, trace)  # numpy: an actor need not load numba
+    plan = Plan(
+        protocol, world, directory, seed, "plain", digest, trace
+    )  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    hosts = []
+    hosts: list[tuple[Any, ...]] = []
     for row in range(users):
         columns = slim(layout.slice_of(population, row, row + 1, binary), shared, emptied)
         hosts.append((plan, row, [], row, [0, 1], columns, shared_ref))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import ModuleType
 from typing import Any
 
@@ -65,7 +66,7 @@ def user_parties(
     ``observed``: a row that is a block of its own, and who is told of its draws.
     """
     parties = []
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts):
         rows = range(first + low, first + high)
         ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
         watched = observed is not None and rows == range(observed[0], observed[0] + 1)

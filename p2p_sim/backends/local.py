@@ -21,7 +21,9 @@ class LocalPlace:
     def __init__(self, site: Site, resolve: Callable[[list[Any]], list[Any]] = list):
         self.site, self._resolve = site, resolve
 
-    def start(self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]) -> tuple[Any, list[Any]]:
+    def start(
+        self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
+    ) -> tuple[Any, list[Any]]:
         """Run ``Site.advance`` at once."""
         return self.site.advance(role, clock, wanted, self._resolve(bundles))
 

@@ -35,10 +35,20 @@ class Host:
     """The actor's inside: one site.  ``columns``: of its users; ``shared``: tables that all sites read."""
 
     def __init__(
-        self, plan: Plan, number: int, servers: list[str], first: int, cuts: list[int], columns: Any, shared: Any
+        self,
+        plan: Plan,
+        number: int,
+        servers: list[str],
+        first: int,
+        cuts: list[int],
+        columns: Any,
+        shared: Any,
     ):
         compute = computing.load(plan.compute)
-        whole = {name: replace(members, **shared[name]) if name in shared else members for name, members in columns.items()}
+        whole = {
+            name: replace(members, **shared[name]) if name in shared else members
+            for name, members in columns.items()
+        }
         parties = {role: [layout.server_party(role, plan.seed, compute)] for role in servers}
         if len(cuts) > 1:
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
@@ -66,7 +76,9 @@ class RayPlace:
     def __init__(self, actor: Any, sites: int):
         self.actor, self._sites = actor, sites
 
-    def start(self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]) -> tuple[Any, list[Any]]:
+    def start(
+        self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
+    ) -> tuple[Any, list[Any]]:
         """Call ``advance``; bundles go from host to host without passing here."""
         call = self.actor.advance.options(num_returns=1 + self._sites)
         report, *out = call.remote(role, clock, wanted, *bundles)
@@ -91,8 +103,8 @@ def fetch(handles: Any) -> Any:
         raise
     except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
         raise RuntimeError(
-            f"a Ray actor of this run was lost ({type(error).__name__}); if memory ran out, use more shards or fewer users. "
-            "Running again with the same seed gives the same bits"
+            f"a Ray actor of this run was lost ({type(error).__name__}); if memory ran out, use more shards or "
+            "fewer users. Running again with the same seed gives the same bits"
         ) from error
 
 
@@ -112,4 +124,6 @@ def tables(population: Population) -> tuple[dict[str, dict[str, Any]], dict[str,
 
 def slim(columns: dict[str, Any], shared: dict[str, Any], emptied: dict[str, Any]) -> dict[str, Any]:
     """Take the shared tables out of a slice, so that they are sent once and not once a site."""
-    return {name: replace(column, **emptied) if name in shared else column for name, column in columns.items()}
+    return {
+        name: replace(column, **emptied) if name in shared else column for name, column in columns.items()
+    }

@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
-import ray  # noqa: E402 (the settings above are read on import)
+import ray  # the settings above are read on import
 
 PROBE_SECONDS = 3.0
 ANSWER_SECONDS = 14.0
@@ -70,7 +70,9 @@ def probe(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise InputError(f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`") from error
+        raise InputError(
+            f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
+        ) from error
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)

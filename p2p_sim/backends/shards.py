@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from typing import Any
@@ -44,7 +45,9 @@ def run(
     with session(address, wanted, population.users * STORE_BYTES_A_USER):
         if shards is None and address is not None:
             wanted = min(population.users, max(1, int(ray.cluster_resources().get("CPU", 1))))
-        engine, actors, compute = _set_up(protocol, population, seed, wanted, blocks, address, digest, trace, progress)
+        engine, actors, compute = _set_up(
+            protocol, population, seed, wanted, blocks, address, digest, trace, progress
+        )
         fetch([actor.ready.remote() for actor in actors])
         begun = time.perf_counter()
         try:
@@ -63,7 +66,9 @@ def _set_up(
 ) -> tuple[Engine, list[Any], Any]:  # fmt: skip
     cpus = ray.cluster_resources().get("CPU", 0)
     if address is not None and shards > cpus:
-        raise InputError(f"shards = {shards}: the cluster at {address} has {cpus:g} CPUs; use at most that many")
+        raise InputError(
+            f"shards = {shards}: the cluster at {address} has {cpus:g} CPUs; use at most that many"
+        )
     compute = computing.choose(population.users)
     world, servers = layout.world_of(protocol, population), [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
@@ -73,7 +78,7 @@ def _set_up(
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     options: dict[str, Any] = {"num_cpus": 0 if address is None else 1, "scheduling_strategy": "SPREAD"}
     actors = []
-    for number, (low, high) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (low, high) in enumerate(itertools.pairwise(bounds)):
         columns = slim(layout.slice_of(population, low, high, binary), shared, emptied)
         parts = min(high - low, blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)

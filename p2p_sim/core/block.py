@@ -77,19 +77,25 @@ class Block:
         sent: list[tuple[int, Batch | Answer]] = []
         for action in actions:
             if not isinstance(action, (Send, Receive)):
-                raise ProtocolError(f"{where}: yields {action!r}; yield a send, a reply, a receive or a tuple of them")
+                raise ProtocolError(
+                    f"{where}: yields {action!r}; yield a send, a reply, a receive or a tuple of them"
+                )
             kind = action.message.kind
             item = ("send" if isinstance(action, Send) else "receive", kind)
             if kind not in self._messages:
                 raise ProtocolError(f"{where}: message {kind!r} is not declared by this protocol")
             if item in items:
-                raise ProtocolError(f"{where}: {item[0]}s {kind!r} twice in a step; send several with times= or me.each")
+                raise ProtocolError(
+                    f"{where}: {item[0]}s {kind!r} twice in a step; send several with times= or me.each"
+                )
             if isinstance(action, Send):
                 sent.append((len(items), compose(action, self.me, self._world, self.number)))
             elif action.message.recipient != self.me.role:
                 raise ProtocolError(f"{where}: receives {kind!r}, which goes to {action.message.recipient!r}")
             elif action.message.sender == self.me.role:
-                raise ProtocolError(f"{where}: {kind!r} is sent by this role itself: its inbox comes from the send's yield")
+                raise ProtocolError(
+                    f"{where}: {kind!r} is sent by this role itself: its inbox comes from the send's yield"
+                )
             items.append(item)
         if not items:
             raise ProtocolError(f"{where}: yields an empty tuple; yield at least one send or receive")
@@ -102,5 +108,7 @@ def _columns(role: str, value: Any) -> dict[str, npt.NDArray[Any]]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
         raise ProtocolError(f"role {role!r} returns {type(value).__name__}: return None or a dict of columns")
-    plain = {name: column.data if isinstance(column, PerMessage) else column for name, column in value.items()}
+    plain = {
+        name: column.data if isinstance(column, PerMessage) else column for name, column in value.items()
+    }
     return {name: np.atleast_1d(np.asarray(column)) for name, column in plain.items()}

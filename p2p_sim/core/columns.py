@@ -44,7 +44,8 @@ class Layout:
     @cached_property
     def count(self) -> Array:
         """Messages held, for each party."""
-        return np.diff(self.starts)
+        counts: Array = np.diff(self.starts)
+        return counts
 
     @cached_property
     def dense(self) -> bool:
@@ -59,11 +60,13 @@ class Layout:
     @cached_property
     def rank(self) -> Array:
         """The position of each message among those of its holder."""
-        return np.arange(self.size) - np.repeat(self.starts[:-1], self.count)
+        places: Array = np.arange(self.size) - np.repeat(self.starts[:-1], self.count)
+        return places
 
     def spread(self, column: Array) -> Array:
         """Give each message its holder's value."""
-        return column if self.dense else column[self.holder]
+        spread: Array = column if self.dense else column[self.holder]
+        return spread
 
     def filter(self, mask: Array) -> Layout:
         """Return the layout of the messages that a mask keeps."""
@@ -93,7 +96,9 @@ class PerMessage(NDArrayOperatorsMixin):
     def data(self) -> Array:
         """The values, in canonical order; raises ProtocolError if they are sealed."""
         if self.sealed_for:
-            raise ProtocolError(f"this column is sealed for {self.sealed_for!r}: only that role can compute with it")
+            raise ProtocolError(
+                f"this column is sealed for {self.sealed_for!r}: only that role can compute with it"
+            )
         return self._data
 
     @property
@@ -135,7 +140,9 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or "out" in kwargs:
-            raise ProtocolError(f"{ufunc.__name__}.{method} is not defined for message columns: use sum, first or where")
+            raise ProtocolError(
+                f"{ufunc.__name__}.{method} is not defined for message columns: use sum, first or where"
+            )
         layout = next(x.layout for x in inputs if isinstance(x, PerMessage))
         result = ufunc(*(aligned(x, layout) for x in inputs), **kwargs)
         if isinstance(result, tuple):
@@ -144,12 +151,16 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is not np.where or len(args) != 3:
-            raise ProtocolError(f"numpy.{function.__name__} is not defined for message columns: use operators or np.where")
+            raise ProtocolError(
+                f"numpy.{function.__name__} is not defined for message columns: use operators or np.where"
+            )
         layout = next(x.layout for x in args if isinstance(x, PerMessage))
         return PerMessage(np.where(*(aligned(x, layout) for x in args)), layout)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise ProtocolError("a message column is not a party column: .sum(), .first(default) or .count lead back")
+        raise ProtocolError(
+            "a message column is not a party column: .sum(), .first(default) or .count lead back"
+        )
 
 
 def aligned(value: Any, layout: Layout) -> Any:
@@ -165,7 +176,9 @@ def aligned(value: Any, layout: Layout) -> Any:
     if array.ndim == 0:
         return value
     if len(array) != layout.parties:
-        raise ProtocolError(f"a column of length {len(array)} is neither one a party ({layout.parties}) nor a message column")
+        raise ProtocolError(
+            f"a column of length {len(array)} is neither one a party ({layout.parties}) nor a message column"
+        )
     return layout.spread(array)
 
 
@@ -190,7 +203,9 @@ class Inbox:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self.rows.fields:
-            raise ProtocolError(f"message {self.kind!r} has no field {name!r}; it has {list(self.rows.fields)}")
+            raise ProtocolError(
+                f"message {self.kind!r} has no field {name!r}; it has {list(self.rows.fields)}"
+            )
         return PerMessage(self.rows.fields[name], self.rows.layout, self._sealed_for)
 
     @property
@@ -254,4 +269,6 @@ class Rows:
     def pick(self, which: Array, layout: Layout) -> Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
         seq = None if self.seq is None else self.seq[which]
-        return Rows(layout, self.sender[which], seq, {name: column[which] for name, column in self.fields.items()})
+        return Rows(
+            layout, self.sender[which], seq, {name: column[which] for name, column in self.fields.items()}
+        )

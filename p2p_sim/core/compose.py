@@ -32,7 +32,9 @@ class World:
             raise ProtocolError(f"{where}: to= has type {ids.dtype}; give users' ids")
         if self.ids is None:
             if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= self.users):
-                raise ProtocolError(f"{where}: to= names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}")
+                raise ProtocolError(
+                    f"{where}: to= names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}"
+                )
             return ids.astype(np.int32, copy=False)
         rows = np.minimum(np.searchsorted(self.ids, ids), self.users - 1)
         if not bool((self.ids[rows] == ids).all()):
@@ -62,7 +64,11 @@ def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
     plain = send.when is True and not any(isinstance(v, PerMessage) for v in send.fields.values())
     if inbox is not None and inbox.ticket is not None and not inbox.looked and plain:
         one_each = Layout.one_each(me.size)
-        return Answer(send, inbox, {k: _field(send.message, k, v, one_each, None, world, where) for k, v in send.fields.items()})
+        return Answer(
+            send,
+            inbox,
+            {k: _field(send.message, k, v, one_each, None, world, where) for k, v in send.fields.items()},
+        )
     return _rows(send, me, world, block, where)
 
 
@@ -79,7 +85,9 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     if np.ndim(send.when) or isinstance(send.when, PerMessage) or not bool(send.when):
         mask = np.broadcast_to(aligned(send.when, layout), (layout.size,))
         if mask.dtype != np.bool_:
-            raise ProtocolError(f"{where}: when= has type {mask.dtype}; give a bool column: which messages are sent")
+            raise ProtocolError(
+                f"{where}: when= has type {mask.dtype}; give a bool column: which messages are sent"
+            )
         keep = np.flatnonzero(mask)
     to = None
     if message.recipient == USER:
@@ -118,7 +126,9 @@ def _field(
     if data.dtype == dtype:
         return _frozen(np.ascontiguousarray(data))
     if data.dtype.kind not in "bui" or (dtype.kind == "b"):
-        raise ProtocolError(f"{place} has type {data.dtype}; declared is {dtype}: convert it, floats as fixed point")
+        raise ProtocolError(
+            f"{place} has type {data.dtype}; declared is {dtype}: convert it, floats as fixed point"
+        )
     low, high = (int(data.min()), int(data.max())) if data.size else (0, 0)
     if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
         raise ProtocolError(f"{place} holds {low} to {high}, more than {dtype} can: declare a wider type")
@@ -139,7 +149,9 @@ def _unsealed(value: Any, message: Message, layout: Layout, place: str) -> Array
 def _check_roles(send: Send, me: Party, where: str) -> None:
     message, inbox = send.message, send.answers
     if message.sender != me.role:
-        raise ProtocolError(f"{where}: this kind is sent by {message.sender!r}; declare it with sender {me.role!r}")
+        raise ProtocolError(
+            f"{where}: this kind is sent by {message.sender!r}; declare it with sender {me.role!r}"
+        )
     if inbox is not None and inbox.message.sender != message.recipient:
         raise ProtocolError(
             f"{where}: {inbox.kind!r} came from {inbox.message.sender!r}, but this reply goes to {message.recipient!r}"

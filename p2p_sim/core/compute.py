@@ -16,7 +16,9 @@ def choose(users: int) -> ModuleType:
     """Return ``plain`` or ``kernels``; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
     wish = os.environ.get("P2P_SIM_NUMBA", "")
     if wish not in ("", "0", "1"):
-        raise InputError(f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset")
+        raise InputError(
+            f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
+        )
     compiled = wish == "1" or (wish == "" and users >= WORTH_COMPILING)
     return load("kernels" if compiled else "plain")
 

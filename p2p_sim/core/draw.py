@@ -80,15 +80,21 @@ class Draw:
     def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
         """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id."""
         if not isinstance(members, Members):
-            raise ProtocolError(f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {members!r}")
+            raise ProtocolError(
+                f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {members!r}"
+            )
         words, layout = self._words(name, each, times)
         codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
         if members.has_empty and not bool((members.size > 0).all()):
-            raise ProtocolError(f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour")
+            raise ProtocolError(
+                f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
+            )
         rows = self.compute.member(words, codes, members.starts, members.order)
         return self._seen(name, rows if members.ids is None else members.ids[rows], layout)
 
-    def categorical(self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None) -> Any:
+    def categorical(
+        self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
+    ) -> Any:
         """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
         words, layout = self._words(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
@@ -111,7 +117,9 @@ class Draw:
 
     def _key(self, name: str) -> int:
         if name in self._used:
-            raise ProtocolError(f"{self._where(name)} is drawn twice in a step: give the second draw a name of its own")
+            raise ProtocolError(
+                f"{self._where(name)} is drawn twice in a step: give the second draw a name of its own"
+            )
         self._used.add(name)
         return stream(self.role, name, self.step)
 
@@ -127,7 +135,9 @@ class Draw:
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:
         if times is not None or not isinstance(each, (Inbox, PerMessage)):
-            raise ProtocolError(f"{self._where(name)}: each= takes an inbox or a message column, and no times= beside it")
+            raise ProtocolError(
+                f"{self._where(name)}: each= takes an inbox or a message column, and no times= beside it"
+            )
         return each.layout
 
     def _times(self, name: str, times: int | None) -> Layout:

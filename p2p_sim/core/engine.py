@@ -167,4 +167,7 @@ def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
     for part in parts:
         if list(part) != names:
             raise ProtocolError(f"role {role!r}: blocks return different columns, {names} and {list(part)}")
-    return {name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts]) for name in names}
+    return {
+        name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts])
+        for name in names
+    }

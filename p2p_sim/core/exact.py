@@ -31,9 +31,13 @@ def as_fraction(name: str, value: Any) -> Fraction:
     """Return a probability as the exact fraction its float or Fraction is; raises InputError outside [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Rational, np.floating, np.integer)):
         raise InputError(f"{name} = {value!r}: a probability is a number from 0 to 1")
-    if not (math.isfinite(value) and 0 <= value <= 1):
+    exact = isinstance(value, Fraction)
+    if not exact and not (math.isfinite(value) and 0 <= float(value) <= 1):
         raise InputError(f"{name} = {value!r}: a probability lies from 0 to 1")
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+    fraction = Fraction(value) if isinstance(value, (Fraction, int)) else Fraction(float(value))
+    if not 0 <= fraction <= 1:
+        raise InputError(f"{name} = {value!r}: a probability lies from 0 to 1")
+    return fraction
 
 
 def threshold(name: str, probability: Any) -> int:
@@ -41,14 +45,18 @@ def threshold(name: str, probability: Any) -> int:
     return math.floor(as_fraction(name, probability) * WORD)
 
 
-def thresholds(name: str, probabilities: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def thresholds(
+    name: str, probabilities: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Return floor(p * 2^64) for a column of floats, and where p = 1 (always true, whatever the threshold)."""
     p = np.asarray(probabilities, np.float64)
     if not bool(((p >= 0) & (p <= 1)).all()):
         bad = p[~((p >= 0) & (p <= 1))][0]
         raise InputError(f"{name} = {bad}: a probability lies from 0 to 1")
     certain = p == 1
-    return np.where(certain, 0.0, p * 2.0**64).astype(np.uint64), certain  # scaling by a power of two is exact
+    return np.where(certain, 0.0, p * 2.0**64).astype(
+        np.uint64
+    ), certain  # scaling by a power of two is exact
 
 
 def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
@@ -72,7 +80,9 @@ def laplace_thresholds(scale: Fraction) -> tuple[npt.NDArray[np.uint64], int]:
     word in 2^64 remains.  ``scale`` in grid steps, in (0, 20000]; raises InputError otherwise.
     """
     if not 0 < scale <= LAPLACE_LIMIT:
-        raise InputError(f"Laplace scale {scale} steps: allowed are 0 < scale <= {LAPLACE_LIMIT}; use a coarser grid")
+        raise InputError(
+            f"Laplace scale {scale} steps: allowed are 0 < scale <= {LAPLACE_LIMIT}; use a coarser grid"
+        )
     bits = 192
     exponent = _CONTEXT.divide(Decimal(-scale.denominator), Decimal(scale.numerator))
     q = math.floor(Fraction(_CONTEXT.exp(exponent)) * (1 << bits))

@@ -82,7 +82,9 @@ def neighbours(edges: Array, users: int) -> Members:
     """Turn edges, shape (m, 2), into each user's neighbours: undirected, without loops or doubles."""
     pairs = np.asarray(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "ui":
-        raise InputError(f"edges of shape {pairs.shape}, type {pairs.dtype}: needed are integers of shape (m, 2)")
+        raise InputError(
+            f"edges of shape {pairs.shape}, type {pairs.dtype}: needed are integers of shape (m, 2)"
+        )
     if len(pairs) and not (int(pairs.min()) >= 0 and int(pairs.max()) < users):
         raise InputError(f"edges name users from {pairs.min()} to {pairs.max()}: users are 0 to {users - 1}")
     both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
@@ -98,7 +100,9 @@ def _checked(labels: Array) -> npt.NDArray[np.int64]:
     if values.dtype.kind == "f":
         if not bool(np.isfinite(values).all()):
             row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise InputError(f"cluster of user {row} is missing ({values[row]}): give every user a number of 0 or more")
+            raise InputError(
+                f"cluster of user {row} is missing ({values[row]}): give every user a number of 0 or more"
+            )
         if bool((values != np.floor(values)).any()):
             raise InputError("cluster holds fractions: clusters are whole numbers of 0 or more")
     elif values.dtype.kind not in "uib":

@@ -18,8 +18,19 @@ from p2p_sim.core.plain import Array, Bools, Ids, as_words
 from p2p_sim.core.words import Words
 
 __all__ = [
-    "BLOCK", "absorb", "bernoulli", "below", "divide", "gather", "group", "item_words", "meetings", "member", "merge",
-    "words", "words_at",
+    "BLOCK",
+    "absorb",
+    "below",
+    "bernoulli",
+    "divide",
+    "gather",
+    "group",
+    "item_words",
+    "meetings",
+    "member",
+    "merge",
+    "words",
+    "words_at",
 ]  # fmt: skip
 
 BLOCK = 262_144
@@ -281,7 +292,7 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return order, starts
 
 
-def meetings(one: Ids | range, other: Ids | range) -> int:
+def meetings(one: Array | range, other: Array | range) -> int:
     """Count the places at which two columns of rows are equal."""
     if isinstance(one, range):
         one, other = other, one
@@ -291,7 +302,7 @@ def meetings(one: Ids | range, other: Ids | range) -> int:
 
 
 def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Sort rows by shard, keeping their order: (shard of each, uint16; permutation; first of each shard and the end)."""
+    """Sort rows by shard, keeping their order: (shard of each, permutation, first of each shard and the end)."""
     places, order = np.empty(len(to), np.uint16), np.empty(len(to), np.int64)
     starts = np.zeros(len(bounds) + 2, np.int64)
     _divide(np.ascontiguousarray(to), bounds, places, starts, order)

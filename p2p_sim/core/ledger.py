@@ -25,7 +25,7 @@ _LANE = 1 << 64
 
 @dataclass(frozen=True)
 class TraceLevel:
-    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users, ``full`` all."""
+    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users."""
 
     name: str
     sample: int = 0
@@ -38,7 +38,9 @@ class TraceLevel:
             return cls(text)
         if head == "sample" and number.isascii() and number.isdigit() and int(number) >= 1:
             return cls("sample", int(number))
-        raise InputError(f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user")
+        raise InputError(
+            f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user"
+        )
 
     def watched(self, users: int) -> Array | None:
         """Return the rows whose messages a sample keeps, spread evenly; None where all or none are kept."""
@@ -119,7 +121,9 @@ class Ledger:
         if not size or not (self._digest or self._trace.name in ("sample", "full")):
             return
         senders = self._world.names(sender) if message.sender == USER else 0
-        recipients = self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
+        recipients = (
+            self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
+        )
         if self._digest:
             columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
             self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
@@ -138,8 +142,8 @@ class Ledger:
         rows, zeros = as_array(sender), np.zeros(len(sender), np.int32)
         to = zeros if recipient is None else as_array(recipient)
         part: dict[str, Array] = {"round": np.full(len(rows), round, np.int32)}
-        part["sender"] = self._world.names(rows) if message.sender == USER else zeros
-        part["recipient"] = self._world.names(to) if message.recipient == USER else zeros
+        part["sender"] = as_array(self._world.names(rows)) if message.sender == USER else zeros
+        part["recipient"] = as_array(self._world.names(to)) if message.recipient == USER else zeros
         part |= {"seq": zeros if seq is None else seq, **fields}
         if self._watched is not None:
             mask = np.zeros(len(rows), np.bool_)
@@ -162,10 +166,18 @@ def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> t
         if column.dtype.kind == "f":
             values = np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
         elif column.dtype.kind not in "bui":
-            raise ProtocolError(f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats")
-        totals.add_lanes(compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values)))
+            raise ProtocolError(
+                f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
+            )
+        totals.add_lanes(
+            compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values))
+        )
     return totals.lanes
 
 
 def _flat(columns: Any) -> list[Array]:
-    return [part for column in columns for part in ([column] if column.ndim == 1 else list(column.reshape(len(column), -1).T))]
+    return [
+        part
+        for column in columns
+        for part in ([column] if column.ndim == 1 else list(column.reshape(len(column), -1).T))
+    ]

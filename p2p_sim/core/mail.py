@@ -82,7 +82,9 @@ class Mailbox:
 
     def batches(self) -> list[Batch]:
         """Return the batches in the order of their senders."""
-        return [b for parcel in sorted(self.parcels, key=lambda p: p.source) for b in parcel.batches if len(b)]
+        return [
+            b for parcel in sorted(self.parcels, key=lambda p: p.source) for b in parcel.batches if len(b)
+        ]
 
     def rows(self, empty: dict[str, Array], low: int, high: int, compute: ModuleType) -> Rows:
         """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""

@@ -27,8 +27,10 @@ SEAL_BYTES = 48
 """Bytes that sealing adds: an encapsulated X25519 key of 32 and a tag of 16."""
 
 RESERVED = frozenset(
-    "to when sender recipient round count columns kind seq nbytes where rank find answers sealed_for".split()
+    {"to", "when", "sender", "recipient", "round", "count", "columns", "kind"}
+    | {"seq", "nbytes", "where", "rank", "find", "rows", "layout", "message", "ticket", "looked"}
 )
+"""Names that an inbox or a message table uses itself."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,9 @@ class Message:
     Raises ProtocolError for a field name that an inbox uses itself, or a type that cannot travel.
     """
 
-    def __init__(self, sender: str, recipient: str, text: str, /, *, sealed_for: str | None = None, **fields: Any):
+    def __init__(
+        self, sender: str, recipient: str, text: str, /, *, sealed_for: str | None = None, **fields: Any
+    ):
         self.kind = "?"
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
         self.fields = {name: _field_type(name, kind) for name, kind in fields.items()}
@@ -91,7 +95,11 @@ class Message:
         """
         self._check_fields(fields)
         if (to is None) == (self.recipient == USER):
-            need = "needs to=: the recipients' ids" if to is None else "takes no to=: there is only one recipient"
+            need = (
+                "needs to=: the recipients' ids"
+                if to is None
+                else "takes no to=: there is only one recipient"
+            )
             raise ProtocolError(f"message {self.kind!r} goes to {self.recipient!r} and {need}")
         return Send(self, to, when, fields)
 
@@ -114,10 +122,15 @@ class Message:
 
     def _check_fields(self, given: dict[str, Any]) -> None:
         if given.keys() != self.fields.keys():
-            missing, extra = sorted(self.fields.keys() - given.keys()), sorted(given.keys() - self.fields.keys())
+            missing, extra = (
+                sorted(self.fields.keys() - given.keys()),
+                sorted(given.keys() - self.fields.keys()),
+            )
             parts = [f"lacks {', '.join(missing)}"] if missing else []
             parts += [f"has no field {', '.join(extra)}"] if extra else []
-            raise ProtocolError(f"message {self.kind!r} {' and '.join(parts)}; its fields: {list(self.fields)}")
+            raise ProtocolError(
+                f"message {self.kind!r} {' and '.join(parts)}; its fields: {list(self.fields)}"
+            )
 
 
 def field_dtype(kind: Any) -> np.dtype[Any]:
@@ -136,7 +149,9 @@ def field_shape(kind: Any, sizes: dict[str, int]) -> tuple[int, ...]:
 
 def _field_type(name: str, kind: Any) -> Any:
     if name in RESERVED or name.startswith("_"):
-        raise ProtocolError(f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}")
+        raise ProtocolError(
+            f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}"
+        )
     if isinstance(kind, Bytes):
         return kind
     inner = np.dtype(kind.dtype if isinstance(kind, Vector) else np.int64 if kind is int else kind)

@@ -76,7 +76,9 @@ class Party:
     def each(self, values: Any) -> PerMessage:
         """Turn an array into a server's message column: one message an entry.  Servers only."""
         if self.size != 1 or self.columns:
-            raise ProtocolError(f"role {self.role!r}: me.each is for servers; a user's several items come from times=")
+            raise ProtocolError(
+                f"role {self.role!r}: me.each is for servers; a user's several items come from times="
+            )
         array = np.asarray(values)
         layout = self._lengths.setdefault(len(array), Layout(np.array([0, len(array)])))
         return PerMessage(array, layout)
@@ -85,7 +87,9 @@ class Party:
         if name in self.columns:
             return self.columns[name]
         if not self.columns:
-            raise ProtocolError(f"role {self.role!r} is a server and has no {name!r}: only users hold columns")
+            raise ProtocolError(
+                f"role {self.role!r} is a server and has no {name!r}: only users hold columns"
+            )
         fix = {
             "x": "make the population with x=",
             "neighbours": "join the users with population.with_graph(edges)",

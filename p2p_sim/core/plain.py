@@ -14,8 +14,19 @@ from p2p_sim.core import words as _words
 from p2p_sim.core.words import Words, high_product, item_words, words, words_at
 
 __all__ = [
-    "BLOCK", "absorb", "bernoulli", "below", "divide", "gather", "group", "item_words", "meetings", "member", "merge",
-    "words", "words_at",
+    "BLOCK",
+    "absorb",
+    "below",
+    "bernoulli",
+    "divide",
+    "gather",
+    "group",
+    "item_words",
+    "meetings",
+    "member",
+    "merge",
+    "words",
+    "words_at",
 ]  # fmt: skip
 
 BLOCK = 131_072
@@ -90,7 +101,7 @@ def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) 
     return merged
 
 
-def meetings(one: Ids | range, other: Ids | range) -> int:
+def meetings(one: Array | range, other: Array | range) -> int:
     """Count the places at which two columns of rows are equal."""
     return int(np.count_nonzero(as_array(one) == as_array(other)))
 
@@ -108,7 +119,7 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     return sums[0], sums[1]
 
 
-def as_array(rows: Ids | range) -> Ids:
+def as_array(rows: Array | range) -> Array:
     """Return rows as an array; numpy itself would go through a range one by one."""
     return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
 

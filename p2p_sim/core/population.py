@@ -31,7 +31,7 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Population:
     """The users of a run, one row each; a user's id is her row.
 
@@ -73,8 +73,10 @@ class Population:
             if len(column) != len(labels):
                 raise InputError(f"{name} has {len(column)} rows, y has {len(labels)}: give one row a user")
         features = None if x is None else _finite(np.asarray(x))
-        as_arrays = [{k: np.asarray(v) for k, v in (part or {}).items()} for part in (public, secret)]
-        return cls(labels, members, features, *as_arrays)
+        open_columns, hidden = (
+            {k: np.asarray(v) for k, v in (part or {}).items()} for part in (public, secret)
+        )
+        return cls(labels, members, features, open_columns, hidden)
 
     @classmethod
     def from_table(cls, table: Any, *, label: str = "y", cluster: str | None = None) -> Population:
@@ -90,7 +92,9 @@ class Population:
         rest = [name for name in names if name not in (label, cluster)]
         for name in rest:
             if columns[name].dtype.kind not in "buif":
-                raise InputError(f"column {name!r} has type {columns[name].dtype}: features are numbers; encode it first")
+                raise InputError(
+                    f"column {name!r} has type {columns[name].dtype}: features are numbers; encode it first"
+                )
         x = np.column_stack([columns[name] for name in rest]) if rest else None
         return cls.from_arrays(y=columns[label], x=x, cluster=columns[cluster] if cluster else None)
 
@@ -103,7 +107,9 @@ class Population:
         if not source.is_file():
             raise InputError(f"no file {str(source)!r}: give the path of a .csv or .parquet file")
         if source.suffix not in (".csv", ".parquet"):
-            raise InputError(f"file {str(source)!r}: only .csv and .parquet are read here; other kinds: datasets.load")
+            raise InputError(
+                f"file {str(source)!r}: only .csv and .parquet are read here; other kinds: datasets.load"
+            )
         table = parquet.read_table(source) if source.suffix == ".parquet" else csv.read_csv(source)
         return cls.from_table(table, label=label, cluster=cluster)
 
@@ -118,8 +124,12 @@ class Population:
         """
         if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or not 1 <= users <= MAX_USERS:
             raise InputError(f"users = {users!r}: must be an integer from 1 to {MAX_USERS:,}")
-        if cluster_size is not None and (isinstance(cluster_size, bool) or not 1 <= cluster_size <= MAX_USERS):
-            raise InputError(f"cluster_size = {cluster_size!r}: must be an integer of at least 1, or None for one cluster")
+        if cluster_size is not None and (
+            isinstance(cluster_size, bool) or not 1 <= cluster_size <= MAX_USERS
+        ):
+            raise InputError(
+                f"cluster_size = {cluster_size!r}: must be an integer of at least 1, or None for one cluster"
+            )
         bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
         check_seed(seed)
         y = np.ones(users, np.bool_)
@@ -147,9 +157,9 @@ class Population:
             return self, np.arange(self.users)
         order = self.clusters.order
         members = replace(self.clusters, codes=self.clusters.codes[order], order=None)
-        parts = [{k: v[order] for k, v in part.items()} for part in (self.public, self.secret)]
+        public, secret = _each(self.public, order), _each(self.secret, order)
         x = None if self.x is None else self.x[order]
-        return Population(self.y[order], members, x, *parts), order.astype(np.int64)
+        return Population(self.y[order], members, x, public, secret), order.astype(np.int64)
 
     def part(self, rows: Array) -> Population:
         """Return the users of some rows (ascending), who keep their ids and draws; clusters shrink to those rows."""
@@ -159,9 +169,15 @@ class Population:
             smaller = groups.clusters(self.clusters.codes[rows])
             labels = None if self.clusters.labels is None else self.clusters.labels[smaller.labels]
             members = replace(smaller, labels=labels, ids=ids)
-        parts = [{k: v[rows] for k, v in part.items()} for part in (self.public, self.secret)]
+        public, secret = _each(self.public, rows), _each(self.secret, rows)
         x = None if self.x is None else self.x[rows]
-        return Population(self.y[rows], members, x, *parts, graph=self._part_of_graph(rows, ids), ids=ids)
+        return Population(
+            self.y[rows], members, x, public, secret, graph=self._part_of_graph(rows, ids), ids=ids
+        )
+
+    def __repr__(self) -> str:
+        groups = "" if self.clusters is None else f" in {len(self.sizes):,} clusters"
+        return f"<Population of {self.users:,} users{groups}>"  # labels are secret: no array is printed
 
     @property
     def users(self) -> int:
@@ -184,14 +200,24 @@ class Population:
         digest = hashlib.sha256(f"{self.users}".encode())
         cluster = None if self.clusters is None else self.clusters.label
         graph = None if self.graph is None else np.concatenate([self.graph.starts, self.graph.order or []])
-        columns = {"y": self.y.astype(np.uint8), "cluster": cluster, "x": self.x, "graph": graph, "ids": self.ids}
+        columns = {
+            "y": self.y.astype(np.uint8),
+            "cluster": cluster,
+            "x": self.x,
+            "graph": graph,
+            "ids": self.ids,
+        }
         columns |= {f"public/{k}": v for k, v in self.public.items()}
         columns |= {f"secret/{k}": v for k, v in self.secret.items()}
         for name in sorted(columns):
             column = columns[name]
             if column is not None:
                 digest.update(f"/{name}/{column.shape}/{column.dtype.str}/".encode())
-                digest.update(np.ascontiguousarray(column).tobytes() if column.dtype.hasobject else np.ascontiguousarray(column).data)
+                digest.update(
+                    np.ascontiguousarray(column).tobytes()
+                    if column.dtype.hasobject
+                    else np.ascontiguousarray(column).data
+                )
         return digest.hexdigest()
 
     def _part_of_graph(self, rows: Array, ids: Array) -> Members | None:
@@ -207,6 +233,10 @@ class Population:
         return Members(np.arange(len(rows), dtype=np.int32), starts, order.astype(np.int32), ids=ids)
 
 
+def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:
+    return {name: column[rows] for name, column in columns.items()}
+
+
 def _labels(y: Any) -> Array:
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) == 0:
@@ -218,7 +248,9 @@ def _labels(y: Any) -> Array:
     if labels.dtype == np.bool_:
         return labels
     if int(labels.min()) < 0 or int(labels.max()) >= MAX_LABELS:
-        raise InputError(f"y holds values from {labels.min()} to {labels.max()}: labels are 0 to k - 1, k <= {MAX_LABELS}")
+        raise InputError(
+            f"y holds values from {labels.min()} to {labels.max()}: labels are 0 to k - 1, k <= {MAX_LABELS}"
+        )
     return labels.astype(np.uint8)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Generator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
 from p2p_sim.core.draw import RESERVED_ROLES
@@ -60,14 +60,23 @@ class Protocol:
     def check(self) -> None:
         """Check the declaration; raises ProtocolError naming class, role or message, and the fix."""
         name = type(self).__name__
-        if not is_dataclass(self) or not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-            raise ProtocolError(f"{name} must be a frozen dataclass: put @dataclass(frozen=True) above the class")
+        settings = getattr(type(self), "__dataclass_params__", None)
+        if settings is None or not settings.frozen:
+            raise ProtocolError(
+                f"{name} must be a frozen dataclass: put @dataclass(frozen=True) above the class"
+            )
         roles = self.roles()
         for role in roles:
             if role in RESERVED_ROLES:
-                raise ProtocolError(f"{name}: the role name {role!r} is reserved for the engine's own draws; rename it")
+                raise ProtocolError(
+                    f"{name}: the role name {role!r} is reserved for the engine's own draws; rename it"
+                )
             if not inspect.isgeneratorfunction(getattr(type(self), role, None)):
-                raise ProtocolError(f"{name}: role {role!r} needs a generator method `def {role}(self, me)` that yields")
+                raise ProtocolError(
+                    f"{name}: role {role!r} needs a generator method `def {role}(self, me)` that yields"
+                )
         for kind, message in self.messages().items():
             if message.sealed_for is not None and message.sealed_for not in roles:
-                raise ProtocolError(f"{name}: message {kind!r} is sealed for {message.sealed_for!r}; roles: {roles}")
+                raise ProtocolError(
+                    f"{name}: message {kind!r} is sealed for {message.sealed_for!r}; roles: {roles}"
+                )

@@ -52,7 +52,7 @@ class Directory:
 class Report:
     """What a site tells the engine after a call.
 
-    ``steps``: the items of each step taken.  ``full``: for each of them, whether it was sent by every party exactly once.
+    ``steps``: the items of each step taken.  ``full``: whether every party sent it exactly once.
     ``destinations``: the other sites for which there is something.
     """
 
@@ -152,7 +152,8 @@ class Site:
             self._spell_out(box, message)
         low = block.me.rows.start - box.first
         empty = {
-            k: np.zeros((0, *field_shape(f, self.world.sizes)), field_dtype(f)) for k, f in message.fields.items()
+            k: np.zeros((0, *field_shape(f, self.world.sizes)), field_dtype(f))
+            for k, f in message.fields.items()
         }
 
         def load() -> Rows:
@@ -185,7 +186,12 @@ class Site:
         return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
 
     def _dispatch(
-        self, role: str, message: Message, round: int, parts: list[tuple[int, Batch | Answer]], out: list[Bundle]
+        self,
+        role: str,
+        message: Message,
+        round: int,
+        parts: list[tuple[int, Batch | Answer]],
+        out: list[Bundle],
     ) -> bool:
         """Make parcels of what the blocks sent; return whether every party sent exactly one."""
         if all(isinstance(part, Answer) for _, part in parts):
@@ -217,7 +223,9 @@ class Site:
                 shard, order, starts = self.compute.divide(batch.to, bounds)
                 places = np.array(sites, np.uint16)[shard]
                 spans = [order[a:b] for a, b in itertools.pairwise(starts)]
-                divided = {site: batch.pick(span) for site, span in zip(sites, spans, strict=True) if len(span)}
+                divided = {
+                    site: batch.pick(span) for site, span in zip(sites, spans, strict=True) if len(span)
+                }
         if full and batch.to is not None and message.sender == USER:
             only = next(iter(divided)) if divided else self.number
             kept = self._questions.setdefault((message.kind, round), {})
@@ -230,18 +238,31 @@ class Site:
         values = {k: np.concatenate([a.fields[k] for a in answers]) for k in message.fields}
         for question in box.parcels:
             batches = [
-                Batch(range(0), None, None, {k: self.compute.gather(v, b.to, self._first) for k, v in values.items()}, False, b.block)
+                Batch(
+                    range(0),
+                    None,
+                    None,
+                    {k: self.compute.gather(v, b.to, self._first) for k, v in values.items()},
+                    False,
+                    b.block,
+                )
                 for b in question.batches
             ]
-            out[question.source].append(Parcel(message.kind, round, self.number, batches, (box.kind, box.round)))
+            out[question.source].append(
+                Parcel(message.kind, round, self.number, batches, (box.kind, box.round))
+            )
 
 
 def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:
     """Say that two blocks of a role went different ways."""
-    step = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    step = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
     def words(steps: list[tuple[Item, ...]]) -> str:
-        return " and ".join(f"{verb} {kind}" for verb, kind in steps[step]) if step < len(steps) else "the end"
+        return (
+            " and ".join(f"{verb} {kind}" for verb, kind in steps[step]) if step < len(steps) else "the end"
+        )
 
     return ProtocolError(
         f"role {role!r}: one block comes to {words(one)}, another to {words(other)}: every block must yield the same "

@@ -24,7 +24,7 @@ def count(panel: str, help: str) -> Any:
     return typer.Option(help=help, metavar="N", parser=whole, rich_help_panel=panel, show_default=False)
 
 
-def share(panel: str, help: str) -> Any:
+def ratio(panel: str, help: str) -> Any:
     """Make an option that holds a number."""
     return typer.Option(help=help, metavar="P", parser=number, rich_help_panel=panel, show_default=False)
 
@@ -56,7 +56,7 @@ def number(value: str | float) -> float:
         raise ValueError(f"{value!r} must be a number") from None
 
 
-def name(field: str) -> str:
+def option(field: str) -> str:
     """Return how a field is called on the command line."""
     return "--" + field.replace("_", "-")
 

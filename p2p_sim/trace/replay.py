@@ -59,9 +59,12 @@ def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
 
     cuts = sorted({0, place, place + 1, len(rows)})
     full = TraceLevel("full")
-    finished = local.run(protocol, world, seed, cuts=cuts, digest=False, trace=full, observed=(place, observe))
+    finished = local.run(
+        protocol, world, seed, cuts=cuts, digest=False, trace=full, observed=(place, observe)
+    )
     messages = store.sorted_trace(protocol, finished.totals.trace, full)
-    sent, received = {}, {}
+    sent: dict[str, dict[str, Array]] = {}
+    received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
         columns = messages[kind]
         for end, role, into in (("sender", message.sender, sent), ("recipient", message.recipient, received)):

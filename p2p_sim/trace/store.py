@@ -27,12 +27,16 @@ FORMAT = 1
 _ROWS = 1 << 20
 
 
-def sorted_trace(protocol: Any, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel) -> dict[str, dict[str, Array]]:
+def sorted_trace(
+    protocol: Any, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
+) -> dict[str, dict[str, Array]]:
     """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``."""
     if level.name in ("none", "counts"):
         return {}
     sizes = protocol.vector_lengths()
-    return {kind: _joined(message, trace.get(kind, []), sizes) for kind, message in protocol.messages().items()}
+    return {
+        kind: _joined(message, trace.get(kind, []), sizes) for kind, message in protocol.messages().items()
+    }
 
 
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
@@ -59,9 +63,17 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
 def check_free(path: Path, force: bool) -> None:
     """Check that a run can be written to a folder; raises InputError if something is there and ``force`` is not set."""
     if path.is_symlink() or (path.exists() and not force):
-        raise InputError(f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)")
-    if path.exists() and not (path / "run.json").is_file() and any(path.iterdir() if path.is_dir() else [path]):
-        raise InputError(f"output {str(path)!r} is not a run directory: it is not replaced; choose another name")
+        raise InputError(
+            f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
+        )
+    if (
+        path.exists()
+        and not (path / "run.json").is_file()
+        and any(path.iterdir() if path.is_dir() else [path])
+    ):
+        raise InputError(
+            f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
+        )
 
 
 def describe(run: Any) -> dict[str, Any]:
@@ -81,6 +93,7 @@ def describe(run: Any) -> dict[str, Any]:
         "digest": run.digest,
         "users": None if people is None else people.users,
         "population_hash": None if people is None else people.hash,
+        "stored_hash": None if people is None else _stored(people).hash,
         "counts": counts,
         "timings": run.timings,
         "outputs": {role: list(columns) for role, columns in run.outputs.items()},
@@ -116,10 +129,12 @@ def load(path: Path) -> dict[str, Any]:
             (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["counts"]
         }
         parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
-        plain = {key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")}
+        plain = {
+            key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")
+        }
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise InputError(f"{str(manifest)!r} is damaged ({error!r}): run the protocol again") from error
-    people = _read_population(path, told.get("population_hash"))
+    people = _read_population(path, told.get("stored_hash"))
     return {**plain, "parameters": parameters, "counts": counts, "outputs": outputs, "population": people,
             "source": _program(told["protocol"], parameters), "_trace": _read_all(path / "messages")}  # fmt: skip
 
@@ -127,7 +142,9 @@ def load(path: Path) -> dict[str, Any]:
 def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
     if not parts:
         parts = [{name: np.zeros(0, np.int32) for name in ("round", "sender", "recipient", "seq")}]
-        parts[0] |= {k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()}
+        parts[0] |= {
+            k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()
+        }
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     for name in ("sender", "recipient"):
         columns[name] = columns[name].astype(np.int64)
@@ -148,7 +165,11 @@ def _write(path: Path, columns: Mapping[str, Array]) -> None:
     arrays = {}
     for name, column in columns.items():
         flat = np.ascontiguousarray(column)
-        arrays[name] = pa.array(flat) if flat.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
+        arrays[name] = (
+            pa.array(flat)
+            if flat.ndim == 1
+            else pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
+        )
     parquet.write_table(pa.table(arrays), path, compression="zstd")
 
 
@@ -188,7 +209,9 @@ def _write_population(folder: Path, people: Population) -> None:
             columns = {"id": ids, "y": people.y[low:high]}
             if people.clusters is not None:
                 columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-            writer.write_table(pa.table({name: columns[name] for name, _ in schema}, schema=pa.schema(schema)))
+            writer.write_table(
+                pa.table({name: columns[name] for name, _ in schema}, schema=pa.schema(schema))
+            )
     if people.graph is not None and people.graph.order is not None:
         rows = np.repeat(np.arange(people.users), np.diff(people.graph.starts))
         _write(folder / "graph.parquet", {"user": rows, "neighbour": people.graph.order})
@@ -208,7 +231,15 @@ def _read_population(path: Path, expected: str | None) -> Population | None:
         edges = parquet.read_table(graph)
         pairs = np.column_stack([_column(edges[name].combine_chunks()) for name in ("user", "neighbour")])
         people = people.with_graph(pairs)
+    if people.hash != expected:
+        raise InputError(f"{str(file)!r} is not the population of this run (its hash differs): restore it, or run again")
     return people
+
+
+def _stored(people: Population) -> Population:
+    """Return what of a population a run directory keeps: labels, clusters and graph, no features."""
+    plain = people.x is None and not people.public and not people.secret
+    return people if plain else Population(people.y, people.clusters, graph=people.graph, ids=people.ids)
 
 
 def _program(name: str, parameters: dict[str, Any]) -> Any:

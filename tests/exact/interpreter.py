@@ -39,7 +39,9 @@ def algorithm_2(y: Sequence[int], cluster: Sequence[int], alpha: Any, theta: Any
         asks.append((1, u, group[oracle.below(chance.word("peer", 0, u), len(group))], 0))
     labels = [(2, peer, u, 0, y_hat[peer]) for _, u, peer, _ in asks]
     reports = [
-        (3, u, 0, 0, noisy) for _, _, u, _, noisy in labels if oracle.bernoulli(chance.word("subsample", 2, u), theta)
+        (3, u, 0, 0, noisy)
+        for _, _, u, _, noisy in labels
+        if oracle.bernoulli(chance.word("subsample", 2, u), theta)
     ]
     received = {"sender": [r[1] for r in reports], "y": [r[4] for r in reports]}
     return Hand({"ask": asks, "label": labels, "report": reports}, {"user": {}, "learner": received})

@@ -126,6 +126,9 @@ def digest(messages: Messages, outputs: Mapping[str, Mapping[str, Sequence[int]]
         lanes += [absorb(short_hash(f"{kind}/{round}"), [row]) for round, *row in rows]
     for role, columns in outputs.items():
         for name, column in columns.items():
-            rows = [[place, *(value if isinstance(value, Sequence) else [value])] for place, value in enumerate(column)]
+            rows = [
+                [place, *(value if isinstance(value, Sequence) else [value])]
+                for place, value in enumerate(column)
+            ]
             lanes.append(absorb(short_hash(f"output/{role}/{name}"), rows))
     return "".join(f"{sum(lane[side] for lane in lanes) % WORD:016x}" for side in (0, 1))

@@ -8,7 +8,7 @@ import pytest
 from p2p_sim.core import kernels, plain
 from tests.exact import oracle
 
-BOTH = pytest.mark.parametrize("module", (plain, kernels), ids=("plain", "kernels"))
+BOTH = pytest.mark.parametrize("module", [plain, kernels], ids=("plain", "kernels"))
 SEEDS = (0, 41, 1 << 63, (1 << 64) - 1)
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 63, 1000)
 STARTS = (0, 1, 2, 3, 4, 5, 999, 2**31 - 1008)
@@ -44,7 +44,7 @@ def test_both_modules_offer_the_same_functions():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("stream", (5, (1 << 64) - 1))
+@pytest.mark.parametrize("stream", [5, (1 << 64) - 1])
 def test_words(seed, stream):
     for start in STARTS:
         for count in SIZES:
@@ -58,7 +58,12 @@ def test_bernoulli(seed, threshold):
         for count in SIZES:
             flips = kernels.bernoulli(seed, 1 << 63, start, count, threshold)
             same(flips, plain.bernoulli(seed, 1 << 63, start, count, threshold))
-            same(flips, np.array([w < threshold for w in plain.words(seed, 1 << 63, start, count).tolist()], np.bool_))
+            same(
+                flips,
+                np.array(
+                    [w < threshold for w in plain.words(seed, 1 << 63, start, count).tolist()], np.bool_
+                ),
+            )
 
 
 @BOTH
@@ -68,7 +73,7 @@ def test_bernoulli_thresholds_cut_exactly_at_the_word(module):
         assert sum(above) - sum(at) == 1, "only the word itself lies between"
 
 
-@pytest.mark.parametrize("dtype", (np.int32, np.int64))
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_words_at_and_item_words(dtype):
     for size in (0, 1, 5, 300):
         parties, slots = locked(
@@ -109,7 +114,10 @@ def test_member_is_the_kth_of_the_group(module):
     order = np.array([6, 0, 3, 8, 1, 2, 4, 5, 7], np.int32)
     codes = np.resize(np.array([0, 1, 3, 3], np.int32), 200)
     drawn, codes, starts, order = locked(some_words(200), codes, starts, order)
-    place = [starts[c] + oracle.below(w, int(starts[c + 1] - starts[c])) for w, c in zip(drawn.tolist(), codes, strict=True)]
+    place = [
+        starts[c] + oracle.below(w, int(starts[c + 1] - starts[c]))
+        for w, c in zip(drawn.tolist(), codes, strict=True)
+    ]
     same(module.member(drawn, codes, starts, None), np.array(place, np.int32))
     same(module.member(drawn, codes, starts, order), order[place])
     assert module.member(drawn[:0], codes[:0], starts, order).tolist() == []
@@ -123,8 +131,8 @@ def test_member_of_the_largest_population(module):
 
 
 @BOTH
-@pytest.mark.parametrize("dtype", (np.bool_, np.uint8, np.int8, np.int16, np.int32, np.uint64))
-@pytest.mark.parametrize("first", (0, 10, ROWS - 50))
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.uint64])
+@pytest.mark.parametrize("first", [0, 10, ROWS - 50])
 def test_gather(module, dtype, first):
     values, rows = locked(
         rng().integers(0, 2 if dtype == np.bool_ else 120, 50).astype(dtype),
@@ -174,7 +182,9 @@ def test_meetings(module):
         assert module.meetings(one, other) == expected
     assert module.meetings(home, home) == 20
     assert module.meetings(home, range(first + 1, first + 21)) == 0
-    assert module.meetings(here[::2], away[::2]) == sum(a == b for a, b in zip(here[::2], away[::2], strict=True))
+    assert module.meetings(here[::2], away[::2]) == sum(
+        a == b for a, b in zip(here[::2], away[::2], strict=True)
+    )
 
 
 COLUMNS = {
@@ -201,7 +211,7 @@ def as_integers(column: object, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("salt", (0, 1 << 63, (1 << 64) - 1))
+@pytest.mark.parametrize("salt", [0, 1 << 63, (1 << 64) - 1])
 def test_absorb_one_column(name, salt):
     for count in (0, 1, 2, 50):
         column = COLUMNS[name](count)
@@ -223,7 +233,7 @@ def test_absorb_all_columns_together_and_their_order():
     assert plain.absorb(12345, columns, count) != plain.absorb(12345, columns[::-1], count)
 
 
-@pytest.mark.parametrize("count", (4095, 4096, 4097, 9000))
+@pytest.mark.parametrize("count", [4095, 4096, 4097, 9000])
 def test_absorb_in_several_cache_blocks(count):
     columns = [make(count) for make in COLUMNS.values()]
     assert kernels.absorb((1 << 64) - 1, columns, count) == plain.absorb((1 << 64) - 1, columns, count)
@@ -233,6 +243,8 @@ def test_absorb_in_several_cache_blocks(count):
 def test_absorb_does_not_depend_on_the_order_of_rows(module):
     values, senders = rng().integers(-5, 5, 500).astype(np.int8), np.arange(500, dtype=np.int32)
     shuffled = rng().permutation(500)
-    assert module.absorb(3, [senders, values], 500) == module.absorb(3, [senders[shuffled], values[shuffled]], 500)
+    assert module.absorb(3, [senders, values], 500) == module.absorb(
+        3, [senders[shuffled], values[shuffled]], 500
+    )
     moved = np.roll(values, 1)
     assert module.absorb(3, [senders, values], 500) != module.absorb(3, [senders, moved], 500)

@@ -53,7 +53,9 @@ def test_numpy_counts_before_it_encrypts():
 @pytest.mark.parametrize("stream", STREAMS)
 def test_the_pure_python_cipher_is_numpys(seed, stream):
     for counter in ([0, 0, 0, 0], [0, 6, 0, 0], [oracle.WORD - 1, 3, 0, 0]):
-        assert [oracle.output(seed, stream, counter, i) for i in range(9)] == numpy_outputs(seed, stream, counter, 9)
+        assert [oracle.output(seed, stream, counter, i) for i in range(9)] == numpy_outputs(
+            seed, stream, counter, 9
+        )
 
 
 def test_a_stream_is_numbered_by_the_first_8_bytes_of_sha256_little_endian():
@@ -67,8 +69,8 @@ def test_one_stream_number_is_as_sha256sum_prints_it():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("stream", (1, 1 << 63, (1 << 64) - 1))
-@pytest.mark.parametrize("start", (0, 1, 2, 3, 4, 5, 1023, LAST - 6))
+@pytest.mark.parametrize("stream", [1, 1 << 63, (1 << 64) - 1])
+@pytest.mark.parametrize("start", [0, 1, 2, 3, 4, 5, 1023, LAST - 6])
 def test_words_are_outputs_of_the_zero_counter(seed, stream, start):
     for count in (0, 1, 2, 6):
         expected = [oracle.output(seed, stream, (0, 0, 0, 0), start + i) for i in range(count)]
@@ -78,7 +80,7 @@ def test_words_are_outputs_of_the_zero_counter(seed, stream, start):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("dtype", (np.int32, np.int64, np.uint64))
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint64])
 def test_words_at_takes_any_parties_in_any_order(seed, dtype):
     parties = np.array([5, 0, LAST, 5, 2, 3, 4, 1_000_003], dtype)
     expected = [oracle.output(seed, 99, (0, 0, 0, 0), int(u)) for u in parties]
@@ -93,7 +95,8 @@ def test_item_words_are_outputs_at_counter_0_u_plus_1(seed, stream):
     slots = np.array([0, 1, 0, 6, 3, 4, 2**31, 2**40 + 1], np.int64)
     drawn = words.item_words(seed, stream, parties, slots).tolist()
     assert drawn == [
-        oracle.output(seed, stream, (0, u + 1, 0, 0), r) for u, r in zip(parties.tolist(), slots.tolist(), strict=True)
+        oracle.output(seed, stream, (0, u + 1, 0, 0), r)
+        for u, r in zip(parties.tolist(), slots.tolist(), strict=True)
     ]
     for u, r, word in zip(parties.tolist(), slots.tolist(), drawn, strict=True):
         if r < 10:

@@ -76,7 +76,9 @@ def test_algorithm_2(numba, name, seed):
         compare(traced(PeerToPeer(alpha=0.3, theta=0.6), population, seed, blocks=blocks), hand)
 
 
-@pytest.mark.parametrize(("alpha", "theta"), ((0.0, 1.0), (0.5, 1.0), (0.1, 0.05), (0.25, 1e-300), (0.5, 0.5)))
+@pytest.mark.parametrize(
+    ("alpha", "theta"), [(0.0, 1.0), (0.5, 1.0), (0.1, 0.05), (0.25, 1e-300), (0.5, 0.5)]
+)
 def test_algorithm_2_at_other_parameters(numba, alpha, theta):
     cluster = CLUSTERS["scattered"]
     finished = traced(PeerToPeer(alpha, theta), Population.from_arrays(y=LABELS, cluster=cluster), 3)
@@ -98,7 +100,7 @@ def test_a_user_alone_always_asks_herself(numba):
     assert finished.totals.counts["ask", 1].travelled == 0
 
 
-@pytest.mark.parametrize("size", (1, 2, 3, 40))
+@pytest.mark.parametrize("size", [1, 2, 3, 40])
 def test_algorithm_2_for_any_number_of_users(numba, size):
     y = [u % 3 == 0 for u in range(size)]
     cluster = [(u * u) % 5 for u in range(size)]
@@ -106,20 +108,24 @@ def test_algorithm_2_for_any_number_of_users(numba, size):
     compare(finished, interpreter.algorithm_2([int(v) for v in y], cluster, 0.1, 0.9, 8))
 
 
-@pytest.mark.parametrize(("labels", "epsilon"), ((2, 0.0), (2, 1.0), (3, 0.5), (10, 2.0), (256, 1.0), (4, math.inf), (5, 40.0)))
-@pytest.mark.parametrize("seed", (1, (1 << 64) - 1))
+@pytest.mark.parametrize(
+    ("labels", "epsilon"), [(2, 0.0), (2, 1.0), (3, 0.5), (10, 2.0), (256, 1.0), (4, math.inf), (5, 40.0)]
+)
+@pytest.mark.parametrize("seed", [1, (1 << 64) - 1])
 def test_randomized_response(numba, labels, epsilon, seed):
     y = [(u * 7 + u // 3) % labels for u in range(30)]
     y[0] = labels - 1
     lie = interpreter.lie_probability(epsilon, labels)
     hand = interpreter.randomized_response(y, lie, labels, seed)
     for blocks in (1, 7, 30):
-        finished = traced(RandomizedResponse(epsilon, labels), Population.from_arrays(y=y), seed, blocks=blocks)
+        finished = traced(
+            RandomizedResponse(epsilon, labels), Population.from_arrays(y=y), seed, blocks=blocks
+        )
         compare(finished, hand)
     count_bytes(finished, hand, {"report": 1})
 
 
-@pytest.mark.parametrize("p", (0.0, 0.1, 1e-10, 0.5))
+@pytest.mark.parametrize("p", [0.0, 0.1, 1e-10, 0.5])
 def test_flipping_flips_with_exactly_p(numba, p):
     protocol = RandomizedResponse.flipping(p)
     assert protocol.lying() == Fraction(p)
@@ -142,9 +148,9 @@ def test_the_digest_does_not_depend_on_the_trace(numba):
         assert local.run(protocol, population, 1, trace=TraceLevel.parse(level)).totals.digest == hand.digest
 
 
-def test_the_digest_changes_with_seed_label_and_parameter():
+def test_the_digest_changes_with_seed_labels_and_parameter():
     population = Population.from_arrays(y=LABELS)
-    other = Population.from_arrays(y=[1 - LABELS[0], *LABELS[1:]])
+    other = Population.from_arrays(y=[1 - y for y in LABELS])
     runs = [(0.0, population, 1), (0.5, population, 1), (0.0, other, 1), (0.0, population, 2)]
     digests = {local.run(PeerToPeer(alpha), who, seed).totals.digest for alpha, who, seed in runs}
     assert len(digests) == 4

@@ -89,15 +89,20 @@ def check_all(case, sampler, oracle_of_word, dtype):
     check(sampler("c", times=3), expected, three, dtype)
 
 
-@pytest.mark.parametrize("p", (0, 1, 0.25, 0.1, Fraction(1, 3), np.float64(0.7), 1 - 2.0**-53, 5e-324))
+@pytest.mark.parametrize("p", [0, 1, 0.25, 0.1, Fraction(1, 3), np.float64(0.7), 1 - 2.0**-53, 5e-324])
 def test_bernoulli_of_one_probability(case, p):
-    check_all(case, lambda n, **how: case.draw.bernoulli(n, p, **how), lambda w, _: oracle.bernoulli(w, p), np.bool_)
+    check_all(
+        case, lambda n, **how: case.draw.bernoulli(n, p, **how), lambda w, _: oracle.bernoulli(w, p), np.bool_
+    )
 
 
 def test_bernoulli_of_a_party_column(case):
     ps = np.resize([0.0, 1.0, 0.5, 0.1], len(case.ids))
     check_all(
-        case, lambda n, **how: case.draw.bernoulli(n, ps, **how), lambda w, p: oracle.bernoulli(w, ps[p]), np.bool_
+        case,
+        lambda n, **how: case.draw.bernoulli(n, ps, **how),
+        lambda w, p: oracle.bernoulli(w, ps[p]),
+        np.bool_,
     )
 
 
@@ -112,14 +117,16 @@ def test_uniform(case):
     check_all(case, case.draw.uniform, lambda w, _: oracle.uniform(w), np.float64)
 
 
-@pytest.mark.parametrize("m", (1, 2, 10, 2**32 - 1, 2**32, 2**40, 2**63 - 1))
+@pytest.mark.parametrize("m", [1, 2, 10, 2**32 - 1, 2**32, 2**40, 2**63 - 1])
 def test_below_one_number(case, m):
     check_all(case, lambda n, **how: case.draw.below(n, m, **how), lambda w, _: oracle.below(w, m), np.int64)
 
 
 def test_below_a_party_column(case):
     m = np.arange(1, len(case.ids) + 1)
-    check_all(case, lambda n, **how: case.draw.below(n, m, **how), lambda w, p: oracle.below(w, p + 1), np.int64)
+    check_all(
+        case, lambda n, **how: case.draw.below(n, m, **how), lambda w, p: oracle.below(w, p + 1), np.int64
+    )
 
 
 def test_below_a_message_column(case):
@@ -129,9 +136,9 @@ def test_below_a_message_column(case):
     check(drawn, expected, case.layout, np.int64)
 
 
-@pytest.mark.parametrize("m", (0, -1, 2.0, 2**63, 2**64 - 1, 2**64))
+@pytest.mark.parametrize("m", [0, -1, 2.0, 2**63, 2**64 - 1, 2**64])
 def test_below_refuses_what_it_cannot_draw(module, m):
-    with pytest.raises(ProtocolError, match="draw 'a'.*below needs"):
+    with pytest.raises(ProtocolError, match=r"draw 'a'.*below needs"):
         Draw(1, "user", range(3), module).below("a", m)
 
 
@@ -141,8 +148,8 @@ def groups(case, scattered, ids=None):
     return Members(codes, np.array([0, 1, 4, 8], np.int64), order, None, ids)
 
 
-@pytest.mark.parametrize("scattered", (False, True), ids=("contiguous", "scattered"))
-@pytest.mark.parametrize("named", (False, True), ids=("rows", "ids"))
+@pytest.mark.parametrize("scattered", [False, True], ids=("contiguous", "scattered"))
+@pytest.mark.parametrize("named", [False, True], ids=("rows", "ids"))
 def test_member_is_the_kth_of_the_group_in_ascending_order(case, scattered, named):
     ids = np.array([3, 5, 8, 13, 21, 34, 55, 2**31 - 2]) if named else None
     members = groups(case, scattered, ids)
@@ -158,13 +165,13 @@ def test_member_is_the_kth_of_the_group_in_ascending_order(case, scattered, name
 
 def test_member_refuses_an_empty_group_and_other_things(case):
     codes = np.zeros(len(case.ids), np.int32)
-    with pytest.raises(ProtocolError, match="draw 'a'.*nobody to choose from"):
+    with pytest.raises(ProtocolError, match=r"draw 'a'.*nobody to choose from"):
         case.draw.member("a", Members(codes, np.array([0, 0, 3], np.int64), None))
-    with pytest.raises(ProtocolError, match="draw 'b'.*me.cluster"):
+    with pytest.raises(ProtocolError, match=r"draw 'b'.*me.cluster"):
         case.draw.member("b", np.arange(3))
 
 
-@pytest.mark.parametrize("weights", ([1], [1, 2, 3], [0.5, 0.25, 0.25], [Fraction(1, 7)] * 7, [0, 1, 0, 3]))
+@pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0.5, 0.25, 0.25], [Fraction(1, 7)] * 7, [0, 1, 0, 3]])
 def test_categorical(case, weights):
     check_all(
         case,
@@ -174,10 +181,13 @@ def test_categorical(case, weights):
     )
 
 
-@pytest.mark.parametrize("scale", (1, 2.5, Fraction(1, 3), 100))
+@pytest.mark.parametrize("scale", [1, 2.5, Fraction(1, 3), 100])
 def test_laplace(case, scale):
     check_all(
-        case, lambda n, **how: case.draw.laplace(n, scale, **how), lambda w, _: oracle.laplace(w, scale), np.int64
+        case,
+        lambda n, **how: case.draw.laplace(n, scale, **how),
+        lambda w, _: oracle.laplace(w, scale),
+        np.int64,
     )
 
 
@@ -191,7 +201,9 @@ def test_permutation(case):
 
 
 def test_permutation_breaks_ties_by_index():
-    equal = SimpleNamespace(item_words=lambda seed, key, party, rank: np.array([5, 1, 5, 1, 9, 9, 9], np.uint64))
+    equal = SimpleNamespace(
+        item_words=lambda seed, key, party, rank: np.array([5, 1, 5, 1, 9, 9, 9], np.uint64)
+    )
     draw = Draw(0, "user", range(2), equal)
     tokens = PerMessage(np.zeros(7), Layout(np.array([0, 4, 7])))
     assert draw.permutation("p", each=tokens).data.tolist() == [1, 3, 0, 2, 0, 1, 2]
@@ -199,8 +211,12 @@ def test_permutation_breaks_ties_by_index():
 
 def test_a_server_is_party_0(module):
     case = Case(range(1), module, role="learner")
-    check(case.draw.below("noise", 1000), [oracle.below(case.chance.word("noise", 0, 0), 1000)], dtype=np.int64)
-    check_all(case, lambda n, **how: case.draw.below(n, 50, **how), lambda w, _: oracle.below(w, 50), np.int64)
+    check(
+        case.draw.below("noise", 1000), [oracle.below(case.chance.word("noise", 0, 0), 1000)], dtype=np.int64
+    )
+    check_all(
+        case, lambda n, **how: case.draw.below(n, 50, **how), lambda w, _: oracle.below(w, 50), np.int64
+    )
 
 
 def test_a_draw_depends_on_step_role_and_name(module):
@@ -236,7 +252,7 @@ def test_the_wrong_each_and_times_are_refused(module):
             draw.uniform(f"t{times}", times=times)
 
 
-@pytest.mark.parametrize("p", (-0.1, 1.1, np.array([0.5, 2.0, 0.1])))
+@pytest.mark.parametrize("p", [-0.1, 1.1, np.array([0.5, 2.0, 0.1])])
 def test_a_bad_probability_names_the_draw(module, p):
     with pytest.raises(InputError, match="draw 'coin'"):
         Draw(1, "user", range(3), module).bernoulli("coin", p)

@@ -40,19 +40,30 @@ def test_a_column_has_the_thresholds_of_its_entries():
         assert p == 1 or bound == exact.threshold("p", p)
 
 
-@pytest.mark.parametrize("p", (-0.1, -5e-324, 1 + 2.0**-52, math.nan, math.inf, True, "0.5", None, Fraction(4, 3)))
+@pytest.mark.parametrize(
+    "p", [-0.1, -5e-324, 1 + 2.0**-52, math.nan, math.inf, True, "0.5", None, Fraction(4, 3)]
+)
 def test_what_is_not_a_probability_is_refused_by_name(p):
-    with pytest.raises(InputError, match="theta = .*probability"):
+    with pytest.raises(InputError, match=r"theta = .*probability"):
         exact.threshold("theta", p)
 
 
-@pytest.mark.parametrize("p", (-0.1, 1.5, math.nan, math.inf))
+@pytest.mark.parametrize("p", [-0.1, 1.5, math.nan, math.inf])
 def test_a_column_with_one_bad_entry_is_refused(p):
-    with pytest.raises(InputError, match="alpha = .*probability"):
+    with pytest.raises(InputError, match=r"alpha = .*probability"):
         exact.thresholds("alpha", np.array([0.5, p]))
 
 
-WEIGHTS = ([1], [1, 1], [1, 2, 3], [0, 1, 0, 2], [0.1, 0.2, 0.7], [Fraction(1, 3)] * 3, [1e-300, 1], [3, 1, 0, 0])
+WEIGHTS = (
+    [1],
+    [1, 1],
+    [1, 2, 3],
+    [0, 1, 0, 2],
+    [0.1, 0.2, 0.7],
+    [Fraction(1, 3)] * 3,
+    [1e-300, 1],
+    [3, 1, 0, 0],
+)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -70,7 +81,7 @@ def test_an_outcome_of_weight_0_is_never_drawn():
     assert exact.pick(exact.cumulative("d", [0, 1, 0]), words).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("weights", ([], [0, 0], [1, -1], [-0.5, 2], [math.nan, 1], [math.inf, 1]))
+@pytest.mark.parametrize("weights", [[], [0, 0], [1, -1], [-0.5, 2], [math.nan, 1], [math.inf, 1]])
 def test_weights_that_make_no_law_are_refused(weights):
     with pytest.raises(InputError, match="draw 'd'"):
         exact.cumulative("draw 'd'", weights)
@@ -80,7 +91,7 @@ def test_weights_may_be_a_float32_array():
     assert exact.cumulative("d", np.array([0.25, 0.75], np.float32)).tolist() == [WORD // 4]
 
 
-@pytest.mark.parametrize("x", (0.0, 1.0, -1.0, 0.1, 5e-324, -700.0, 50.5))
+@pytest.mark.parametrize("x", [0.0, 1.0, -1.0, 0.1, 5e-324, -700.0, 50.5])
 def test_exp_has_60_digits(x):
     with localcontext() as context:
         context.prec = 100
@@ -89,7 +100,9 @@ def test_exp_has_60_digits(x):
     assert exact.exp(0.0) == 1
 
 
-@pytest.mark.parametrize("scale", [Fraction(text) for text in ("1/100", "1/45", "1/3", "1", "5/2", "10", "97.25")])
+@pytest.mark.parametrize(
+    "scale", [Fraction(text) for text in ("1/100", "1/45", "1/3", "1", "5/2", "10", "97.25")]
+)
 def test_laplace_thresholds_equal_an_independent_computation(scale):
     table, least = exact.laplace_thresholds(scale)
     size = -least
@@ -102,7 +115,9 @@ def test_laplace_thresholds_equal_an_independent_computation(scale):
 def test_laplace_thresholds_of_the_largest_scale_by_samples():
     table, least = exact.laplace_thresholds(Fraction(exact.LAPLACE_LIMIT))
     places = [1, 2, 1000, 19_999, 300_000, -least - 1, -least]
-    assert oracle.laplace_tails(Fraction(exact.LAPLACE_LIMIT), [*places, -least + 1]) == [int(table[-least - j]) for j in places] + [0]
+    assert oracle.laplace_tails(Fraction(exact.LAPLACE_LIMIT), [*places, -least + 1]) == [
+        int(table[-least - j]) for j in places
+    ] + [0]
     assert bool((table[1:] >= table[:-1]).all())
 
 
@@ -113,7 +128,7 @@ def test_laplace_outcomes_at_the_thresholds():
     assert (exact.pick(table, words) + least).tolist() == [least, least, least + 1, 0, 1, -least]
 
 
-@pytest.mark.parametrize("scale", (0, -1, exact.LAPLACE_LIMIT + 1))
+@pytest.mark.parametrize("scale", [0, -1, exact.LAPLACE_LIMIT + 1])
 def test_laplace_scales_out_of_range_are_refused(scale):
     with pytest.raises(InputError, match=f"scale {scale}.*0 < scale <= 20000"):
         exact.laplace_thresholds(Fraction(scale))
@@ -134,5 +149,5 @@ def test_check_labels():
     check_labels("labels", 2)
     check_labels("labels", np.int64(256))
     for bad in (1, 257, 2.0, True, "3", None):
-        with pytest.raises(InputError, match="labels = .*2 to 256"):
+        with pytest.raises(InputError, match=r"labels = .*2 to 256"):
             check_labels("labels", bad)

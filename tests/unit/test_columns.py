@@ -24,7 +24,9 @@ def values(column):
 def inbox(layout=HELD, sender=(1, 2, 0, 0, 2), reader="user", sealed_for=None, **fields):
     message = Message("user", "user", "says", sealed_for=sealed_for, **dict.fromkeys(fields, np.int64))
     message.kind = "note"
-    rows = Rows(layout, np.asarray(sender), None, {name: np.asarray(column) for name, column in fields.items()})
+    rows = Rows(
+        layout, np.asarray(sender), None, {name: np.asarray(column) for name, column in fields.items()}
+    )
     return Inbox(message, lambda: rows, reader)
 
 
@@ -117,7 +119,10 @@ def test_first_takes_a_default_for_who_holds_none():
 
 
 def test_first_never_turns_its_default_into_another_value():
-    for column, default in (([True, False, True, True, True], 2), (np.zeros(5, np.uint8), np.array([1, -1, 1]))):
+    for column, default in (
+        ([True, False, True, True, True], 2),
+        (np.zeros(5, np.uint8), np.array([1, -1, 1])),
+    ):
         try:
             first = per_message(column).first(default)
         except (ProtocolError, ValueError, OverflowError):
@@ -153,7 +158,11 @@ def test_columns_of_different_inboxes_do_not_meet():
 
 
 def test_where_everybody_holds_one_message_columns_of_two_inboxes_may_meet():
-    assert values(per_message([1, 2, 3], ONE_EACH) + per_message([4, 5, 6], Layout(np.arange(4)))) == [5, 7, 9]
+    assert values(per_message([1, 2, 3], ONE_EACH) + per_message([4, 5, 6], Layout(np.arange(4)))) == [
+        5,
+        7,
+        9,
+    ]
 
 
 def test_a_column_of_another_length_is_neither():
@@ -163,7 +172,7 @@ def test_a_column_of_another_length_is_neither():
 
 @pytest.mark.parametrize(
     "use",
-    (
+    [
         np.sum,
         np.mean,
         np.asarray,
@@ -172,7 +181,7 @@ def test_a_column_of_another_length_is_neither():
         lambda c: np.concatenate([c, c]),
         np.add.reduce,
         lambda c: np.add(c, 1, out=np.zeros(5)),
-    ),
+    ],
 )
 def test_numpy_functions_that_would_mix_parties_are_refused(use):
     with pytest.raises(ProtocolError, match="message column"):
@@ -181,7 +190,7 @@ def test_numpy_functions_that_would_mix_parties_are_refused(use):
 
 @pytest.mark.parametrize(
     "use",
-    (
+    [
         lambda c: c + 1,
         lambda c: c == c,
         lambda c: c.sum(),
@@ -190,7 +199,7 @@ def test_numpy_functions_that_would_mix_parties_are_refused(use):
         lambda c: np.where(c, 1, 0),
         lambda c: per_message([1, 2, 3, 4, 5]) * c,
         lambda c: c.rank.where(c),
-    ),
+    ],
 )
 def test_arithmetic_on_a_sealed_column_names_whom_it_is_sealed_for(use):
     with pytest.raises(ProtocolError, match="sealed for 'learner'"):
@@ -253,7 +262,9 @@ def test_inbox_fields_are_sealed_for_all_but_their_reader():
 def test_find_joins_by_sender():
     box = inbox(v=[1, 2, 3, 4, 5])
     found = box.find(sender=np.array([2, 2, 0]))
-    assert values(found.v) == [2, 3], "party 0 has one of sender 2, party 1 holds nothing, party 2's first of sender 0"
+    assert values(found.v) == [2, 3], (
+        "party 0 has one of sender 2, party 1 holds nothing, party 2's first of sender 0"
+    )
     assert found.count.tolist() == [1, 0, 1]
     assert box.find(sender=0).v.first(-1).tolist() == [-1, -1, 3]
     wanted = per_message([2, 9, 2, 2, 0], Layout(np.array([0, 1, 3, 5])))

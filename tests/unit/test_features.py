@@ -62,8 +62,18 @@ class Survey(Protocol):
 
 def test_a_server_sends_to_users_and_they_answer():
     finished = everywhere(Survey(), people())
-    assert messages(finished, "question") == [(1, 0, 2, 1, 20), (1, 0, 7, 0, 10), (1, 0, 7, 2, 30), (1, 0, 11, 3, 40)]
-    assert messages(finished, "answer") == [(2, 2, 0, 1, 22), (2, 7, 0, 0, 17), (2, 7, 0, 2, 37), (2, 11, 0, 3, 51)]
+    assert messages(finished, "question") == [
+        (1, 0, 2, 1, 20),
+        (1, 0, 7, 0, 10),
+        (1, 0, 7, 2, 30),
+        (1, 0, 11, 3, 40),
+    ]
+    assert messages(finished, "answer") == [
+        (2, 2, 0, 1, 22),
+        (2, 7, 0, 0, 17),
+        (2, 7, 0, 2, 37),
+        (2, 11, 0, 3, 51),
+    ]
     assert column(finished, "server", "sender") == [2, 7, 7, 11]
     assert column(finished, "server", "value") == [22, 17, 37, 51]
     assert column(finished, "server", "rank") == [0, 1, 2, 3]
@@ -130,7 +140,7 @@ def retries_by_hand(retries):
     return done
 
 
-@pytest.mark.parametrize("retries", (1, 4))
+@pytest.mark.parametrize("retries", [1, 4])
 def test_loops_with_retries(retries):
     finished = everywhere(Retries(retries), people())
     done = retries_by_hand(retries)

@@ -70,10 +70,14 @@ class Shares(Protocol):
     dim: int = 3
 
     share = Message("user", "user", "hands over a share", part=Vector(np.uint64, "dim"), tag=Bytes(4))
-    total = Message("user", "learner", "hands in a sum", total=Vector(np.uint64, "dim"), pair=Vector(np.int8, 2))
+    total = Message(
+        "user", "learner", "hands in a sum", total=Vector(np.uint64, "dim"), pair=Vector(np.int8, 2)
+    )
 
     def user(self, me):
-        words = np.stack([me.draw.below(f"w{i}", 2**62).astype(np.uint64) * np.uint64(5) for i in range(self.dim)], 1)
+        words = np.stack(
+            [me.draw.below(f"w{i}", 2**62).astype(np.uint64) * np.uint64(5) for i in range(self.dim)], 1
+        )
         tag = (me.id[:, None] + np.arange(4)).astype(np.uint8)
         shares = yield self.share(to=me.draw.member("peer", me.cluster), part=words, tag=tag)
         pair = np.stack([-me.id, me.id], 1)
@@ -220,7 +224,9 @@ def test_find_joins_inboxes_by_sender():
     def draws(name, step):
         groups = {u: group_of(u) for u in USERS}
         return [
-            (u, groups[u][oracle.below(CHANCE.item(name, step, u, r), len(groups[u]))]) for u in USERS for r in (0, 1)
+            (u, groups[u][oracle.below(CHANCE.item(name, step, u, r), len(groups[u]))])
+            for u in USERS
+            for r in (0, 1)
         ]
 
     shares, notes = draws("a", 0), draws("b", 1)

@@ -15,20 +15,24 @@ ASK = Message("user", "user", "asks", n=int)
 TELL = Message("user", "learner", "tells", y=bool)
 
 
-@pytest.mark.parametrize("name", ("to", "when", "sender", "recipient", "round", "count", "columns", "kind", "seq", "_x"))
+@pytest.mark.parametrize(
+    "name", ["to", "when", "sender", "recipient", "round", "count", "columns", "kind", "seq", "_x"]
+)
 def test_reserved_field_names_are_refused(name):
     with pytest.raises(ProtocolError, match=f"cannot be called '{name}'"):
         Message("user", "learner", "tells", **{name: bool})
 
 
-@pytest.mark.parametrize("kind", (float, np.float32, Vector(np.float64, 3), complex, str, object, "M8[s]"))
+@pytest.mark.parametrize("kind", [float, np.float32, Vector(np.float64, 3), complex, str, object, "M8[s]"])
 def test_only_bool_integers_vectors_and_bytes_travel(kind):
-    with pytest.raises(ProtocolError, match="field 'v' has type .*floats as fixed point"):
+    with pytest.raises(ProtocolError, match=r"field 'v' has type .*floats as fixed point"):
         Message("user", "learner", "tells", v=kind)
 
 
 def test_int_is_int64_and_bytes_are_counted():
-    message = Message("user", "learner", "tells", a=int, b=bool, c=Vector(np.uint32, "dim"), d=Bytes(32), e=np.int16)
+    message = Message(
+        "user", "learner", "tells", a=int, b=bool, c=Vector(np.uint32, "dim"), d=Bytes(32), e=np.int16
+    )
     assert message.fields["a"] == np.int64
     assert message.nbytes({"dim": 5}) == 16 + 8 + 1 + 20 + 32 + 2
     assert Message("user", "learner", "tells", sealed_for="learner", b=bool).nbytes({}) == 16 + 1 + 48
@@ -45,7 +49,7 @@ def test_a_message_to_users_needs_to_and_a_message_to_a_server_takes_none():
 
 @pytest.mark.parametrize(
     ("fields", "text"),
-    (({}, "lacks y"), ({"y": 1, "z": 2}, "has no field z"), ({"z": 2}, "lacks y and has no field z")),
+    [({}, "lacks y"), ({"y": 1, "z": 2}, "has no field z"), ({"z": 2}, "lacks y and has no field z")],
 )
 def test_fields_must_be_those_declared(fields, text):
     with pytest.raises(ProtocolError, match=rf"{text}; its fields: \['y'\]"):
@@ -118,7 +122,7 @@ def test_every_role_needs_a_generator_method():
     refused(NoGenerator(), "NoGenerator: role 'learner' needs a generator method")
 
 
-@pytest.mark.parametrize("role", ("fault", "graph", "split"))
+@pytest.mark.parametrize("role", ["fault", "graph", "split"])
 def test_the_engines_own_role_names_are_reserved(role):
     kind = Message("user", role, "reports", y=bool)
     kind.kind = "report"
@@ -135,13 +139,13 @@ def test_a_message_is_sealed_for_a_role():
     refused(SealedForNobody(), "message 'other' is sealed for 'auditor'; roles:")
 
 
-@pytest.mark.parametrize("value", (-0.1, 0.51, float("nan"), "0.1", True, None))
+@pytest.mark.parametrize("value", [-0.1, 0.51, float("nan"), "0.1", True, None])
 def test_alpha_out_of_range_is_named(value):
-    with pytest.raises(ValueError, match=rf"alpha = .*\[0, 0.5\]"):
+    with pytest.raises(ValueError, match=r"alpha = .*\[0, 0.5\]"):
         PeerToPeer(value)
 
 
-@pytest.mark.parametrize("value", (0, -0.1, 1.01, float("nan"), "1", True))
+@pytest.mark.parametrize("value", [0, -0.1, 1.01, float("nan"), "1", True])
 def test_theta_out_of_range_is_named(value):
     with pytest.raises(ValueError, match=r"theta = .*\(0, 1\]"):
         PeerToPeer(0.1, value)
@@ -149,7 +153,7 @@ def test_theta_out_of_range_is_named(value):
 
 @pytest.mark.parametrize(
     ("make", "text"),
-    (
+    [
         (lambda: RandomizedResponse(-1.0), "epsilon = -1.0"),
         (lambda: RandomizedResponse(float("nan")), "epsilon = nan"),
         (lambda: RandomizedResponse(1.0, 1), "labels = 1"),
@@ -157,7 +161,7 @@ def test_theta_out_of_range_is_named(value):
         (lambda: RandomizedResponse(1.0, 2.5), "labels = 2.5"),
         (lambda: RandomizedResponse.flipping(0.6), "p = 0.6"),
         (lambda: RandomizedResponse.flipping(-0.1), "p = -0.1"),
-    ),
+    ],
 )
 def test_randomized_response_refuses_by_name(make, text):
     with pytest.raises(ValueError, match=text):
@@ -166,6 +170,8 @@ def test_randomized_response_refuses_by_name(make, text):
 
 def test_a_protocol_for_bits_refuses_more_labels():
     three = Population.from_arrays(y=[0, 1, 2])
-    with pytest.raises(ValueError, match="PeerToPeer handles 2 label values, the population has labels up to 2"):
+    with pytest.raises(
+        ValueError, match="PeerToPeer handles 2 label values, the population has labels up to 2"
+    ):
         local.run(PeerToPeer(0.1), three, 1)
     assert local.run(RandomizedResponse(1.0, 3), three, 1).outputs["learner"]["y"].shape == (3,)

@@ -44,7 +44,11 @@ def shown(population, at="user", blocks=1, labels=2):
 
 
 def test_the_columns_of_a_block_are_those_of_its_users():
-    x, public, secret = np.arange(24.0).reshape(12, 2), {"town": np.arange(12) * 3}, {"age": np.arange(12) + 20}
+    x, public, secret = (
+        np.arange(24.0).reshape(12, 2),
+        {"town": np.arange(12) * 3},
+        {"age": np.arange(12) + 20},
+    )
     blocks = shown(people(x=x, public=public, secret=secret), blocks=5)
     assert [me.size for me in blocks] == [2, 2, 3, 2, 3]
     assert np.concatenate([me.id for me in blocks]).tolist() == list(range(12))
@@ -53,7 +57,9 @@ def test_the_columns_of_a_block_are_those_of_its_users():
     assert np.concatenate([me.public["town"] for me in blocks]).tolist() == public["town"].tolist()
     assert np.concatenate([me.secret["age"] for me in blocks]).tolist() == secret["age"].tolist()
     assert np.concatenate([me.cluster.label for me in blocks]).tolist() == CLUSTERS
-    assert np.concatenate([me.cluster.size for me in blocks]).tolist() == [CLUSTERS.count(c) for c in CLUSTERS]
+    assert np.concatenate([me.cluster.size for me in blocks]).tolist() == [
+        CLUSTERS.count(c) for c in CLUSTERS
+    ]
     assert {me.id.dtype for me in blocks} == {np.dtype(np.int64)}
 
 
@@ -113,5 +119,7 @@ def test_users_of_a_part_keep_their_ids_and_draws():
     part = population.part(np.array([1, 3, 6, 9]))
     blocks = shown(part, blocks=2)
     assert [me.id.tolist() for me in blocks] == [[1, 3], [6, 9]]
-    assert np.concatenate([me.draw.below("n", 1000) for me in blocks]).tolist() == whole[[1, 3, 6, 9]].tolist()
+    assert (
+        np.concatenate([me.draw.below("n", 1000) for me in blocks]).tolist() == whole[[1, 3, 6, 9]].tolist()
+    )
     assert set(np.concatenate([me.draw.member("m", me.cluster) for me in blocks]).tolist()) <= {1, 3, 6, 9}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -41,8 +42,10 @@ def test_labels_are_bits_or_bytes():
     assert Population.from_arrays(y=[255]).labels == 256
 
 
-@pytest.mark.parametrize("cluster", (CLUSTERS, [0] * 12, list(range(12)), sorted(CLUSTERS), [10**12, *range(11)]))
-@pytest.mark.parametrize("dtype", (np.int64, np.float64, np.uint64))
+@pytest.mark.parametrize(
+    "cluster", [CLUSTERS, [0] * 12, list(range(12)), sorted(CLUSTERS), [10**12, *range(11)]]
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint64])
 def test_clusters_group_users_in_ascending_row(cluster, dtype):
     population = Population.from_arrays(y=Y, cluster=np.array(cluster, dtype))
     assert members(population) == [[v for v in range(12) if cluster[v] == cluster[u]] for u in range(12)]
@@ -59,16 +62,19 @@ def test_without_clusters_there_is_one_of_everyone():
 TABLE = {"f": np.arange(12) * 0.5, "y": Y, "town": np.array(CLUSTERS), "g": np.arange(12)}
 
 
-@pytest.mark.parametrize("make", (dict, pd.DataFrame, pa.table), ids=("mapping", "pandas", "arrow"))
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pa.table], ids=("mapping", "pandas", "arrow"))
 def test_from_table(make):
     population = Population.from_table(make(TABLE), label="y", cluster="town")
-    assert population.hash == Population.from_arrays(y=Y, x=np.column_stack([TABLE["f"], TABLE["g"]]), cluster=CLUSTERS).hash
+    assert (
+        population.hash
+        == Population.from_arrays(y=Y, x=np.column_stack([TABLE["f"], TABLE["g"]]), cluster=CLUSTERS).hash
+    )
     only = Population.from_table(make({"label": np.arange(12) % 3}), label="label")
     assert only.x is None
     assert only.labels == 3
 
 
-@pytest.mark.parametrize("kind", ("csv", "parquet"))
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_from_file(tmp_path, kind):
     path = tmp_path / f"people.{kind}"
     (csv.write_csv if kind == "csv" else parquet.write_table)(pa.table(TABLE), path)
@@ -89,15 +95,19 @@ def test_a_larger_synthetic_population_begins_with_the_same_users():
     small, large = (Population.synthetic(users=n, positive=0.4, seed=3) for n in (10, 2**20 + 11))
     assert large.y[:10].tolist() == small.y.tolist()
     assert 0.39 < large.y.mean() < 0.41
-    assert Population.synthetic(users=50, seed=1).y.tolist() != Population.synthetic(users=50, seed=2).y.tolist()
+    assert (
+        Population.synthetic(users=50, seed=1).y.tolist() != Population.synthetic(users=50, seed=2).y.tolist()
+    )
 
 
-@pytest.mark.parametrize(("users", "size", "sizes"), ((10, 5, [5, 5]), (10, 4, [4, 4, 2]), (10, 99, [10]), (3, 1, [1] * 3)))
+@pytest.mark.parametrize(
+    ("users", "size", "sizes"), [(10, 5, [5, 5]), (10, 4, [4, 4, 2]), (10, 99, [10]), (3, 1, [1] * 3)]
+)
 def test_synthetic_cluster_sizes(users, size, sizes):
     assert Population.synthetic(users=users, cluster_size=size).sizes.tolist() == sizes
 
 
-@pytest.mark.parametrize(("positive", "share"), ((0, 0), (1, 1), (0.0, 0), (1.0, 1)))
+@pytest.mark.parametrize(("positive", "share"), [(0, 0), (1, 1), (0.0, 0), (1.0, 1)])
 def test_synthetic_with_one_label(positive, share):
     assert Population.synthetic(users=40, positive=positive).y.tolist() == [bool(share)] * 40
 
@@ -108,8 +118,14 @@ def test_sorted_by_cluster_is_the_same_users_in_another_order():
     assert old.tolist() == sorted(range(12), key=lambda u: (CLUSTERS[u], u))
     assert tidy.clusters.order is None
     assert tidy.clusters.label.tolist() == sorted(CLUSTERS)
-    assert members(tidy) == [[v for v in range(12) if CLUSTERS[old[v]] == CLUSTERS[old[u]]] for u in range(12)]
-    for one, other in ((tidy.y, population.y), (tidy.x, population.x), (tidy.public["a"], population.public["a"])):
+    assert members(tidy) == [
+        [v for v in range(12) if CLUSTERS[old[v]] == CLUSTERS[old[u]]] for u in range(12)
+    ]
+    for one, other in (
+        (tidy.y, population.y),
+        (tidy.x, population.x),
+        (tidy.public["a"], population.public["a"]),
+    ):
         assert one.tolist() == other[old].tolist()
     assert tidy.secret["b"].tolist() == (old * 2).tolist()
     again, same = tidy.sorted_by_cluster()
@@ -159,7 +175,10 @@ def variants():
     yield "a label", Population.from_arrays(y=flipped, cluster=CLUSTERS)
     yield "no clusters", Population.from_arrays(y=LABELS)
     yield "a cluster", Population.from_arrays(y=LABELS, cluster=[0, *CLUSTERS[1:]])
-    yield "a cluster's number", Population.from_arrays(y=LABELS, cluster=[31 if c == 30 else c for c in CLUSTERS])
+    yield (
+        "a cluster's number",
+        Population.from_arrays(y=LABELS, cluster=[31 if c == 30 else c for c in CLUSTERS]),
+    )
     yield "features", people(x=X)
     yield "a feature", people(x=np.where(X == 7, 7.5, X))
     yield "shape of features", people(x=X[:, :1])
@@ -186,7 +205,10 @@ def test_any_change_changes_the_hash():
 def test_equal_populations_hash_alike_in_another_process():
     assert [p.hash for _, p in variants()] == [p.hash for _, p in variants()]
     code = "from tests.unit.tiny import people; print(people().hash)"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    root = Path(__file__).parents[2]
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
+    )
     assert printed.stdout.strip() == people().hash
 
 

@@ -62,7 +62,9 @@ def everywhere(protocol: Any, population: Population, seed: int = SEED) -> Finis
                 agree(protocol, first, finished, f"{blocks} blocks, P2P_SIM_NUMBA={numba}")
     assert first is not None
     delivered = {kind: messages(first, kind) for kind in protocol.messages()}
-    assert first.totals.digest == oracle.digest(delivered, {role: as_integers(c) for role, c in first.outputs.items()})
+    assert first.totals.digest == oracle.digest(
+        delivered, {role: as_integers(c) for role, c in first.outputs.items()}
+    )
     return first
 
 

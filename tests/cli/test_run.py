@@ -1,0 +1,319 @@
+"""The main job: what is told, in text and JSON, and what is left in the run's directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim.learning import clusters, datasets, training
+from protocols import PeerToPeer, RandomizedResponse
+from tests.cli.conftest import below
+
+KEYS = {
+    "protocol", "parameters", "defaults", "seed", "backend", "trace", "data", "users", "clusters", "messages",
+    "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
+}  # fmt: skip
+MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
+
+
+def test_main_job_needs_nothing_else(cli, tmp_path):
+    done = cli("run", "peer-to-peer", "--data", "digits")
+    assert (done.status, done.err) == (0, "")
+    for part in (
+        "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default); seed 0, backend local",
+        "digits, bundled with scikit-learn; 1,797 rows, 64 features",
+        "label digit: 1 means digit >= 5, 0 means digit < 5",
+        "1,438, one row each; 359 further rows test the model (20 % of the rows, drawn by seed)",
+        "9 by k-means (default: one for 150 users, at most 200); users in each: minimum",
+        "Messages   delivered   travelled",
+        "report         1,438       1,438",
+        "Seconds     load",
+        "Peak memory",
+        "Test accuracy, logistic-regression",
+        "trained on the 1,438 labels released",
+        "trained on the 1,438 true labels",
+        "always the class of the majority",
+        "Digest      ",
+        "Saved in    runs/peer-to-peer-digits-1",
+        "Privacy     not assessed",
+    ):
+        assert part in done.out, part
+    assert "epsilon" not in done.out
+    assert "ε" not in done.out
+    assert os.readlink(tmp_path / "runs/latest") == "peer-to-peer-digits-1"  # noqa: PTH115
+
+
+def test_figures_are_those_of_the_library(cli, tmp_path):
+    words = (
+        "--data",
+        "digits",
+        "--alpha",
+        "0.05",
+        "--theta=0.7",
+        "--clusters",
+        "12",
+        "--seed",
+        "7",
+        "--json",
+    )
+    told = cli("run", "peer-to-peer", *words).json
+    assert set(told) == KEYS
+    data = datasets.load("digits")
+    test = training.split(len(data.y), 7, 0.2)
+    cluster = clusters.kmeans(data.x[~test], 12, 7)
+    order = np.argsort(cluster, kind="stable")
+    x, y = data.x[~test][order], data.y[~test][order]
+    run = p2p_sim.run(
+        PeerToPeer(0.05, 0.7), p2p_sim.Population.from_arrays(y=y, x=x, cluster=cluster[order]), seed=7
+    )
+    got = run.output("learner")
+    expected = training.compare(x, y, data.x[test], data.y[test], got["sender"], got["y"])
+    assert told["digest"] == run.digest
+    assert told["accuracy"] == vars(expected)
+    assert told["messages"] == [
+        {"kind": kind, "messages": c.messages, "travelled": c.travelled, "bytes": c.nbytes}
+        for kind, c in run.by_kind().items()
+    ]
+    low, middle, high = clusters.sizes(cluster)
+    assert told["clusters"] == {
+        "count": 12, "origin": "by k-means", "minimum": low, "median": middle, "maximum": high, "of_one_user": 0,
+    }  # fmt: skip
+    assert (told["parameters"], told["defaults"]) == ({"alpha": 0.05, "theta": 0.7}, [])
+    assert set(told["seconds"]) == {"load", "cluster", "rounds", "training", "saving"}
+    assert told["peak_memory"]["bytes"] > 10_000_000
+    assert (
+        told["released"]["labels"] == told["accuracy"]["trained_on"] < told["users"] == told["accuracy"]["of"]
+    )
+    kept = json.loads((tmp_path / told["directory"] / "run.json").read_text())
+    assert kept["notes"]["accuracy"] == told["accuracy"]
+    assert kept["notes"]["data"] == told["data"]
+    assert kept["notes"]["command"] == ["p2p-sim", "run", "peer-to-peer", *words]
+    again = p2p_sim.load(tmp_path / told["directory"])
+    assert again.digest == run.digest
+    assert np.array_equal(again.output("learner")["y"], got["y"])
+
+
+def test_same_bits_for_any_blocks_and_place_of_options(cli):
+    one = cli("run", "peer-to-peer", "--data", "digits", "--alpha", "0.2", "--json").json
+    other = cli("run", "--alpha=0.2", "--json", "peer-to-peer", "--blocks", "7", "--data", "digits").json
+    assert one["digest"] == other["digest"]
+    assert one["accuracy"] == other["accuracy"]
+    assert (
+        cli("run", "peer-to-peer", "--data", "digits", "--seed", "1", "--json").json["digest"]
+        != one["digest"]
+    )
+
+
+def test_synthetic_users(cli, tmp_path):
+    done = cli("run", "peer-to-peer", "--users", "2e3", "--share", "0.25", "--alpha", "0")
+    assert (done.status, done.err) == (0, "")
+    assert "synthetic, drawn by seed, each positive with probability 0.25" in done.out
+    assert "2 of 1,000 users (default); users in each: minimum 1,000, median 1,000, maximum 1,000" in done.out
+    assert "Released    2,000 labels, " in done.out
+    assert "Test accuracy" not in done.out
+    told = cli("run", "peer-to-peer", "--users", "2000", "--share", "0.25", "--alpha", "0", "--json").json
+    assert told["digest"] in done.out
+    assert told["accuracy"] is None
+    assert told["directory"] == "runs/peer-to-peer-synthetic-2"
+    run = p2p_sim.load(tmp_path / told["directory"])
+    assert told["released"]["positive_share"] == run.output("learner")["y"].mean()
+
+
+def test_randomized_response(cli):
+    done = cli("run", "randomized-response", "--data", "digits")
+    assert done.status == 0
+    assert "randomized-response: epsilon = 1.0 (default), labels = 2 (default); seed 0" in done.out
+    assert "Clusters    none" in done.out
+    told = cli("run", "randomized-response", "--users", "50", "--epsilon", "inf", "--json").json
+    assert told["parameters"] == {"epsilon": "inf", "labels": 2}
+    assert told["clusters"] is None
+    people = p2p_sim.Population.synthetic(users=50, positive=0.5)
+    assert told["released"] == {"labels": 50, "positive_share": people.y.mean()}
+
+
+def test_many_labels_keep_all_classes(cli):
+    done = cli(
+        "run", "randomized-response", "--labels", "10", "--epsilon", "inf", "--data", "digits", "--json"
+    )
+    told = done.json
+    assert told["data"]["classes"] == list("0123456789")
+    assert told["data"]["positive"] is None
+    assert told["accuracy"]["accuracy_private"] == told["accuracy"]["accuracy_true"] > 0.9
+    text = cli("run", "randomized-response", "--labels", "10", "--data", "digits").out
+    assert "label digit: 10 classes, 0, 1, 2, 3" in text
+
+
+def test_own_file_positive_classes_cluster_column_and_model(cli, tmp_path):
+    rows = [
+        f"{i % 5}.5,{'red' if i % 5 > 2 else 'blue' if i % 5 else 'green'},{i % 4 * 10}" for i in range(200)
+    ]
+    (tmp_path / "My colours.csv").write_text("size,colour,town\n" + "\n".join(rows) + "\n")
+    done = cli(
+        "run", "peer-to-peer", "--data", "My colours.csv", "--label", "colour", "--positive", "red, green",
+        "--cluster-column", "town", "--model", "random-forest", "--alpha", "0", "--test", "0.5", "--json",
+    )  # fmt: skip
+    assert (done.status, done.err) == (0, "")
+    told = done.json
+    assert told["directory"] == "runs/peer-to-peer-my-colours-1"
+    assert told["data"]["positive"] == "colour in {green, red}"
+    assert (told["clusters"]["count"], told["clusters"]["origin"]) == (4, "from a column")
+    assert told["accuracy"]["model"] == "random-forest"
+    assert told["accuracy"]["accuracy_true"] == 1
+    assert told["users"] == told["data"]["test_rows"] == 100
+
+
+def test_a_set_with_its_own_test_part(monkeypatch, cli):
+    whole = datasets.load("digits")
+    test = np.arange(len(whole.y)) >= 1500
+    parted = datasets.Dataset(**{**vars(whole), "test": test})
+    monkeypatch.setattr(datasets, "load", lambda *_words, **_more: parted)
+    told = cli("run", "peer-to-peer", "--data", "digits", "--json").json
+    assert (told["users"], told["data"]["test_rows"]) == (1500, 297)
+    assert told["data"]["test_rows_are"] == "the data set's own test part"
+    assert cli("run", "peer-to-peer", "--data", "digits", "--test", "0.5", "--json").json["users"] == 899
+
+
+def test_clusters_of_one_user_are_warned_of(cli, tmp_path):
+    (tmp_path / "a.csv").write_text(
+        "a,y,c\n" + "".join(f"{i},{i % 2},{0 if i % 2 else i}\n" for i in range(30))
+    )
+    done = cli("run", "peer-to-peer", "--data", "a.csv", "--cluster-column", "c", "--json")
+    alone = done.json["clusters"]["of_one_user"]
+    assert alone > 1
+    assert (
+        done.err
+        == f"warning: {alone} clusters have a single user, who always picks herself: no peer hides her\n"
+    )
+    assert cli("run", "peer-to-peer", "--users", "1").err.startswith("warning: 1 cluster has a single user")
+    assert cli("run", "randomized-response", "--users", "3", "--cluster-size", "1").err == ""
+
+
+def test_fewer_clusters_than_asked_for_are_warned_of(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(40)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = cli("run", "peer-to-peer", "--data", "a.csv", "--clusters", "5")
+    assert done.status == 0
+    assert "warning: k-means was asked for 5 clusters and 2 are not empty" in done.err
+    assert "Clusters    2 by k-means; users" in done.out
+
+
+def test_constant_labels_are_noted(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},{int(i == 3)}\n" for i in range(60)))
+    done = cli("run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9")
+    assert done.status == 0
+    assert "note: one class among the" in done.out
+
+
+def test_directory_population_trace_and_digest(cli, tmp_path):
+    whole = tmp_path / cli(*MANY, "--trace", "full", "--json").json["directory"]
+    names = set(below(whole))
+    assert {"run.json", "population.parquet", "outputs/learner.parquet", "messages/ask.parquet"} <= names
+    assert stat.S_IMODE((whole / "population.parquet").stat().st_mode) == 0o600
+    told = cli(
+        *MANY, "--no-population", "--no-digest", "--trace", "counts", "--out", "elsewhere/bare", "--json"
+    ).json
+    assert (told["digest"], told["directory"]) == (None, "elsewhere/bare")
+    assert set(below(tmp_path / "elsewhere")) == {
+        "bare",
+        "bare/run.json",
+        "bare/outputs",
+        "bare/outputs/learner.parquet",
+    }
+    assert "Digest      not asked for" in cli(*MANY, "--no-digest").out
+
+
+def test_names_count_up_and_latest_follows(cli, tmp_path):
+    for number in (1, 2, 3):
+        cli(*MANY)
+        assert os.readlink(tmp_path / "runs/latest") == f"peer-to-peer-synthetic-{number}"  # noqa: PTH115
+    assert cli(*MANY, "--out", "runs/mine").status == 0
+    assert os.readlink(tmp_path / "runs/latest") == "mine"  # noqa: PTH115
+    assert {p.name for p in (tmp_path / "runs").iterdir()} == {
+        "latest", "mine", *(f"peer-to-peer-synthetic-{n}" for n in (1, 2, 3)),
+    }  # fmt: skip
+
+
+def test_force_replaces_a_run(cli, tmp_path):
+    first = cli(*MANY, "--out", "runs/mine", "--trace", "full", "--json").json
+    second = cli(*MANY, "--out", "runs/mine", "--seed", "5", "--force", "--json").json
+    assert first["digest"] != second["digest"] == p2p_sim.load(tmp_path / "runs/mine").digest
+    assert not (tmp_path / "runs/mine/messages").exists()
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["latest", "mine"]
+
+
+def test_a_latest_that_is_no_link_is_left_alone(cli, tmp_path):
+    (tmp_path / "runs/latest").mkdir(parents=True)
+    done = cli(*MANY)
+    assert done.status == 0
+    assert "latest is not a link" in done.err
+    assert (tmp_path / "runs/latest").is_dir()
+
+
+def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
+    def full(*_words):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("p2p_sim.trace.store._write", full)
+    done = cli(*MANY)
+    assert done.status == 2
+    assert done.err == "error: cannot write to 'runs': No space left on device\n"
+    assert list(below(tmp_path)) == ["runs"]
+
+
+def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
+    def stop(*_words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("p2p_sim.trace.store._write", stop)
+    done = cli(*MANY)
+    assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
+    assert list(below(tmp_path)) == ["runs"]
+
+
+def test_libraries_that_print_do_not_spoil_the_json(cli, monkeypatch):
+    from p2p_sim.learning import experiment
+
+    plain = experiment.start
+
+    def loud(*words, **more):
+        print("hello from a library")
+        return plain(*words, **more)
+
+    monkeypatch.setattr(experiment, "start", loud)
+    done = cli(*MANY, "--json")
+    assert done.json["users"] == 500
+    assert done.err == "hello from a library\n"
+
+
+@pytest.mark.ray
+def test_ray_leaves_stdout_to_the_json(cli, tmp_path):
+    words = ("run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--json")
+    command = [sys.executable, "-m", "p2p_sim.cli", *words, "--backend", "shards", "--shards", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["digest"] == cli(*words).json["digest"]
+    assert {"start-up", "rounds"} <= set(told["seconds"])
+    assert "Ray" in told["peak_memory"]["covers"]
+
+
+def test_learn_takes_a_loaded_data_set():
+    from p2p_sim.learning.experiment import learn
+
+    data = datasets.load("digits")
+    one = learn(RandomizedResponse(1.0), data, seed=3)
+    two = learn(RandomizedResponse(1.0), "digits", seed=3)
+    assert one.run.digest == two.run.digest
+    assert one.comparison == two.comparison is not None
+    assert np.array_equal(one.examples.population.x, data.x[one.examples.rows])
+    with pytest.raises(p2p_sim.InputError, match="a Dataset has them already"):
+        learn(RandomizedResponse(1.0), data, label="digit")

@@ -1,0 +1,197 @@
+"""The other verbs, help, streams and exits."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import p2p_sim
+from p2p_sim import cli as program
+from p2p_sim.learning.named import NAMED
+from p2p_sim.report import parameters
+from p2p_sim.report.options import comma_list, whole
+from tests.cli.conftest import below
+
+COMMAND = (sys.executable, "-W", "error", "-m", "p2p_sim.cli")
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
+
+
+@pytest.mark.parametrize("verb", ["run", "data", "bench"])
+def test_help_shows_an_example(verb, cli):
+    done = cli(verb, "--help")
+    assert done.status == 0
+    assert f"Example: p2p-sim {verb} " in plain(done.out)
+
+
+def test_help_names_verbs_and_parameters(cli):
+    assert cli().out == cli("--help").out
+    assert cli().status == 0
+    for verb in ("run", "data", "bench"):
+        assert verb in cli("--help").out
+    told = plain(cli("run", "--help").out)
+    assert "Usage: p2p-sim run PROTOCOL [OPTIONS]" in told
+    assert (
+        "peer-to-peer: --alpha, probability in [0, 1/2] that a user flips her own label (default 0.1)" in told
+    )
+    assert "randomized-response: --epsilon," in told
+    assert "--lie" not in told
+
+
+def test_no_parameter_hides_behind_an_option():
+    taken = {name.replace("_", "-") for name in program.Run.__dataclass_fields__}
+    for kind in parameters.known().values():
+        assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
+
+
+def test_data_lists_every_named_set(cli, monkeypatch, tmp_path):
+    monkeypatch.delenv("P2P_SIM_DATA", raising=False)
+    told = cli("data", "--json").json
+    assert [row["name"] for row in told] == list(NAMED)
+    assert set(told[0]) == {"name", "rows", "features", "label", "positive", "where"}
+    text = cli("data", "--format", "text")
+    assert text.out.splitlines()[0].split() == ["name", "rows", "features", "label", "positive", "where"]
+    assert "bundled with scikit-learn" in text.out
+    assert below(tmp_path) == {}
+
+
+def test_a_data_folder_that_is_none(cli, monkeypatch):
+    monkeypatch.setenv("P2P_SIM_DATA", "/nowhere")
+    assert "not available: P2P_SIM_DATA is '/nowhere'" in cli("data").out
+    done = cli("run", "peer-to-peer", "--data", "mnist")
+    assert (done.status, done.out) == (2, "")
+    assert "'/nowhere'" in done.err
+
+
+class Benchmark:
+    CASES = ("local", "digest")
+
+    def __init__(self) -> None:
+        self.asked: tuple[object, ...] = ()
+
+    def main(self, users, cases, repeat, progress):
+        self.asked = (users, cases, repeat)
+        progress("local", 1, 2)
+        print("noise")
+        row = {"case": "local", "users": users, "ratio_cpu": 1.5, "none": None, "target": {"ratio_cpu": 1.3}}
+        return {"machine": {"cores": 2}, "rows": [row, {**row, "users": 7, "reached": True}]}
+
+
+def test_bench(cli, monkeypatch):
+    fake = Benchmark()
+    monkeypatch.setattr(program.importlib, "import_module", {"benchmarks.engine": fake}.__getitem__)
+    done = cli("bench", "engine", "--users", "1e6", "--cases", "local,shards", "--repeat", "3", "--json")
+    assert fake.asked == (1_000_000, ("local", "shards"), 3)
+    assert done.json["rows"][0]["ratio_cpu"] == 1.5
+    assert done.err == "noise\n"
+    text = cli("bench", "engine").out
+    assert fake.asked == (10_000_000, Benchmark.CASES, 5)
+    assert text.splitlines()[2].split() == ["case", "users", "ratio_cpu", "target", "reached"]
+    assert "local   10,000,000         1.5   ratio_cpu 1.3   -" in text
+
+
+def test_bench_needs_a_checkout(cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(program, "__file__", str(tmp_path / "site-packages/p2p_sim/cli.py"))
+    done = cli("bench", "engine")
+    assert (done.status, done.out) == (2, "")
+    assert "run from a checkout" in done.err
+
+
+def test_starts_quickly_and_lightly():
+    code = """
+import sys
+from p2p_sim import cli
+status = cli.main(["run", "--help"])
+heavy = {"sklearn", "pandas", "pyarrow", "ray", "numba", "scipy", "networkx"} & set(sys.modules)
+sys.exit(f"imported {sorted(heavy)}" if heavy else status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_program_of_its_own(tmp_path):
+    done = subprocess.run(
+        [*COMMAND, "run", "peer-to-peer", "--users", "50", "--alpha", "2"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: alpha = 2.0: must be a number in [0, 0.5]\n"
+    assert below(tmp_path) == {}
+
+
+def test_nobody_reads_the_output(tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*COMMAND, "data"], stdout=write, stderr=subprocess.PIPE, cwd=tmp_path)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_interrupt(tmp_path):
+    code = """
+import os, signal, sys
+from p2p_sim import cli
+from p2p_sim.learning import experiment
+experiment.start = lambda *words, **more: os.kill(os.getpid(), signal.SIGINT)
+sys.exit(cli.main(["run", "peer-to-peer", "--users", "9"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+    assert below(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("10", 10), ("1e7", 10**7), ("10_000", 10_000), ("18446744073709551615", 2**64 - 1)]
+)
+def test_whole(text, number):
+    assert whole(text) == number
+
+
+@pytest.mark.parametrize("text", ["1.5", "inf", "nan", "ten", ""])
+def test_not_whole(text):
+    with pytest.raises(ValueError, match=re.escape(repr(text))):
+        whole(text)
+
+
+def test_comma_list():
+    assert comma_list('a, "b, c" ,d,') == ["a", "b, c", "d"]
+    assert comma_list("") == []
+
+
+def test_a_protocol_without_default_says_what_is_missing(monkeypatch, cli):
+    monkeypatch.setattr(parameters, "DEFAULTS", {})
+    done = cli("run", "peer-to-peer", "--users", "9")
+    assert done.status == 2
+    expected = "peer-to-peer needs --alpha: probability in [0, 1/2] that a user flips her own label\n"
+    assert done.err == f"error: {expected}"
+
+
+def test_parameter_types():
+    @dataclass(frozen=True)
+    class Odd(p2p_sim.core.Protocol):
+        """Odd.
+
+        ``deep_name``: how deep.  More words.
+        ``flag``: whether.
+        """
+
+        deep_name: int = 3
+        flag: bool = False
+        word: str = "a"
+        hidden: object = None
+
+    offered = parameters.parameters(Odd)
+    assert list(offered) == ["--deep-name", "--flag", "--word"]
+    assert [p.meaning for p in offered.values()] == ["how deep", "whether", ""]
+    assert (offered["--flag"].read("Yes"), offered["--deep-name"].read("7")) == (True, 7)
+    with pytest.raises(p2p_sim.InputError, match="--flag 'maybe': must be true or false"):
+        offered["--flag"].read("maybe")

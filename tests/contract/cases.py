@@ -1,0 +1,38 @@
+"""The protocols and populations that the battery runs over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from p2p_sim import Population
+from protocols import PeerToPeer, RandomizedResponse
+
+PROTOCOLS: dict[str, Any] = {
+    "peer-to-peer": PeerToPeer(alpha=0.2, theta=0.6),
+    "peer-to-peer, everybody reports": PeerToPeer(alpha=0.0),
+    "randomized response": RandomizedResponse(1.0),
+    "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
+    "randomized response, flipping": RandomizedResponse.flipping(0.25),
+}
+
+
+def contiguous(users: int) -> Population:
+    """Clusters of consecutive ids; the last is smaller."""
+    return Population.synthetic(users=users, cluster_size=11, positive=0.3, seed=5)
+
+
+def scattered(users: int) -> Population:
+    """Clusters spread over ids, with gaps in their numbers and one cluster of one user."""
+    cluster = (np.arange(users) * 7) % 5 * 10 + 3
+    cluster[users // 2] = 99
+    return Population.from_arrays(y=np.arange(users) % 3 == 0, cluster=cluster)
+
+
+def unclustered(users: int) -> Population:
+    """Everybody in one cluster."""
+    return Population.from_arrays(y=np.arange(users) % 2 == 0)
+
+
+POPULATIONS = {"contiguous": contiguous, "scattered": scattered, "unclustered": unclustered}

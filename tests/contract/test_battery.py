@@ -1,0 +1,199 @@
+"""The contract of design section 5 that every protocol passes, in this process."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import Population
+from protocols import ALL, PeerToPeer, RandomizedResponse
+from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, scattered
+
+USERS = 101
+STANDARD = ["round", "sender", "recipient", "seq"]
+
+
+@pytest.fixture(params=PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def protocol(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(params=POPULATIONS.values(), ids=POPULATIONS.keys())
+def population(request: pytest.FixtureRequest) -> Population:
+    people: Population = request.param(USERS)
+    return people
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return list(one) == list(other) and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_every_shipped_protocol_is_in_the_battery() -> None:
+    assert {type(p) for p in PROTOCOLS.values()} == set(ALL)
+
+
+def test_equal_bits_for_any_number_of_blocks(protocol: Any, population: Population) -> None:
+    whole = p2p_sim.run(protocol, population, seed=7, blocks=1, trace="full")
+    for blocks in (3, 7, USERS):
+        parts = p2p_sim.run(protocol, population, seed=7, blocks=blocks, trace="full")
+        assert parts.digest == whole.digest
+        assert parts.counts == whole.counts
+        assert equal(parts.output("learner"), whole.output("learner"))
+        assert all(equal(parts.messages(kind), whole.messages(kind)) for kind in protocol.messages())
+
+
+def test_equal_bits_with_and_without_numba(
+    protocol: Any, population: Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    for switch in ("0", "1"):
+        monkeypatch.setenv("P2P_SIM_NUMBA", switch)
+        runs.append(p2p_sim.run(protocol, population, seed=7, blocks=3))
+    assert runs[0].digest == runs[1].digest
+    assert equal(runs[0].output("learner"), runs[1].output("learner"))
+
+
+def test_a_trace_changes_nothing(protocol: Any, population: Population) -> None:
+    digests = {p2p_sim.run(protocol, population, seed=7, trace=t).digest for t in ("none", "counts", "sample=9", "full")}
+    assert len(digests) == 1
+
+
+def test_the_digest_is_sensitive(protocol: Any, population: Population) -> None:
+    """Twin of the tests above: another seed or other labels give another digest."""
+    other = Population(population.y ^ True, population.clusters)
+    digests = [p2p_sim.run(protocol, people, seed=s).digest for people, s in ((population, 7), (population, 8), (other, 7))]
+    assert len(set(digests)) == 3
+
+
+def test_without_a_digest_the_output_is_the_same(protocol: Any, population: Population) -> None:
+    plain = p2p_sim.run(protocol, population, seed=7, digest=False)
+    assert plain.digest is None
+    assert equal(plain.output("learner"), p2p_sim.run(protocol, population, seed=7).output("learner"))
+
+
+def test_replay_of_every_user_equals_the_run(protocol: Any, population: Population) -> None:
+    run = p2p_sim.run(protocol, population, seed=7, blocks=4, trace="full")
+    messages = {kind: run.messages(kind) for kind in protocol.messages()}
+    for user in range(0, USERS, 4):
+        life = run.replay(user)
+        for end, mine in (("sender", life.sent), ("recipient", life.received)):
+            for kind, columns in mine.items():
+                rows = messages[kind][end] == user
+                assert equal(columns, {name: column[rows] for name, column in messages[kind].items()}), (user, kind)
+        assert life.drawn
+
+
+def test_replay_needs_only_the_closed_world() -> None:
+    people = scattered(USERS)
+    assert p2p_sim.run(PeerToPeer(0.1), people).replay(3).world == people.clusters.size[3]  # type: ignore[union-attr]
+    assert p2p_sim.run(RandomizedResponse(1.0), people).replay(3).world == 1
+
+
+def test_messages_hold_declared_fields_only(protocol: Any, population: Population) -> None:
+    run = p2p_sim.run(protocol, population, seed=7, trace="full")
+    for kind, message in protocol.messages().items():
+        columns = run.messages(kind)
+        assert list(columns) == [*STANDARD, *message.fields, "nbytes"]
+        assert len({len(column) for column in columns.values()}) == 1
+        assert all(columns[name].dtype == dtype for name, dtype in message.fields.items())
+        assert len(columns["round"]) == run.by_kind()[kind].messages
+        assert int(columns["nbytes"].sum()) == run.by_kind()[kind].nbytes
+
+
+def test_global_random_state_is_untouched(protocol: Any, population: Population) -> None:
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 (that is what is checked)
+    p2p_sim.run(protocol, population, seed=7)
+    after = random.getstate(), np.random.get_state()  # noqa: NPY002
+    assert before[0] == after[0]
+    assert all(np.array_equal(a, b) for a, b in zip(before[1], after[1], strict=True))
+
+
+def test_the_population_is_untouched(protocol: Any, population: Population) -> None:
+    before = population.hash
+    p2p_sim.run(protocol, population, seed=7)
+    assert Population(population.y, population.clusters).hash == before
+
+
+def test_saved_and_loaded_runs_are_equal(protocol: Any, population: Population, tmp_path: Any) -> None:
+    run = p2p_sim.run(protocol, population, seed=7, trace="full")
+    run.save(tmp_path / "run")
+    loaded = p2p_sim.load(tmp_path / "run")
+    assert (loaded.digest, loaded.counts, loaded.parameters) == (run.digest, run.counts, run.parameters)
+    assert equal(loaded.output("learner"), run.output("learner"))
+    assert all(equal(loaded.messages(kind), run.messages(kind)) for kind in protocol.messages())
+    assert equal(loaded.replay(17).sent["report"], run.replay(17).sent["report"])
+    assert loaded.source == protocol
+    again = p2p_sim.run(loaded.source, loaded.population, seed=loaded.seed)  # type: ignore[arg-type]
+    assert again.digest == run.digest
+
+
+def test_hash_seeds_and_processes_do_not_matter() -> None:
+    code = (
+        "import p2p_sim; from tests.contract.cases import *\n"
+        "for p in PROTOCOLS.values():\n"
+        "    for make in POPULATIONS.values(): print(p2p_sim.run(p, make(101), seed=7).digest)"
+    )
+    printed = []
+    for hash_seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+        printed.append(done.stdout.split())
+    here = [p2p_sim.run(p, make(101), seed=7).digest for p in PROTOCOLS.values() for make in POPULATIONS.values()]
+    assert printed[0] == printed[1] == here
+
+
+@pytest.mark.parametrize("shipped", ALL, ids=lambda p: p.__name__)
+def test_docstrings_name_source_and_trust(shipped: Any) -> None:
+    assert "*Source:*" in shipped.__doc__
+    assert "*Assumes:*" in shipped.__doc__
+    assert all(len(message.text) > 20 for message in shipped.messages().values())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PeerToPeer(0.6), ["alpha", "0.6", "[0, 0.5]"]),
+        (lambda: PeerToPeer(-0.1), ["alpha", "-0.1", "[0, 0.5]"]),
+        (lambda: PeerToPeer(float("nan")), ["alpha", "nan", "[0, 0.5]"]),
+        (lambda: PeerToPeer("0.1"), ["alpha", "'0.1'", "[0, 0.5]"]),  # type: ignore[arg-type]
+        (lambda: PeerToPeer(0.1, 0.0), ["theta", "0.0", "(0, 1]"]),
+        (lambda: PeerToPeer(0.1, 1.5), ["theta", "1.5", "(0, 1]"]),
+        (lambda: RandomizedResponse(-1.0), ["epsilon", "-1.0", "[0, inf]"]),
+        (lambda: RandomizedResponse(1.0, labels=1), ["labels", "1", "from 2 to 256"]),
+        (lambda: RandomizedResponse(1.0, labels=257), ["labels", "257", "from 2 to 256"]),
+        (lambda: RandomizedResponse.flipping(0.7), ["p", "0.7", "[0, 0.5]"]),
+    ],
+)
+def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> None:
+    with pytest.raises(p2p_sim.InputError) as caught:
+        make()
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_labels_that_a_protocol_cannot_handle_are_refused() -> None:
+    people = Population.from_arrays(y=np.arange(9) % 3)
+    with pytest.raises(p2p_sim.InputError, match="handles 2 label values.*labels up to 2"):
+        p2p_sim.run(PeerToPeer(0.1), people)
+    assert p2p_sim.run(RandomizedResponse(1.0, labels=3), people).digest
+
+
+def test_many_users_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("P2P_SIM_NUMBA", "1")
+    people = Population.synthetic(users=300_000, cluster_size=1_000, positive=0.3, seed=1)
+    protocol = PeerToPeer(0.1, 0.1)
+    assert len({p2p_sim.run(protocol, people, seed=3, blocks=b).digest for b in (1, 2, 13)}) == 1
+
+
+def test_one_user_alone() -> None:
+    people = contiguous(1)
+    run = p2p_sim.run(PeerToPeer(0.0), people, seed=1, trace="full")
+    assert run.messages("ask")["recipient"].tolist() == [0]
+    assert run.by_kind()["ask"].travelled == 0
+    assert run.output("learner")["y"].tolist() == people.y.tolist()

@@ -1,0 +1,70 @@
+"""Small protocols that take the engine's rarer paths; importable, so that Ray's workers find them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+
+@dataclass(frozen=True)
+class Gossip(Protocol):
+    """Users send their label to a random neighbour for three rounds and report what they heard."""
+
+    note = Message("user", "user", "passes the label on to a neighbour", y=bool)
+    report = Message("user", "learner", "reports how many ones were heard", heard=np.int32)
+
+    def user(self, me: Party) -> Rounds:
+        heard = np.zeros(me.size, np.int64)
+        for _ in range(3):
+            notes = yield self.note(to=me.draw.member("neighbour", me.neighbours), y=me.y)
+            heard = heard + notes.y.sum()
+        yield self.report(heard=heard)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+@dataclass(frozen=True)
+class HalfLooking(Protocol):
+    """Everybody asks a peer; only blocks that hold user 0 look at who asked before they answer."""
+
+    ask = Message("user", "user", "asks a random peer for her label")
+    label = Message("user", "user", "answers with the label", y=bool)
+    report = Message("user", "learner", "reports the peer's label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        asks = yield self.ask(to=me.draw.member("peer", me.cluster))
+        if me.id[0] == 0:
+            assert int(asks.count.sum()) == asks.sender.layout.size
+        labels = yield self.label.reply(asks, y=me.y)
+        yield self.report(y=labels.y)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+@dataclass(frozen=True)
+class Stranger(Protocol):
+    """Writes to a user who does not exist."""
+
+    note = Message("user", "user", "writes to nobody")
+
+    def user(self, me: Party) -> Rounds:
+        yield self.note(to=me.id + 1)
+
+
+@dataclass(frozen=True)
+class Dying(Protocol):
+    """Ends the process it runs in."""
+
+    note = Message("user", "user", "never sent")
+
+    def user(self, me: Party) -> Rounds:
+        os._exit(1)
+        yield self.note(to=me.id)

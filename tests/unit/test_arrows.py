@@ -1,0 +1,185 @@
+"""The layers of the design: who may import whom, what stays light, and how long a file may be."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LAYERS = [
+    {"core"},
+    {"backends", "network", "crypto", "trace"},
+    {"views"},
+    {"run"},
+    {"privacy"},
+    {"learning", "leakage"},
+    {"report"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+BESIDE = {"protocols": {"privacy", "cli"}}  # who may import the protocols
+HEAVY = ("numba", "ray", "pyarrow", "scipy", "sklearn", "pandas", "networkx", "torch", "typer", "rich")
+LONGEST = 400
+
+SOURCES = sorted((ROOT / "p2p_sim").rglob("*.py"))
+PROTOCOLS = sorted((ROOT / "protocols").rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file imports anywhere, also inside functions, as absolute dotted names."""
+    yield from imports_of(ast.parse(path.read_text()), module_of(path), path.name == "__init__.py")
+
+
+def imports_of(tree: ast.Module, module: str, package: bool = False) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = module.split(".")[: len(module.split(".")) - node.level + package]
+                base = ".".join([*up, *([base] if base else [])])
+            yield from (f"{base}.{name.name}" for name in node.names)
+
+
+def layer(module: str) -> str | None:
+    """The layer of a module of p2p_sim; None for the package itself and for others."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "p2p_sim" else None
+
+
+def wrong_arrow(importer: str, imported: str) -> bool:
+    """Whether the design forbids that one module imports another."""
+    mine, other = layer(importer), layer(imported)
+    top = imported.split(".")[0]
+    if top in ("experiments", "benchmarks", "tests"):
+        return True
+    if importer.startswith("protocols"):
+        return top == "p2p_sim" and other not in ("core", "crypto", "network")
+    if top in BESIDE:
+        return mine not in BESIDE[top]
+    if top != "p2p_sim" or mine is None:
+        return False
+    return other not in RANK or RANK[other] > RANK[mine]
+
+
+@pytest.mark.parametrize("path", SOURCES + PROTOCOLS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_arrows(path):
+    wrong = [name for name in imports(path) if wrong_arrow(module_of(path), name)]
+    assert not wrong, f"{module_of(path)} must not import {wrong}"
+
+
+def test_every_module_has_a_layer():
+    known = {path.relative_to(ROOT / "p2p_sim").parts[0].removesuffix(".py") for path in SOURCES} - {
+        "__init__"
+    }
+    assert known - set(RANK) == set(), "a new top-level module needs a layer in the design and here"
+
+
+def test_packages_of_one_layer_do_not_import_each_other_in_circles():
+    for names in LAYERS:
+        reach = {name: set() for name in names}
+        for path in SOURCES:
+            mine = layer(module_of(path))
+            if mine in names:
+                reach[mine] |= {layer(name) for name in imports(path)} & names - {mine}
+        for name in names:
+            assert not any(name in reach[other] for other in reach[name]), (
+                f"{name} and {reach[name]} are in a circle"
+            )
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "wrong"),
+    [
+        ("p2p_sim.core.site", "p2p_sim.backends.local", True),
+        ("p2p_sim.core.site", "p2p_sim.core.mail", False),
+        ("p2p_sim.trace.store", "p2p_sim.views", True),
+        ("p2p_sim.views", "p2p_sim.trace.store", False),
+        ("p2p_sim.privacy.profile", "p2p_sim.learning.models", True),
+        ("p2p_sim.privacy.profile", "protocols.peer_to_peer", False),
+        ("p2p_sim.run", "protocols", True),
+        ("p2p_sim.run", "benchmarks.engine", True),
+        ("protocols.peer_to_peer", "p2p_sim.core.Message", False),
+        ("protocols.peer_to_peer", "p2p_sim.run", True),
+        ("protocols.peer_to_peer", "p2p_sim.Population", True),
+    ],
+)
+def test_the_check_itself_tells_right_from_wrong(importer, imported, wrong):
+    assert wrong_arrow(importer, imported) is wrong
+
+
+def test_the_check_sees_relative_and_late_imports():
+    tree = ast.parse("from . import local\nfrom ..run import run\ndef f():\n    import ray\n")
+    assert list(imports_of(tree, "p2p_sim.backends.x")) == [
+        "p2p_sim.backends.local",
+        "p2p_sim.run.run",
+        "ray",
+    ]
+
+
+def test_ray_is_imported_only_under_backends():
+    for path in SOURCES + PROTOCOLS:
+        if any(name.split(".")[0] == "ray" for name in imports(path)):
+            assert layer(module_of(path)) == "backends", path
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"import sys\n{statement}\nprint(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {name.split(".")[0] for name in out.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    "statement", ["import p2p_sim.core", "import protocols", "import p2p_sim.backends.local"]
+)
+def test_the_core_is_light(statement):
+    heavy = loaded_by(statement) & set(HEAVY)
+    assert not heavy, f"{statement} loads {sorted(heavy)}"
+
+
+def chance_of_its_own(tree: ast.Module, module: str) -> list[str]:
+    """Where a file uses numpy's random, the random or secrets module, or a clock."""
+    found = [
+        name
+        for name in imports_of(tree, module)
+        if name.split(".")[0] in ("random", "secrets", "time", "datetime")
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "random" and isinstance(node.value, ast.Name):
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", PROTOCOLS + [p for p in SOURCES if layer(module_of(p)) == "core"], ids=lambda path: path.stem
+)
+def test_chance_has_one_source(path):
+    found = chance_of_its_own(ast.parse(path.read_text()), module_of(path))
+    allowed = {"np.random"} if path.name == "words.py" else set()
+    assert set(found) <= allowed
+
+
+def test_the_check_for_chance_finds_some():
+    tree = ast.parse("import random\nfrom time import time\nx = np.random.rand(3)")
+    assert chance_of_its_own(tree, "protocols.bad") == ["random", "time.time", "np.random"]
+
+
+@pytest.mark.parametrize("folder", ["p2p_sim", "protocols", "experiments", "benchmarks", "tests"])
+def test_files_are_short(folder):
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / folder).rglob("*.py")
+        if (lines := path.read_text().count("\n")) > LONGEST
+    }
+    assert not long, f"over {LONGEST} lines: {long}"
