@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 def one_thread() -> AbstractContextManager[object]:
     """Hold OpenMP and BLAS to one thread inside a ``with`` block."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[object] = threadpool_limits(limits=1)
     return limits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import warnings
@@ -15,7 +14,6 @@ import pytest
 import p2p_sim
 from p2p_sim.learning import clusters, datasets, training
 from protocols import PeerToPeer, RandomizedResponse
-from tests.cli.conftest import below
 
 KEYS = {
     "protocol", "parameters", "defaults", "seed", "backend", "trace", "data", "users", "clusters", "messages",
@@ -211,72 +209,6 @@ def test_constant_labels_are_noted(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9")
     assert done.status == 0
     assert "note: one class among the" in done.out
-
-
-def test_directory_population_trace_and_digest(cli, tmp_path):
-    whole = tmp_path / cli(*MANY, "--trace", "full", "--json").json["directory"]
-    names = set(below(whole))
-    assert {"run.json", "population.parquet", "outputs/learner.parquet", "messages/ask.parquet"} <= names
-    assert stat.S_IMODE((whole / "population.parquet").stat().st_mode) == 0o600
-    told = cli(
-        *MANY, "--no-population", "--no-digest", "--trace", "counts", "--out", "elsewhere/bare", "--json"
-    ).json
-    assert (told["digest"], told["directory"]) == (None, "elsewhere/bare")
-    assert set(below(tmp_path / "elsewhere")) == {
-        "bare",
-        "bare/run.json",
-        "bare/outputs",
-        "bare/outputs/learner.parquet",
-    }
-    assert "Digest      not asked for" in cli(*MANY, "--no-digest").out
-
-
-def test_names_count_up_and_latest_follows(cli, tmp_path):
-    for number in (1, 2, 3):
-        cli(*MANY)
-        assert os.readlink(tmp_path / "runs/latest") == f"peer-to-peer-synthetic-{number}"  # noqa: PTH115
-    assert cli(*MANY, "--out", "runs/mine").status == 0
-    assert os.readlink(tmp_path / "runs/latest") == "mine"  # noqa: PTH115
-    assert {p.name for p in (tmp_path / "runs").iterdir()} == {
-        "latest", "mine", *(f"peer-to-peer-synthetic-{n}" for n in (1, 2, 3)),
-    }  # fmt: skip
-
-
-def test_force_replaces_a_run(cli, tmp_path):
-    first = cli(*MANY, "--out", "runs/mine", "--trace", "full", "--json").json
-    second = cli(*MANY, "--out", "runs/mine", "--seed", "5", "--force", "--json").json
-    assert first["digest"] != second["digest"] == p2p_sim.load(tmp_path / "runs/mine").digest
-    assert not (tmp_path / "runs/mine/messages").exists()
-    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["latest", "mine"]
-
-
-def test_a_latest_that_is_no_link_is_left_alone(cli, tmp_path):
-    (tmp_path / "runs/latest").mkdir(parents=True)
-    done = cli(*MANY)
-    assert done.status == 0
-    assert "latest is not a link" in done.err
-    assert (tmp_path / "runs/latest").is_dir()
-
-
-def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
-    def full(*_words):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("p2p_sim.trace.store._write", full)
-    done = cli(*MANY)
-    assert done.status == 2
-    assert done.err == "error: cannot write to 'runs': No space left on device\n"
-    assert list(below(tmp_path)) == ["runs"]
-
-
-def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
-    def stop(*_words):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("p2p_sim.trace.store._write", stop)
-    done = cli(*MANY)
-    assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
-    assert list(below(tmp_path)) == ["runs"]
 
 
 def test_libraries_that_print_do_not_spoil_the_json(cli, monkeypatch):

@@ -221,7 +221,7 @@ def test_a_server_is_party_0(module):
 
 def test_a_draw_depends_on_step_role_and_name(module):
     values = {
-        tuple(case.draw.below(name, 2**63).tolist())
+        tuple(case.draw.below(name, 2**62).tolist())
         for case, name in [
             (Case(range(4), module), "a"),
             (Case(range(4), module), "b"),
