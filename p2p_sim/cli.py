@@ -155,6 +155,7 @@ class Run:
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
+        from p2p_sim.backends import address
 
         if (self.data is None) == (self.users is None):
             what = "nothing to run on" if self.data is None else "--data and --users are both there"
@@ -166,10 +167,11 @@ class Run:
             raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
         if self.cluster_column is not None and self.clusters is not None:
             raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
-        if self.backend not in backends.NAMES:
-            raise InputError(f"unknown backend {self.backend!r}; known backends: {', '.join(backends.NAMES)}")
+        backends.check(self.backend, self.blocks, self.shards, self.address)
         TraceLevel.parse(self.trace)
         check_seed(self.seed)
+        if self.address is not None:
+            address.probe(self.address)
 
     def _given(self, *names: str) -> dict[str, Any]:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}

@@ -26,16 +26,7 @@ def run(
     progress: Progress | None,
 ) -> tuple[Finished, dict[str, float]]:
     """Run on the named backend; return what came of it and seconds by phase."""
-    if backend not in NAMES:
-        raise InputError(f"no backend {backend!r}; known are {', '.join(NAMES)}")
-    _check_count("blocks", blocks)
-    _check_count("shards", shards)
-    if shards is not None and backend != "shards":
-        raise InputError(
-            f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out"
-        )
-    if address is not None and backend == "local":
-        raise InputError(f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'")
+    check(backend, blocks, shards, address)
     start = time.perf_counter()
     if backend == "local":
         from p2p_sim.backends import local
@@ -45,10 +36,6 @@ def run(
         )
         return finished, {"rounds": time.perf_counter() - start}
     if backend == "actors":
-        if blocks is not None:
-            raise InputError(
-                f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own"
-            )
         from p2p_sim.backends import actors
 
         return actors.run(
@@ -60,6 +47,24 @@ def run(
         protocol, population, seed,
         blocks=blocks, shards=shards, address=address, digest=digest, trace=trace, progress=progress,
     )  # fmt: skip
+
+
+def check(backend: str, blocks: int | None, shards: int | None, address: str | None) -> None:
+    """Check what can be checked of these choices without a population; raises InputError."""
+    if backend not in NAMES:
+        raise InputError(f"unknown backend {backend!r}; known backends: {', '.join(NAMES)}")
+    _check_count("blocks", blocks)
+    _check_count("shards", shards)
+    if shards is not None and backend != "shards":
+        raise InputError(
+            f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out"
+        )
+    if blocks is not None and backend == "actors":
+        raise InputError(
+            f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own"
+        )
+    if address is not None and backend == "local":
+        raise InputError(f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'")
 
 
 def _check_count(name: str, value: int | None) -> None:

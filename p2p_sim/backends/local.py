@@ -62,17 +62,5 @@ def run(
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
-    tick = None if progress is None else _ticker(progress, users)
-    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, tick)
+    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, progress)
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)
-
-
-def _ticker(progress: Progress, users: int) -> Callable[[int], None]:
-    done = 0
-
-    def tick(count: int) -> None:
-        nonlocal done
-        done = (done + count) % users if count < users else 0
-        progress("", done or users, users)
-
-    return tick

@@ -9,21 +9,17 @@ import contextlib
 import logging
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.backends.address import probe
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray  # the settings above are read on import
 
-PROBE_SECONDS = 3.0
-ANSWER_SECONDS = 14.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -60,29 +56,6 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
         finally:
             ray.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def probe(address: str) -> None:
-    """Check that Ray answers at host:port; raises InputError, at the latest after 20 seconds."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or "/" in address:
-        raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(
-            f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
-        ) from error
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    try:
-        answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise InputError(
-            f"address = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
-            "address that `ray start --head` printed"
-        ) from error
-    if answer.returncode:
-        raise InputError(f"address = {address!r}: Ray's health check failed there; give the head's host:port")
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ class Site:
     compute: ModuleType
     digest: bool
     trace: TraceLevel
-    progress: Callable[[int], None] | None = None
+    progress: Callable[[str, int, int], None] | None = None
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
     _questions: dict[tuple[str, int], dict[int, Question]] = field(default_factory=dict)
 
@@ -109,7 +109,7 @@ class Site:
             for place, step in enumerate(mine):
                 taken[place] += [(block.number, send) for send in step.sent]
             if self.progress is not None:
-                self.progress(block.me.size)
+                self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
         for issue in wanted:
             if issue is not None:
                 self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -42,7 +43,7 @@ def sorted_trace(
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
     """Write a run directory; see ``Run.save``."""
     check_free(path, force)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    made = _make_parents(path.parent)
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         building.chmod(0o755)
@@ -53,9 +54,12 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
         if population and run.population is not None:
             _write_population(building, run.population)
         (building / "run.json").write_text(json.dumps(describe(run), indent=2, allow_nan=False) + "\n")
-        _put_in_place(building, path)
+        _put_in_place(building, path, force)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
+        for parent in reversed(made):
+            with contextlib.suppress(OSError):
+                parent.rmdir()
         raise
     return path
 
@@ -232,7 +236,9 @@ def _read_population(path: Path, expected: str | None) -> Population | None:
         pairs = np.column_stack([_column(edges[name].combine_chunks()) for name in ("user", "neighbour")])
         people = people.with_graph(pairs)
     if people.hash != expected:
-        raise InputError(f"{str(file)!r} is not the population of this run (its hash differs): restore it, or run again")
+        raise InputError(
+            f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"
+        )
     return people
 
 
@@ -265,10 +271,19 @@ def _from_json(value: Any) -> Any:
     return math.inf if value == "inf" else value
 
 
-def _put_in_place(building: Path, path: Path) -> None:
+def _make_parents(folder: Path) -> list[Path]:
+    """Make a folder and those above it; return the new ones, outermost first."""
+    made = [parent for parent in [*reversed(folder.parents), folder] if not parent.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _put_in_place(building: Path, path: Path, force: bool) -> None:
     if not path.exists():
-        building.rename(path)
-        return
+        with contextlib.suppress(OSError):  # somebody else may have made it just now
+            building.rename(path)
+            return
+    check_free(path, force)
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
     path.rename(old / "run")
     building.rename(path)

@@ -64,7 +64,7 @@ def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
     done = cli(*MANY)
     assert done.status == 2
     assert done.err == "error: cannot write to 'runs': No space left on device\n"
-    assert list(below(tmp_path)) == ["runs"]
+    assert list(below(tmp_path)) == []
 
 
 def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
@@ -74,4 +74,4 @@ def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("p2p_sim.trace.store._write", stop)
     done = cli(*MANY)
     assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
-    assert list(below(tmp_path)) == ["runs"]
+    assert list(below(tmp_path)) == []

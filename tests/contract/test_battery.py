@@ -61,15 +61,15 @@ def test_equal_bits_with_and_without_numba(
 
 
 def test_a_trace_changes_nothing(protocol: Any, population: Population) -> None:
-    digests = {p2p_sim.run(protocol, population, seed=7, trace=t).digest for t in ("none", "counts", "sample=9", "full")}
-    assert len(digests) == 1
+    levels = ("none", "counts", "sample=9", "full")
+    assert len({p2p_sim.run(protocol, population, seed=7, trace=level).digest for level in levels}) == 1
 
 
 def test_the_digest_is_sensitive(protocol: Any, population: Population) -> None:
     """Twin of the tests above: another seed or other labels give another digest."""
     other = Population(population.y ^ True, population.clusters)
-    digests = [p2p_sim.run(protocol, people, seed=s).digest for people, s in ((population, 7), (population, 8), (other, 7))]
-    assert len(set(digests)) == 3
+    cases = ((population, 7), (population, 8), (other, 7))
+    assert len({p2p_sim.run(protocol, people, seed=seed).digest for people, seed in cases}) == 3
 
 
 def test_without_a_digest_the_output_is_the_same(protocol: Any, population: Population) -> None:
@@ -86,7 +86,10 @@ def test_replay_of_every_user_equals_the_run(protocol: Any, population: Populati
         for end, mine in (("sender", life.sent), ("recipient", life.received)):
             for kind, columns in mine.items():
                 rows = messages[kind][end] == user
-                assert equal(columns, {name: column[rows] for name, column in messages[kind].items()}), (user, kind)
+                assert equal(columns, {name: column[rows] for name, column in messages[kind].items()}), (
+                    user,
+                    kind,
+                )
         assert life.drawn
 
 
@@ -143,9 +146,13 @@ def test_hash_seeds_and_processes_do_not_matter() -> None:
     printed = []
     for hash_seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+        )
         printed.append(done.stdout.split())
-    here = [p2p_sim.run(p, make(101), seed=7).digest for p in PROTOCOLS.values() for make in POPULATIONS.values()]
+    here = [
+        p2p_sim.run(p, make(101), seed=7).digest for p in PROTOCOLS.values() for make in POPULATIONS.values()
+    ]
     assert printed[0] == printed[1] == here
 
 
@@ -179,7 +186,7 @@ def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> Non
 
 def test_labels_that_a_protocol_cannot_handle_are_refused() -> None:
     people = Population.from_arrays(y=np.arange(9) % 3)
-    with pytest.raises(p2p_sim.InputError, match="handles 2 label values.*labels up to 2"):
+    with pytest.raises(p2p_sim.InputError, match=r"handles 2 label values.*labels up to 2"):
         p2p_sim.run(PeerToPeer(0.1), people)
     assert p2p_sim.run(RandomizedResponse(1.0, labels=3), people).digest
 

@@ -73,14 +73,16 @@ def test_too_many_actors_are_refused() -> None:
 def test_an_error_of_a_program_arrives_as_it_was_raised(backend: str) -> None:
     from tests.ray.programs import Stranger
 
-    with pytest.raises(p2p_sim.ProtocolError, match=r"role 'user', step 0, message 'note'.*users are|they are 0 to 3"):
+    with pytest.raises(
+        p2p_sim.ProtocolError, match=r"role 'user', step 0, message 'note'.*users are|they are 0 to 3"
+    ):
         p2p_sim.run(Stranger(), POPULATIONS["unclustered"](4), backend=backend)
 
 
 def test_a_shard_that_dies_is_explained() -> None:
     from tests.ray.programs import Dying
 
-    with pytest.raises(RuntimeError, match="Ray actor of this run was lost.*same seed gives the same bits"):
+    with pytest.raises(RuntimeError, match=r"Ray actor of this run was lost.*same seed gives the same bits"):
         p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=2)
 
 

@@ -11,38 +11,41 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import p2p_sim
-from p2p_sim.backends import session
+from p2p_sim.backends import address as addressing
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 
 pytestmark = pytest.mark.ray
 
 RUN = (
     "import p2p_sim; from tests.contract.cases import *\n"
-    "run = p2p_sim.run(PROTOCOLS['peer-to-peer'], POPULATIONS['scattered'](101), seed=7, backend='shards', shards=2{})\n"
+    "people = POPULATIONS['scattered'](101)\n"
+    "run = p2p_sim.run(PROTOCOLS['peer-to-peer'], people, seed=7, backend='shards', shards=2{})\n"
     "import ray; print(run.digest, ray.is_initialized())"
 )
 
 
 def children_of(parent: int) -> set[int]:
     """Processes below one, by /proc."""
-    found: set[int] = set()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError, IndexError), open(f"/proc/{entry}/stat") as file:
-                if int(file.read().rpartition(")")[2].split()[1]) in {parent, *found}:
-                    found.add(int(entry))
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found, front = set(), {parent}
+    while front:
+        front = {child for child, above in parents.items() if above in front}
+        found |= front
     return found
 
 
 def alive(process: int) -> bool:
     """Whether a process is there and not merely waiting to be collected."""
     try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
@@ -62,7 +65,9 @@ def test_interrupting_ends_ray() -> None:
         "    import time; time.sleep(600)\n"
         "from p2p_sim.backends import shards; shards.fetch = fetch\n" + RUN.format("")
     )
-    started = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    started = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert started.stderr is not None
         while (line := started.stderr.readline()) and line.strip() != "up":
@@ -114,15 +119,15 @@ def mute_server() -> Iterator[str]:
 def test_a_dead_address_is_refused(address: str) -> None:
     start = time.monotonic()
     with pytest.raises(p2p_sim.InputError, match="address = "):
-        session.probe(address)
+        addressing.probe(address)
     assert time.monotonic() - start < 20
 
 
 def test_an_address_that_is_not_ray_is_refused(mute_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "ANSWER_SECONDS", 4.0)
+    monkeypatch.setattr(addressing, "ANSWER_SECONDS", 4.0)
     with pytest.raises(p2p_sim.InputError, match="not as Ray within 4 s"):
-        session.probe(mute_server)
+        addressing.probe(mute_server)
 
 
 def test_the_watchdogs_stay_under_twenty_seconds() -> None:
-    assert session.PROBE_SECONDS + session.ANSWER_SECONDS < 20
+    assert addressing.PROBE_SECONDS + addressing.ANSWER_SECONDS < 20

@@ -1,0 +1,35 @@
+"""Does Ray answer at an address?  Asked from outside, since ``ray.init`` itself would wait for minutes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from p2p_sim.core.errors import InputError
+
+PROBE_SECONDS = 3.0
+ANSWER_SECONDS = 14.0
+
+
+def probe(address: str) -> None:
+    """Check that Ray answers at host:port; raises InputError, at the latest after 20 seconds."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in address:
+        raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
+        ) from error
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"address = {address!r}: something answers, but not as Ray within {ANSWER_SECONDS:.0f} s; give the "
+            "address that `ray start --head` printed"
+        ) from error
+    if answer.returncode:
+        raise InputError(f"address = {address!r}: Ray's health check failed there; give the head's host:port")
