@@ -12,7 +12,6 @@ import runpy
 import sys
 import tempfile
 from contextlib import chdir
-from importlib.util import find_spec
 
 import p2p_sim
 from benchmarks import workload
@@ -42,11 +41,8 @@ def whole(users: int) -> int:
     options |= {"alpha": workload.ALPHA, "theta": workload.THETA}
     sys.argv = ["p2p-sim", "run", "peer-to-peer", *(f"--{name}={value}" for name, value in options.items())]
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        if find_spec("p2p_sim.cli") is None:  # TODO(cli): drop when the command line exists
-            p2p_sim.run(workload.PROTOCOL, workload.population(users, "contiguous"), seed=workload.SEED)
-            return peak_memory()
         try:
-            runpy.run_module("p2p_sim.cli", run_name="__main__")
+            runpy.run_module("p2p_sim.cli", run_name="__main__", alter_sys=True)
         except SystemExit as end:
             if end.code:
                 raise

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+import protocols
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.population import check_seed
@@ -62,7 +63,7 @@ class _RunCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         from p2p_sim.report import parameters
 
-        self.epilog = f"{parameters.describe()}\n\n{self.epilog}"
+        self.epilog = f"{parameters.describe(protocols.ALL)}\n\n{self.epilog}"
         super().format_help(ctx, formatter)
 
 
@@ -119,7 +120,7 @@ class Run:
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        chosen = parameters.choose(self.words or [])
+        chosen = parameters.choose(self.words or [], protocols.ALL)
         self._check()
         name = chosen.protocol.command_name()
         stem = directory.stem(

@@ -48,7 +48,7 @@ class Block:
             try:
                 handed = self._program.send(self._answer(inboxes))
             except StopIteration as end:
-                self.output = _columns(self.me.role, end.value)
+                self.output = _columns(self.me, end.value)
                 self.done = True
                 return steps
             step = self._step(handed)
@@ -102,13 +102,17 @@ class Block:
         return Step(tuple(items), sent)
 
 
-def _columns(role: str, value: Any) -> dict[str, npt.NDArray[Any]]:
+def _columns(me: Party, value: Any) -> dict[str, npt.NDArray[Any]]:
     """Return a program's output as plain columns; None is no columns."""
     if value is None:
         return {}
+    role = me.role
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
         raise ProtocolError(f"role {role!r} returns {type(value).__name__}: return None or a dict of columns")
     plain = {
         name: column.data if isinstance(column, PerMessage) else column for name, column in value.items()
     }
+    for name, column in value.items():
+        if role == "user" and not isinstance(column, PerMessage) and np.shape(column)[:1] != (me.size,):
+            raise ProtocolError(f"role {role!r}: output {name!r} needs one entry a party or message")
     return {name: np.atleast_1d(np.asarray(column)) for name, column in plain.items()}

@@ -113,6 +113,10 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def sum(self) -> Array:
         """Sum over each party's messages: int64, or uint64 modulo 2^64 for uint64 columns."""
+        if self.data.dtype.kind not in "bui":
+            raise ProtocolError(
+                f"sum of a column of type {self.data.dtype}: only bool and integers; use fixed point"
+            )
         data = self.data.astype(np.uint64 if self.data.dtype == np.uint64 else np.int64)
         running = np.zeros((len(data) + 1, *data.shape[1:]), data.dtype)
         np.cumsum(data, axis=0, out=running[1:])
@@ -125,12 +129,16 @@ class PerMessage(NDArrayOperatorsMixin):
         held = self.layout.count > 0
         out = np.empty((self.layout.parties, *self.data.shape[1:]), self.data.dtype)
         out[:] = default
+        if not bool((out == default).all()):
+            raise ProtocolError(
+                f"first: default {default!r} does not fit type {self.data.dtype}; convert the column first"
+            )
         out[held] = self.data[self.layout.starts[:-1][held]]
         return out
 
     def where(self, mask: Any) -> PerMessage:
         """Keep the messages for which ``mask`` is true.  To filter several columns alike, filter their inbox."""
-        keep = aligned(mask, self.layout).astype(np.bool_)
+        keep = np.broadcast_to(aligned(mask, self.layout), (self.layout.size,)).astype(np.bool_)
         return PerMessage(self._data[keep], self.layout.filter(keep), self.sealed_for)
 
     def take(self, order: PerMessage) -> PerMessage:
@@ -253,8 +261,10 @@ class Inbox:
         span = int(max(self.rows.sender.max(initial=0), ids.max(initial=0))) + 1
         have = self.layout.holder * span + self.rows.sender
         want = layout.holder * span + ids
-        place = np.searchsorted(have, want)
-        found = place < len(have)
+        order = np.argsort(have, kind="stable")
+        place = np.searchsorted(have[order], want)
+        found = (place < len(have)) & (ids >= 0)
+        place[found] = order[place[found]]
         found[found] = have[place[found]] == want[found]
         picked = layout if found.all() else layout.filter(found)
         return Inbox(self.message, lambda: self.rows.pick(place[found], picked), self._reader)

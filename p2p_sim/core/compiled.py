@@ -18,8 +18,6 @@ _W = types.Array(_u64, 1, "C", readonly=True)
 _L = types.Array(_i64, 1, "C", readonly=True)
 _I = types.Array(types.int32, 1, "C", readonly=True)
 _B = types.Array(types.uint8, 1, "C", readonly=True)
-_P = types.Array(types.uint16, 1, "C", readonly=True)
-_P_OUT = types.Array(types.uint16, 1, "C")
 _W_OUT = types.Array(_u64, 1, "C")
 _L_OUT = types.Array(_i64, 1, "C")
 _I_OUT = types.Array(types.int32, 1, "C")
@@ -141,27 +139,21 @@ def group(local, starts, order):
         place[local[i]] += 1
 
 
-@njit(types.void(_I, _L, _P_OUT, _L_OUT, _L_OUT), **_OPTIONS)
-def divide(to, bounds, places, starts, order):
+@njit(types.void(_I, _L, _L_OUT, _L_OUT), **_OPTIONS)
+def divide(to, bounds, starts, order):
+    shards = np.empty(len(to), np.uint16)
     for i in range(len(to)):
-        place = 0
-        while place < len(bounds) and to[i] >= bounds[place]:
-            place += 1
-        places[i] = place
-        starts[place + 1] += 1
-    for p in range(1, len(starts)):
-        starts[p] += starts[p - 1]
+        shard = 0
+        while shard < len(bounds) and to[i] >= bounds[shard]:
+            shard += 1
+        shards[i] = shard
+        starts[shard + 1] += 1
+    for s in range(1, len(starts)):
+        starts[s] += starts[s - 1]
     following = starts.copy()
     for i in range(len(to)):
-        order[following[places[i]]] = i
-        following[places[i]] += 1
-
-
-@njit(types.void(_P, _B, _L_OUT, _B_OUT), **_OPTIONS)
-def merge(places, values, following, out):
-    for i in range(len(out)):
-        out[i] = values[following[places[i]]]
-        following[places[i]] += 1
+        order[following[shards[i]]] = i
+        following[shards[i]] += 1
 
 
 @njit(types.void(_W_OUT, _W_OUT, _W), **_OPTIONS)

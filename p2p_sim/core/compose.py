@@ -82,7 +82,7 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     message, inbox = send.message, send.answers
     layout = inbox.layout if inbox is not None else _layout(send, me)
     keep = None
-    if np.ndim(send.when) or isinstance(send.when, PerMessage) or not bool(send.when):
+    if isinstance(send.when, PerMessage) or np.ndim(send.when) or not bool(send.when):
         mask = np.broadcast_to(aligned(send.when, layout), (layout.size,))
         if mask.dtype != np.bool_:
             raise ProtocolError(
@@ -117,7 +117,7 @@ def _field(
     dtype, shape = field_dtype(kind), field_shape(kind, world.sizes)
     place = f"{where}, field {name!r}"
     data = _unsealed(value, message, layout, place)
-    if data.ndim <= len(shape):
+    if data.ndim == 0:
         data = np.broadcast_to(data, (layout.size, *shape))
     if data.shape[1:] != shape:
         raise ProtocolError(f"{place} has shape {data.shape[1:]} a message; declared is {shape}")
@@ -160,5 +160,7 @@ def _check_roles(send: Send, me: Party, where: str) -> None:
 
 def _frozen(array: Array) -> Array:
     """Forbid later changes: what is handed over must not change on its way."""
+    if array.flags.writeable and array.base is not None:  # a view: its base could still be changed
+        array = array.copy()
     array.flags.writeable = False
     return array

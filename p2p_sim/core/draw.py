@@ -49,9 +49,13 @@ class Draw:
         self.step += 1
         self._used.clear()
 
+    def several(self, times: int) -> Layout:
+        """Return the layout of ``times`` items a party, the same object every time, so that columns combine."""
+        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+
     def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw true with probability p (a number, Fraction or column): word < floor(p * 2^64)."""
-        if np.ndim(p) == 0 and not isinstance(p, PerMessage):
+        if not isinstance(p, PerMessage) and np.ndim(p) == 0:
             bound = exact.threshold(f"p of draw {name!r}", p)
             if each is None and times is None and isinstance(self.ids, range):
                 key = self._key(name)
@@ -73,8 +77,10 @@ class Draw:
         """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
         words, layout = self._words(name, each, times)
         limit = np.asarray(self._column(m, layout))
-        if limit.dtype.kind not in "ui" or (len(words) and int(limit.min()) < 1):
-            raise ProtocolError(f"{self._where(name)}: below needs integers m >= 1, not {m!r}")
+        if limit.dtype.kind not in "ui" or (
+            limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
+        ):
+            raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {m!r}")
         return self._seen(name, self.compute.below(words, limit.astype(np.uint64)), layout)
 
     def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
@@ -143,7 +149,7 @@ class Draw:
     def _times(self, name: str, times: int | None) -> Layout:
         if not isinstance(times, int) or times < 1:
             raise ProtocolError(f"{self._where(name)}: times={times!r} must be an integer of at least 1")
-        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+        return self.several(times)
 
     def _column(self, value: Any, layout: Layout | None) -> npt.NDArray[Any]:
         if layout is None:

@@ -61,15 +61,17 @@ def thresholds(
 
 def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1."""
-    shares = [Fraction(w) for w in weights]
+    if not all(math.isfinite(w) for w in weights):
+        raise InputError(f"{name}: weights {list(weights)!r}; needed: finite numbers")
+    shares = [Fraction(w) if isinstance(w, Rational) else Fraction(float(w)) for w in weights]
     total = sum(shares, Fraction(0))
     if not shares or any(w < 0 for w in shares) or total <= 0:
         raise InputError(f"{name}: weights {list(weights)!r}; needed: at least one, none negative, not all 0")
     running, out = Fraction(0), []
     for share in shares[:-1]:
         running += share
-        out.append(min(math.floor(running / total * WORD), WORD - 1))
-    return np.array(out, np.uint64)
+        out.append(math.floor(running / total * WORD))
+    return np.array([bound for bound in out if bound < WORD], np.uint64)  # beyond 2^64 nothing is drawn
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,6 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
-    "merge",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -114,23 +113,11 @@ def meetings(one: Array | range, other: Array | range) -> int:
     return int(compiled.at_home(np.ascontiguousarray(one), other.start))
 
 
-def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Sort rows by shard, keeping their order: (shard of each, permutation, first of each shard and the end)."""
-    places, order = np.empty(len(to), np.uint16), np.empty(len(to), np.int64)
-    starts = np.zeros(len(bounds) + 2, np.int64)
-    compiled.divide(np.ascontiguousarray(to), bounds, places, starts, order)
-    return places, order, starts
-
-
-def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) -> Array:
-    """Interleave: element i is the next unused one of the part whose name is ``places[i]``."""
-    if parts[0].itemsize != 1 or parts[0].ndim != 1:
-        return plain.merge(places, names, parts)
-    following = np.zeros(max(names) + 1, np.int64)
-    following[names] = np.cumsum([0, *map(len, parts[:-1])])
-    out = np.empty(len(places), np.uint8)
-    compiled.merge(places, np.concatenate(parts).view(np.uint8), following, out)
-    return out.view(parts[0].dtype)
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sort rows by shard, keeping their order: (permutation, first of each shard and the end)."""
+    order, starts = np.empty(len(to), np.int64), np.zeros(len(bounds) + 2, np.int64)
+    compiled.divide(np.ascontiguousarray(to), bounds, starts, order)
+    return order, starts
 
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:

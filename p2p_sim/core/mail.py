@@ -22,12 +22,12 @@ Array = npt.NDArray[Any]
 class Batch:
     """What one block sends in one action, in the order (sender, sequence number).
 
-    ``sender``: rows.  ``to``: rows, or None for a server.  ``seq``: None where all are 0.
+    ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
     """
 
     sender: range | Array
-    to: Array | None
+    to: range | Array | None
     seq: Array | None
     fields: dict[str, Array]
     full: bool
@@ -40,7 +40,7 @@ class Batch:
         """Return the rows at some places."""
         rows = self.sender
         sender = (which + rows.start).astype(np.int32) if isinstance(rows, range) else rows[which]
-        to = None if self.to is None else self.to[which]
+        to = None if self.to is None else as_array(self.to)[which]
         seq = None if self.seq is None else self.seq[which]
         return Batch(sender, to, seq, {k: v[which] for k, v in self.fields.items()}, False, self.block)
 
@@ -49,24 +49,15 @@ class Batch:
 class Parcel:
     """Everything that one site sends of one issue to one site.
 
-    ``answers``: kind and round of the questions, when these are answers in the order of the questions (they then
-    carry fields only).
+    ``answers``: to the questions of parties who asked exactly once each, in the order of the questions; then a
+    batch's ``block`` is that of the askers.
     """
 
     kind: str
     round: int
     source: int
     batches: list[Batch]
-    answers: tuple[str, int] | None = None
-
-
-@dataclass
-class Question:
-    """What a site keeps of its own full sends until they are answered: whom each party asked, and at which site."""
-
-    to: Array
-    places: Array | None  # uint16 site of each; None: all at ``place``
-    place: int
+    answers: bool = False
 
 
 @dataclass
@@ -85,6 +76,25 @@ class Mailbox:
         return [
             b for parcel in sorted(self.parcels, key=lambda p: p.source) for b in parcel.batches if len(b)
         ]
+
+    def answers(self, block: int, parties: range) -> Rows | None:
+        """Return the rows of one block without sorting, if they are answers, exactly one for each party."""
+        if not self.parcels or not all(parcel.answers for parcel in self.parcels):
+            return None
+        batches = [b for parcel in self.parcels for b in parcel.batches if b.block == block]
+        if sum(map(len, batches)) != len(parties):
+            return None
+        layout = Layout.one_each(len(parties))
+        if len(batches) == 1 and isinstance(batches[0].to, range):
+            return Rows(layout, as_array(batches[0].sender), None, batches[0].fields)
+        places = np.concatenate([as_array(b.to) for b in batches if b.to is not None]) - parties.start
+        sender = np.empty(len(parties), np.int32)
+        sender[places] = np.concatenate([as_array(b.sender) for b in batches])
+        fields = {}
+        for name, part in batches[0].fields.items():
+            fields[name] = np.empty((len(parties), *part.shape[1:]), part.dtype)
+            fields[name][places] = np.concatenate([b.fields[name] for b in batches])
+        return Rows(layout, sender, None, fields)
 
     def rows(self, empty: dict[str, Array], low: int, high: int, compute: ModuleType) -> Rows:
         """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""
@@ -108,22 +118,6 @@ class Mailbox:
             seq = np.concatenate([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
         if batches[0].to is None:
             return Rows(Layout(np.array([0, len(sender)])), sender, seq, fields)
-        to = np.concatenate([b.to for b in batches if b.to is not None])
+        to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         order, starts = compute.group(to - np.int32(self.first), self.parties)
         return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))
-
-
-def answered(question: Question, block: int, parcels: list[Parcel], compute: ModuleType) -> Rows:
-    """Put the answers to one block's questions back into the order in which it asked."""
-    parts: dict[int, dict[str, Array]] = {}
-    for parcel in parcels:
-        for batch in parcel.batches:
-            if batch.block == block:
-                parts[parcel.source] = batch.fields
-    layout, sender = Layout.one_each(len(question.to)), question.to
-    if question.places is None:
-        return Rows(layout, sender, None, parts[question.place])
-    names = next(iter(parts.values())).keys()
-    sites = sorted(parts)
-    merged = {n: compute.merge(question.places, sites, [parts[site][n] for site in sites]) for n in names}
-    return Rows(layout, sender, None, merged)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.columns import Layout, PerMessage
+from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.draw import Draw, whole
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
@@ -31,7 +31,6 @@ class Party:
     ids: range | Array
     draw: Draw
     columns: dict[str, Any] = field(default_factory=dict)
-    _lengths: dict[int, Layout] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -80,8 +79,7 @@ class Party:
                 f"role {self.role!r}: me.each is for servers; a user's several items come from times="
             )
         array = np.asarray(values)
-        layout = self._lengths.setdefault(len(array), Layout(np.array([0, len(array)])))
-        return PerMessage(array, layout)
+        return PerMessage(array, self.draw.several(len(array)))
 
     def _column(self, name: str) -> Any:
         if name in self.columns:

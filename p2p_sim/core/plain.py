@@ -24,7 +24,6 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
-    "merge",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -82,23 +81,15 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return order, starts
 
 
-def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """Sort rows by shard, keeping their order: (shard of each, uint16; permutation; first of each shard and the end).
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sort rows by shard, keeping their order: (permutation, first of each shard and the end).
 
     ``bounds``: first row of each shard but the first; shard i + 1 begins at ``bounds[i]``.
     """
-    places = np.searchsorted(bounds, to, side="right").astype(np.uint16)
+    shards = np.searchsorted(bounds, to, side="right").astype(np.uint16)
     starts = np.zeros(len(bounds) + 2, np.int64)
-    np.cumsum(np.bincount(places, minlength=len(bounds) + 1), out=starts[1:])
-    return places, np.argsort(places, kind="stable"), starts
-
-
-def merge(places: npt.NDArray[np.uint16], names: list[int], parts: list[Array]) -> Array:
-    """Interleave: element i is the next unused one of the part whose name is ``places[i]``."""
-    merged = np.empty((len(places), *parts[0].shape[1:]), parts[0].dtype)
-    for name, part in zip(names, parts, strict=True):
-        merged[places == name] = part
-    return merged
+    np.cumsum(np.bincount(shards, minlength=len(bounds) + 1), out=starts[1:])
+    return np.argsort(shards, kind="stable"), starts
 
 
 def meetings(one: Array | range, other: Array | range) -> int:

@@ -95,13 +95,18 @@ class Population:
                 raise InputError(
                     f"column {name!r} has type {columns[name].dtype}: features are numbers; encode it first"
                 )
+        for name in rest:
+            if len(columns[name]) != len(columns[label]):
+                raise InputError(
+                    f"column {name!r} has {len(columns[name])} rows, {label!r} has {len(columns[label])}"
+                )
         x = np.column_stack([columns[name] for name in rest]) if rest else None
         return cls.from_arrays(y=columns[label], x=x, cluster=columns[cluster] if cluster else None)
 
     @classmethod
     def from_file(cls, path: str | Path, *, label: str = "y", cluster: str | None = None) -> Population:
         """Make a population from a CSV or Parquet file, as ``from_table`` does."""
-        from pyarrow import csv, parquet
+        from pyarrow import ArrowInvalid, csv, parquet
 
         source = Path(path)
         if not source.is_file():
@@ -110,7 +115,10 @@ class Population:
             raise InputError(
                 f"file {str(source)!r}: only .csv and .parquet are read here; other kinds: datasets.load"
             )
-        table = parquet.read_table(source) if source.suffix == ".parquet" else csv.read_csv(source)
+        try:
+            table = parquet.read_table(source) if source.suffix == ".parquet" else csv.read_csv(source)
+        except (ArrowInvalid, OSError) as error:
+            raise InputError(f"file {str(source)!r} cannot be read: {error}") from error
         return cls.from_table(table, label=label, cluster=cluster)
 
     @classmethod
@@ -122,14 +130,9 @@ class Population:
         ``positive``: probability of label 1.  Labels are keyed draws of role "synthetic", so a larger population
         begins with the same users.
         """
-        if isinstance(users, bool) or not isinstance(users, (int, np.integer)) or not 1 <= users <= MAX_USERS:
-            raise InputError(f"users = {users!r}: must be an integer from 1 to {MAX_USERS:,}")
-        if cluster_size is not None and (
-            isinstance(cluster_size, bool) or not 1 <= cluster_size <= MAX_USERS
-        ):
-            raise InputError(
-                f"cluster_size = {cluster_size!r}: must be an integer of at least 1, or None for one cluster"
-            )
+        _check_size("users", users)
+        if cluster_size is not None:
+            _check_size("cluster_size", cluster_size)
         bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
         check_seed(seed)
         y = np.ones(users, np.bool_)
@@ -199,7 +202,7 @@ class Population:
         """SHA-256 over ids, labels, clusters, features, further columns and graph, as hex."""
         digest = hashlib.sha256(f"{self.users}".encode())
         cluster = None if self.clusters is None else self.clusters.label
-        graph = None if self.graph is None else np.concatenate([self.graph.starts, self.graph.order or []])
+        graph = None if self.graph is None else np.concatenate([self.graph.starts, self.graph.order])
         columns = {
             "y": self.y.astype(np.uint8),
             "cluster": cluster,
@@ -213,11 +216,10 @@ class Population:
             column = columns[name]
             if column is not None:
                 digest.update(f"/{name}/{column.shape}/{column.dtype.str}/".encode())
-                digest.update(
-                    np.ascontiguousarray(column).tobytes()
-                    if column.dtype.hasobject
-                    else np.ascontiguousarray(column).data
-                )
+                whole = np.ascontiguousarray(column)
+                if column.dtype.hasobject:
+                    raise InputError(f"column {name!r} holds objects: give numbers or fixed-width text")
+                digest.update(whole.view(np.uint8).data if column.dtype.kind in "mM" else whole.data)
         return digest.hexdigest()
 
     def _part_of_graph(self, rows: Array, ids: Array) -> Members | None:
@@ -231,6 +233,11 @@ class Population:
             raise InputError("a part of a graph must hold every neighbour of its users")
         starts = np.cumsum([0, *map(len, lists)])
         return Members(np.arange(len(rows), dtype=np.int32), starts, order.astype(np.int32), ids=ids)
+
+
+def _check_size(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MAX_USERS:
+        raise InputError(f"{name} = {value!r}: must be an integer from 1 to {MAX_USERS:,}")
 
 
 def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:
@@ -255,6 +262,8 @@ def _labels(y: Any) -> Array:
 
 
 def _finite(x: Array) -> Array:
+    if x.ndim != 2:
+        raise InputError(f"x has shape {x.shape}: needed is one row of features a user, shape (n, d)")
     if x.dtype.kind not in "buif":
         raise InputError(f"x has type {x.dtype}: features are numbers")
     if x.dtype.kind == "f" and not bool(np.isfinite(x).all()):

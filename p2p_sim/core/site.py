@@ -20,7 +20,7 @@ from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.compose import Answer, World, looked
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.ledger import Ledger, Totals, TraceLevel
-from p2p_sim.core.mail import Batch, Mailbox, Parcel, Question, answered
+from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
@@ -76,7 +76,6 @@ class Site:
     trace: TraceLevel
     progress: Callable[[str, int, int], None] | None = None
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
-    _questions: dict[tuple[str, int], dict[int, Question]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._messages: dict[str, Message] = self.protocol.messages()
@@ -135,9 +134,8 @@ class Site:
     def _accept(self, parcel: Parcel) -> None:
         message = self._messages[parcel.kind]
         self._box(message, parcel.round).parcels.append(parcel)
-        if parcel.answers is None:
-            for batch in parcel.batches:
-                self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
+        for batch in parcel.batches:
+            self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
 
     def _box(self, message: Message, round: int) -> Mailbox:
         first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)
@@ -146,111 +144,65 @@ class Site:
     def _open(self, issue: tuple[str, int, bool], block: Block) -> Inbox:
         message = self._messages[issue[0]]
         box = self._box(message, issue[1])
-        if any(parcel.answers is not None for parcel in box.parcels):
-            if all(parcel.answers is not None for parcel in box.parcels):
-                return self._open_answers(box, block, message)
-            self._spell_out(box, message)
-        low = block.me.rows.start - box.first
-        empty = {
-            k: np.zeros((0, *field_shape(f, self.world.sizes)), field_dtype(f))
-            for k, f in message.fields.items()
-        }
 
         def load() -> Rows:
-            return self._named(box.rows(empty, low, low + block.me.size, self.compute), message)
+            rows = box.answers(block.number, block.me.rows)
+            if rows is None:
+                low = block.me.rows.start - box.first
+                rows = box.rows(self._empty(message), low, low + block.me.size, self.compute)
+            names = self.world.names(rows.sender) if message.sender == USER else rows.sender
+            assert not isinstance(names, range)
+            return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
 
         ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
 
-    def _open_answers(self, box: Mailbox, block: Block, message: Message) -> Inbox:
-        asked = box.parcels[0].answers
-        assert asked is not None
-        rows = answered(self._questions[asked].pop(block.number), block.number, box.parcels, self.compute)
-        self._ledger.record(message, box.round, rows.sender, block.me.rows, None, rows.fields)
-        return Inbox(message, lambda: self._named(rows, message), block.me.role)
-
-    def _spell_out(self, box: Mailbox, message: Message) -> None:
-        """Turn answers into addressed rows, where other sites looked at the questions and sent rows."""
-        for parcel in [parcel for parcel in box.parcels if parcel.answers is not None]:
-            for batch in parcel.batches:
-                question = self._questions[parcel.answers][batch.block]  # type: ignore[index]
-                mine = slice(None) if question.places is None else question.places == parcel.source
-                rows = as_array(self._blocks[USER][batch.block].me.rows)
-                batch.sender, batch.to = question.to[mine], rows[mine]
-                self._ledger.record(message, parcel.round, batch.sender, batch.to, None, batch.fields)
-            parcel.answers = None
-
-    def _named(self, rows: Rows, message: Message) -> Rows:
-        names = self.world.names(rows.sender) if message.sender == USER else rows.sender
-        assert not isinstance(names, range)
-        return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
+    def _empty(self, message: Message) -> dict[str, Array]:
+        sizes = self.world.sizes
+        return {k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()}
 
     def _dispatch(
-        self,
-        role: str,
-        message: Message,
-        round: int,
-        parts: list[tuple[int, Batch | Answer]],
-        out: list[Bundle],
-    ) -> bool:
+        self, role: str, message: Message, round: int, parts: list[tuple[int, Batch | Answer]], out: list[Bundle]
+    ) -> bool:  # fmt: skip
         """Make parcels of what the blocks sent; return whether every party sent exactly one."""
         if all(isinstance(part, Answer) for _, part in parts):
             self._answer(message, round, [part for _, part in parts if isinstance(part, Answer)], out)
             return False
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
-        full = all(batch.full for batch in batches)
-        divided = [self._divide(message, batch, full, round) for batch in batches]
+        divided = [self._divide(message, batch) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]
             if mine:
                 out[site].append(Parcel(message.kind, round, self.number, mine))
-        return full
+        return all(batch.full for batch in batches)
 
-    def _divide(self, message: Message, batch: Batch, full: bool, round: int) -> dict[int, Batch]:
-        """Split a batch by destination site; remember a full one, so that answers can be put back in order."""
-        sites, places = self.directory.hosts(message.recipient), None
+    def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:
+        """Split a batch by destination site."""
+        sites = self.directory.hosts(message.recipient)
         if not len(batch):
-            divided: dict[int, Batch] = {}
-        elif batch.to is None or len(sites) == 1:
-            divided = {sites[0]: batch}
-        else:
-            bounds = np.array(self.directory.bounds[1:-1], np.int64)
-            low, high = np.searchsorted(bounds, [batch.to.min(), batch.to.max()], side="right")
-            if low == high:
-                divided = {sites[low]: batch}
-            else:
-                shard, order, starts = self.compute.divide(batch.to, bounds)
-                places = np.array(sites, np.uint16)[shard]
-                spans = [order[a:b] for a, b in itertools.pairwise(starts)]
-                divided = {
-                    site: batch.pick(span) for site, span in zip(sites, spans, strict=True) if len(span)
-                }
-        if full and batch.to is not None and message.sender == USER:
-            only = next(iter(divided)) if divided else self.number
-            kept = self._questions.setdefault((message.kind, round), {})
-            kept[batch.block] = Question(batch.to, places, only)
-        return divided
+            return {}
+        if batch.to is None or len(sites) == 1:
+            return {sites[0]: batch}
+        bounds, to = np.array(self.directory.bounds[1:-1], np.int64), as_array(batch.to)
+        low, high = np.searchsorted(bounds, np.array([to.min(), to.max()]), side="right")
+        if low == high:
+            return {sites[low]: batch}
+        order, starts = self.compute.divide(to, bounds)
+        spans = [order[a:b] for a, b in itertools.pairwise(starts)]
+        return {site: batch.pick(span) for site, span in zip(sites, spans, strict=True) if len(span)}
 
     def _answer(self, message: Message, round: int, answers: list[Answer], out: list[Bundle]) -> None:
         """Answer questions in their order of arrival: each gets the value of the party it was put to."""
-        box: Mailbox = answers[0].inbox.ticket
         values = {k: np.concatenate([a.fields[k] for a in answers]) for k in message.fields}
-        for question in box.parcels:
-            batches = [
-                Batch(
-                    range(0),
-                    None,
-                    None,
-                    {k: self.compute.gather(v, b.to, self._first) for k, v in values.items()},
-                    False,
-                    b.block,
-                )
-                for b in question.batches
-            ]
-            out[question.source].append(
-                Parcel(message.kind, round, self.number, batches, (box.kind, box.round))
-            )
+        box: Mailbox = answers[0].inbox.ticket
+        for asked in box.parcels:
+            batches = []
+            for b in asked.batches:
+                assert b.to is not None
+                fields = {k: self.compute.gather(v, as_array(b.to), self._first) for k, v in values.items()}
+                batches.append(Batch(b.to, b.sender, None, fields, False, b.block))
+            out[asked.source].append(Parcel(message.kind, round, self.number, batches, answers=True))
 
 
 def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:

@@ -11,6 +11,8 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 
+Protocols = Sequence[type[Protocol]]
+
 DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
 """What the command line takes for parameters that have no default of their own."""
 
@@ -49,11 +51,9 @@ class Chosen:
     defaults: tuple[str, ...]
 
 
-def known() -> dict[str, type[Protocol]]:
+def known(protocols: Protocols) -> dict[str, type[Protocol]]:
     """Return the protocols by their names on the command line."""
-    import protocols
-
-    return {kind.command_name(): kind for kind in protocols.ALL}
+    return {kind.command_name(): kind for kind in protocols}
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
@@ -68,14 +68,14 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     return {parameter.option: parameter for parameter in found}
 
 
-def choose(words: Sequence[str]) -> Chosen:
+def choose(words: Sequence[str], protocols: Protocols) -> Chosen:
     """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
 
     Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
     cannot be read.  The message lists what is known.
     """
     names, given = _divide(words)
-    every = known()
+    every = known(protocols)
     listed = f"known protocols: {', '.join(every)}"
     if not names:
         raise InputError(f"which protocol? {listed}")
@@ -100,10 +100,10 @@ def choose(words: Sequence[str]) -> Chosen:
     return _make(kind, offered, values)
 
 
-def describe() -> str:
+def describe(protocols: Protocols) -> str:
     """Return a sentence for each protocol: its name and options, with meanings and defaults."""
     lines = []
-    for name, kind in known().items():
+    for name, kind in known(protocols).items():
         told = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
         lines.append(f"{name}: {told}.")
     return "\n\n".join(lines)

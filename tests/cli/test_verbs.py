@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 import p2p_sim
+import protocols
 from p2p_sim import cli as program
 from p2p_sim.learning.named import NAMED
 from p2p_sim.report import parameters
@@ -47,7 +48,7 @@ def test_help_names_verbs_and_parameters(cli):
 
 def test_no_parameter_hides_behind_an_option():
     taken = {name.replace("_", "-") for name in program.Run.__dataclass_fields__}
-    for kind in parameters.known().values():
+    for kind in parameters.known(protocols.ALL).values():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
 
 

@@ -160,12 +160,14 @@ def test_group_is_a_stable_sort(module):
 
 
 @BOTH
-def test_merge_interleaves(module):
-    places = np.array([7, 300, 2, 7, 7, 300], np.uint16)
-    names, parts = [2, 7, 300], [np.array([30]), np.array([20, 21, 22]), np.array([10, 11])]
-    assert module.merge(places, names, parts).tolist() == [20, 10, 30, 21, 22, 11]
-    wide = [np.stack([part, part + 100], axis=1) for part in parts]
-    assert module.merge(places, names, wide)[:, 1].tolist() == [120, 110, 130, 121, 122, 111]
+def test_divide_is_a_stable_sort_by_shard(module):
+    for bounds in ([], [10], [3, 10, 17], [0, 30]):
+        (to,) = locked(rng().integers(0, 30, 200).astype(np.int32))
+        edges = np.array(bounds, np.int64)
+        shard = [sum(1 for bound in bounds if row >= bound) for row in to.tolist()]
+        order, starts = module.divide(to, edges)
+        assert order.tolist() == sorted(range(200), key=lambda i: (shard[i], i))
+        assert starts.tolist() == [sum(1 for s in shard if s < p) for p in range(len(bounds) + 2)]
 
 
 @BOTH

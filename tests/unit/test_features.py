@@ -234,3 +234,35 @@ def test_a_role_may_finish_without_receiving():
     server = oracle.Chance(SEED, "server")
     assert column(finished, "user", "v") == [oracle.below(server.item("v", 0, 0, r), 256) for r in range(12)]
     assert column(finished, "server", "sent") == [12]
+
+
+@dataclass(frozen=True)
+class Clocks(Protocol):
+    """The learner hears of the users in round 3 and speaks to them in the round after, her first send."""
+
+    ask = Message("user", "user", "asks")
+    answer = Message("user", "user", "answers")
+    report = Message("user", "learner", "reports")
+    order = Message("learner", "user", "orders")
+    done = Message("user", "learner", "obeys")
+
+    def user(self, me):
+        asks = yield self.ask(to=me.id)
+        yield self.answer.reply(asks)
+        yield self.report()
+        orders = yield self.order.receive()
+        yield self.done.reply(orders)
+
+    def learner(self, me):
+        reports = yield self.report.receive()
+        yield self.order.reply(reports.where(reports.sender < 3))
+        done = yield self.done.receive()
+        return done.columns()
+
+
+def test_a_round_is_one_more_than_every_round_heard_of():
+    finished = everywhere(Clocks(), people())
+    rounds = {kind: {row[0] for row in messages(finished, kind)} for kind in Clocks.messages()}
+    assert rounds == {"ask": {1}, "answer": {2}, "report": {3}, "order": {4}, "done": {5}}
+    assert messages(finished, "order") == [(4, 0, u, 0) for u in range(3)]
+    assert column(finished, "learner", "sender") == [0, 1, 2]
