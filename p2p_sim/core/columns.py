@@ -271,14 +271,23 @@ class Inbox:
 
 
 class Rows:
-    """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields."""
+    """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields.
 
-    def __init__(self, layout: Layout, sender: Array, seq: Array | None, fields: dict[str, Array]):
-        self.layout, self.sender, self.seq, self.fields = layout, sender, seq, fields
+    ``sender`` may be given as a function: few programs look at it.
+    """
+
+    def __init__(
+        self, layout: Layout, sender: Array | Callable[[], Array], seq: Array | None, fields: dict[str, Array]
+    ):
+        self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
+
+    @cached_property
+    def sender(self) -> Array:
+        """Who sent each message."""
+        return self._sender() if callable(self._sender) else self._sender
 
     def pick(self, which: Array, layout: Layout) -> Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
         seq = None if self.seq is None else self.seq[which]
-        return Rows(
-            layout, self.sender[which], seq, {name: column[which] for name, column in self.fields.items()}
-        )
+        fields = {name: column[which] for name, column in self.fields.items()}
+        return Rows(layout, lambda: self.sender[which], seq, fields)

@@ -112,6 +112,12 @@ def member_scattered(drawn, codes, starts, order, out):
 
 
 @njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
+def scatter(values, rows, first, out):
+    for i in range(len(values)):
+        out[rows[i] - first] = values[i]
+
+
+@njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
 def gather(values, rows, first, out):
     for i in range(len(out)):
         out[i] = values[rows[i] - first]

@@ -25,6 +25,7 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "scatter",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -95,6 +96,14 @@ def gather(values: Array, rows: Ids, first: int) -> Array:
     out = np.empty(len(rows), np.uint8)
     compiled.gather(values.view(np.uint8), rows, first, out)
     return out.view(values.dtype)
+
+
+def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
+    """Set ``out[rows - first]`` to the values; rows are distinct."""
+    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+        plain.scatter(values, rows, first, out)
+    else:
+        compiled.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
 
 
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

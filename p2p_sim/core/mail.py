@@ -6,6 +6,7 @@ Inside the engine users are numbered by row; ids appear only to programs, digest
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -77,24 +78,36 @@ class Mailbox:
             b for parcel in sorted(self.parcels, key=lambda p: p.source) for b in parcel.batches if len(b)
         ]
 
-    def answers(self, block: int, parties: range) -> Rows | None:
+    def answers(self, block: int, parties: range, compute: ModuleType) -> Rows | None:
         """Return the rows of one block without sorting, if they are answers, exactly one for each party."""
         if not self.parcels or not all(parcel.answers for parcel in self.parcels):
             return None
-        batches = [b for parcel in self.parcels for b in parcel.batches if b.block == block]
+        batches = self._by_block.get(block, [])
         if sum(map(len, batches)) != len(parties):
             return None
-        layout = Layout.one_each(len(parties))
         if len(batches) == 1 and isinstance(batches[0].to, range):
-            return Rows(layout, as_array(batches[0].sender), None, batches[0].fields)
-        places = np.concatenate([as_array(b.to) for b in batches if b.to is not None]) - parties.start
-        sender = np.empty(len(parties), np.int32)
-        sender[places] = np.concatenate([as_array(b.sender) for b in batches])
-        fields = {}
-        for name, part in batches[0].fields.items():
-            fields[name] = np.empty((len(parties), *part.shape[1:]), part.dtype)
-            fields[name][places] = np.concatenate([b.fields[name] for b in batches])
-        return Rows(layout, sender, None, fields)
+            fields = batches[0].fields
+            return Rows(Layout.one_each(len(parties)), lambda: as_array(batches[0].sender), None, fields)
+
+        def put(columns: list[Array]) -> Array:
+            out = np.empty((len(parties), *columns[0].shape[1:]), columns[0].dtype)
+            for batch, column in zip(batches, columns, strict=True):
+                assert batch.to is not None
+                compute.scatter(column, as_array(batch.to), parties.start, out)
+            return out
+
+        fields = {name: put([b.fields[name] for b in batches]) for name in batches[0].fields}
+        return Rows(
+            Layout.one_each(len(parties)), lambda: put([as_array(b.sender) for b in batches]), None, fields
+        )
+
+    @cached_property
+    def _by_block(self) -> dict[int, list[Batch]]:
+        index: dict[int, list[Batch]] = {}
+        for parcel in self.parcels:
+            for batch in parcel.batches:
+                index.setdefault(batch.block, []).append(batch)
+        return index
 
     def rows(self, empty: dict[str, Array], low: int, high: int, compute: ModuleType) -> Rows:
         """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""

@@ -24,6 +24,7 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "scatter",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -66,6 +67,11 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
 def gather(values: Array, rows: Ids, first: int) -> Array:
     """Return ``values[rows - first]``."""
     return np.take(values, rows - np.int32(first) if first else rows, axis=0)
+
+
+def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
+    """Set ``out[rows - first]`` to the values; rows are distinct."""
+    out[rows - np.int32(first)] = values
 
 
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -146,16 +146,18 @@ class Site:
         box = self._box(message, issue[1])
 
         def load() -> Rows:
-            rows = box.answers(block.number, block.me.rows)
+            rows = box.answers(block.number, block.me.rows, self.compute)
             if rows is None:
                 low = block.me.rows.start - box.first
                 rows = box.rows(self._empty(message), low, low + block.me.size, self.compute)
-            names = self.world.names(rows.sender) if message.sender == USER else rows.sender
-            assert not isinstance(names, range)
-            return Rows(rows.layout, names.astype(np.int64, copy=False), rows.seq, rows.fields)
+            return Rows(rows.layout, lambda: self._names(rows.sender, message), rows.seq, rows.fields)
 
         ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
+
+    def _names(self, sender: Array, message: Message) -> Array:
+        names = self.world.names(sender) if message.sender == USER else sender
+        return as_array(names).astype(np.int64, copy=False)
 
     def _empty(self, message: Message) -> dict[str, Array]:
         sizes = self.world.sizes
