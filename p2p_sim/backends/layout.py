@@ -40,7 +40,7 @@ def world_of(protocol: Any, population: Population) -> World:
 def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any]:
     """Return the columns of the users ``low .. high - 1``: what travels to the site that hosts them."""
     y = population.y[low:high]
-    columns: dict[str, Any] = {"y": y.astype(np.bool_) if binary else y.astype(np.uint8)}
+    columns: dict[str, Any] = {"y": y.astype(np.bool_, copy=False) if binary else y.astype(np.uint8)}
     if population.x is not None:
         columns["x"] = population.x[low:high]
     if population.clusters is not None:

@@ -20,6 +20,8 @@ _I = types.Array(types.int32, 1, "C", readonly=True)
 _B = types.Array(types.uint8, 1, "C", readonly=True)
 _W_OUT = types.Array(_u64, 1, "C")
 _L_OUT = types.Array(_i64, 1, "C")
+_PLAN = types.Array(_i64, 2, "C", readonly=True)
+_BASE = types.Array(_u64, 2, "C", readonly=True)
 _I_OUT = types.Array(types.int32, 1, "C")
 _B_OUT = types.Array(types.uint8, 1, "C")
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True}
@@ -97,30 +99,59 @@ def below(drawn, limit, out):
         out[i] = np.int64(_high(drawn[i], limit[i]))
 
 
+# Indices are unsigned: numba then leaves out the test for negative ones, and loops vectorise.
+
+
 @njit(types.void(_W, _I, _L, _I_OUT), **_OPTIONS)
 def member_contiguous(drawn, codes, starts, out):
     for i in range(len(out)):
-        first = starts[codes[i]]
-        out[i] = np.int32(first + np.int64(_high(drawn[i], np.uint64(starts[codes[i] + 1] - first))))
+        code = np.uint64(codes[i])
+        first = starts[code]
+        out[i] = np.uint64(first) + _high(drawn[i], np.uint64(starts[code + np.uint64(1)] - first))
 
 
 @njit(types.void(_W, _I, _L, _I, _I_OUT), **_OPTIONS)
 def member_scattered(drawn, codes, starts, order, out):
-    for i in range(len(out)):
-        first = starts[codes[i]]
-        out[i] = order[first + np.int64(_high(drawn[i], np.uint64(starts[codes[i] + 1] - first)))]
+    """In two loops a tile, so that many of the slow look-ups in ``order`` are under way at a time."""
+    place = np.empty(1024, np.uint64)
+    for low in range(0, len(out), 1024):
+        count = min(1024, len(out) - low)
+        for i in range(count):
+            code = np.uint64(codes[low + i])
+            first = starts[code]
+            size = np.uint64(starts[code + np.uint64(1)] - first)
+            place[i] = np.uint64(first) + _high(drawn[low + i], size)
+        for i in range(count):
+            out[low + i] = order[place[i]]
 
 
 @njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
 def scatter(values, rows, first, out):
     for i in range(len(values)):
-        out[rows[i] - first] = values[i]
+        out[np.uint64(np.int64(rows[i]) - first)] = values[i]
 
 
 @njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
 def gather(values, rows, first, out):
     for i in range(len(out)):
-        out[i] = values[rows[i] - first]
+        out[i] = values[np.uint64(np.int64(rows[i]) - first)]
+
+
+@njit(types.void(_B, _I, _i64, _B_OUT), **_OPTIONS)
+def gather_bits(bits, rows, first, out):
+    for i in range(len(out)):
+        row = np.uint64(np.int64(rows[i]) - first)
+        out[i] = (np.uint64(bits[row >> np.uint64(3)]) >> (row & np.uint64(7))) & np.uint64(1)
+
+
+@njit(types.int64(_B, _I_OUT), **_OPTIONS)
+def places(mask, out):
+    """Write where a mask of 0 and 1 is 1, without branches; return how many there are."""
+    count = np.uint64(0)
+    for i in range(len(mask)):
+        out[count] = i
+        count += np.uint64(mask[i])
+    return np.int64(count)
 
 
 @njit(types.int64(_I, types.int32), **_OPTIONS)
@@ -145,54 +176,68 @@ def group(local, starts, order):
         place[local[i]] += 1
 
 
-@njit(types.void(_I, _L, _L_OUT, _L_OUT), **_OPTIONS)
+@njit(types.void(_I, _I, _L_OUT, _I_OUT), **_OPTIONS)
 def divide(to, bounds, starts, order):
+    """Counting sort without branches: destinations are random, a processor would guess wrong half the time."""
     shards = np.empty(len(to), np.uint16)
     for i in range(len(to)):
-        shard = 0
-        while shard < len(bounds) and to[i] >= bounds[shard]:
-            shard += 1
+        shard = np.uint64(0)
+        for bound in bounds:
+            shard += np.uint64(to[i] >= bound)
         shards[i] = shard
-        starts[shard + 1] += 1
+        starts[shard + np.uint64(1)] += 1
     for s in range(1, len(starts)):
         starts[s] += starts[s - 1]
     following = starts.copy()
     for i in range(len(to)):
-        order[following[shards[i]]] = i
-        following[shards[i]] += 1
+        shard = np.uint64(shards[i])
+        order[np.uint64(following[shard])] = i
+        following[shard] += 1
 
 
-@njit(types.void(_W_OUT, _W_OUT, _W), **_OPTIONS)
-def absorb_words(a, b, column):
-    for i in range(len(a)):
-        x = (a[i] ^ column[i]) * np.uint64(0x9E3779B97F4A7C15)
-        y = (b[i] ^ column[i]) * np.uint64(0xD6E8FEB86659FD93)
-        a[i], b[i] = x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
+@njit(inline="always", **_OPTIONS)
+def _mix(a, b, value):
+    x = (a ^ value) * np.uint64(0x9E3779B97F4A7C15)
+    y = (b ^ value) * np.uint64(0xD6E8FEB86659FD93)
+    return x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
 
 
-@njit(types.void(_W_OUT, _W_OUT, _I), **_OPTIONS)
-def absorb_ids(a, b, column):
-    for i in range(len(a)):
-        value = np.uint64(np.int64(column[i]))
-        x = (a[i] ^ value) * np.uint64(0x9E3779B97F4A7C15)
-        y = (b[i] ^ value) * np.uint64(0xD6E8FEB86659FD93)
-        a[i], b[i] = x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
+RANGE, IDS, BYTES, WORDS = 0, 1, 2, 3
+ID_COLUMNS, BYTE_COLUMNS = 3, 2
 
 
-@njit(types.void(_W_OUT, _W_OUT, _B), **_OPTIONS)
-def absorb_bytes(a, b, column):
-    for i in range(len(a)):
-        value = np.uint64(column[i])
-        x = (a[i] ^ value) * np.uint64(0x9E3779B97F4A7C15)
-        y = (b[i] ^ value) * np.uint64(0xD6E8FEB86659FD93)
-        a[i], b[i] = x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
+@njit(types.UniTuple(_u64, 2)(_u64, _u64, _i64, _PLAN, _BASE, _I, _I, _I, _B, _B, _BASE), **_OPTIONS)
+def absorb(salt_a, salt_b, count, plan, base, ids0, ids1, ids2, bytes0, bytes1, words):
+    """Hash all columns of a tile before the next, so that the state stays in the nearest cache.
 
-
-@njit(types.void(_W_OUT, _W_OUT, _u64, _u64), **_OPTIONS)
-def absorb_range(a, b, start, step):
-    """Absorb start, start + step, ...; step 0 is one value for all rows."""
-    for i in range(len(a)):
-        value = start + np.uint64(i) * step
-        x = (a[i] ^ value) * np.uint64(0x9E3779B97F4A7C15)
-        y = (b[i] ^ value) * np.uint64(0xD6E8FEB86659FD93)
-        a[i], b[i] = x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
+    ``plan``: (kind, which) of each column.  A RANGE is ``base[column]``: start + step * row; IDS and BYTES number the
+    arguments of that name; WORDS are rows of ``words``.
+    """
+    a, b = np.empty(512, np.uint64), np.empty(512, np.uint64)
+    total_a = total_b = np.uint64(0)
+    for low in range(0, count, 512):
+        size = min(512, count - low)
+        for i in range(size):
+            a[i], b[i] = salt_a, salt_b
+        for c in range(len(plan)):
+            kind, which = plan[c, 0], plan[c, 1]
+            if kind == RANGE:
+                start, step = base[c, 0] + np.uint64(low) * base[c, 1], base[c, 1]
+                for i in range(size):
+                    a[i], b[i] = _mix(a[i], b[i], start + np.uint64(i) * step)
+            elif kind == IDS:
+                column = (ids0 if which == 0 else (ids1 if which == 1 else ids2))[low : low + size]
+                for i in range(size):
+                    a[i], b[i] = _mix(a[i], b[i], np.uint64(np.int64(column[i])))
+            elif kind == BYTES:
+                octets = (bytes0 if which == 0 else bytes1)[low : low + size]
+                for i in range(size):
+                    a[i], b[i] = _mix(a[i], b[i], np.uint64(octets[i]))
+            else:
+                wide = words[which, low : low + size]
+                for i in range(size):
+                    a[i], b[i] = _mix(a[i], b[i], wide[i])
+        for i in range(size):
+            total_a += a[i]
+            total_b += b[i]
+    return total_a, total_b

@@ -88,7 +88,7 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
             raise ProtocolError(
                 f"{where}: when= has type {mask.dtype}; give a bool column: which messages are sent"
             )
-        keep = np.flatnonzero(mask)
+        keep = me.draw.compute.places(mask)
     to = None
     if message.recipient == USER:
         ids = np.asarray(aligned(send.to if inbox is None else inbox.sender, layout))
@@ -96,8 +96,8 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
         to = _frozen(world.rows(ids if keep is None else ids[keep], where))
     sender: Any = me.rows
     if not (layout.dense and keep is None):
-        held = np.arange(me.size) if layout.dense else layout.holder
-        sender = (me.rows.start + (held if keep is None else held[keep])).astype(np.int32)
+        held = layout.holder if keep is None else (keep if layout.dense else layout.holder[keep])
+        sender = (held + np.int32(me.rows.start)).astype(np.int32, copy=False)
     seq = inbox.rows.seq if inbox is not None else (None if layout.dense else layout.rank.astype(np.int32))
     if seq is not None and keep is not None:
         seq = seq[keep]

@@ -25,13 +25,14 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "places",
     "scatter",
+    "table",
     "words",
     "words_at",
 ]  # fmt: skip
 
 BLOCK = 262_144
-_HASH_BLOCK = 4_096
 
 
 def words(seed: int, stream: int, start: int, count: int) -> Words:
@@ -89,13 +90,35 @@ def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids |
     return out
 
 
-def gather(values: Array, rows: Ids, first: int) -> Array:
+class Bits:
+    """Bools, eight a byte: a table that fits the cache."""
+
+    def __init__(self, values: Bools):
+        self.bits = np.packbits(values, bitorder="little")
+
+
+def table(values: Array) -> Any:
+    """Prepare values for many calls of ``gather``."""
+    return Bits(values) if values.dtype == np.bool_ and values.ndim == 1 else values
+
+
+def gather(values: Any, rows: Ids, first: int) -> Array:
     """Return ``values[rows - first]``."""
+    if isinstance(values, Bits):
+        drawn = np.empty(len(rows), np.uint8)
+        compiled.gather_bits(values.bits, rows, first, drawn)
+        return drawn.view(np.bool_)
     if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
         return plain.gather(values, rows, first)
     out = np.empty(len(rows), np.uint8)
     compiled.gather(values.view(np.uint8), rows, first, out)
     return out.view(values.dtype)
+
+
+def places(mask: Bools) -> Ids:
+    """Return where a mask is true."""
+    out = np.empty(len(mask), np.int32)
+    return out[: compiled.places(np.ascontiguousarray(mask).view(np.uint8), out)].copy()
 
 
 def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
@@ -124,35 +147,34 @@ def meetings(one: Array | range, other: Array | range) -> int:
 
 def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     """Sort rows by shard, keeping their order: (permutation, first of each shard and the end)."""
-    order, starts = np.empty(len(to), np.int64), np.zeros(len(bounds) + 2, np.int64)
-    compiled.divide(np.ascontiguousarray(to), bounds, starts, order)
+    order, starts = np.empty(len(to), np.int32), np.zeros(len(bounds) + 2, np.int64)
+    compiled.divide(np.ascontiguousarray(to), bounds.astype(np.int32), starts, order)
     return order, starts
 
 
 def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
     """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
-    total_a = total_b = 0
-    state = np.empty((2, _HASH_BLOCK), np.uint64)
-    for low in range(0, count, _HASH_BLOCK):
-        high = min(low + _HASH_BLOCK, count)
-        a, b = state[0, : high - low], state[1, : high - low]
-        a.fill(salt)
-        b.fill((salt + 1) % (1 << 64))
-        for column in columns:
-            _absorb_column(a, b, column if isinstance(column, int) else column[low:high])
-        total_a += int(a.sum(dtype=np.uint64))
-        total_b += int(b.sum(dtype=np.uint64))
-    return total_a % (1 << 64), total_b % (1 << 64)
-
-
-def _absorb_column(a: Words, b: Words, column: Array | range | int) -> None:
-    if isinstance(column, int):
-        compiled.absorb_range(a, b, column, 0)
-    elif isinstance(column, range):
-        compiled.absorb_range(a, b, column.start, 1)
-    elif column.dtype == np.int32 and column.flags.c_contiguous:
-        compiled.absorb_ids(a, b, column)
-    elif column.dtype in (np.bool_, np.uint8) and column.flags.c_contiguous:
-        compiled.absorb_bytes(a, b, column.view(np.uint8))
-    else:
-        compiled.absorb_words(a, b, np.ascontiguousarray(as_words(column)))
+    plan = np.zeros((len(columns), 2), np.int64)
+    base = np.zeros((len(columns), 2), np.uint64)
+    ids: list[Array] = []
+    octets: list[Array] = []
+    wide: list[Array] = []
+    for place, column in enumerate(columns):
+        if isinstance(column, int):
+            plan[place], base[place] = (compiled.RANGE, 0), (column, 0)
+        elif isinstance(column, range):
+            plan[place], base[place] = (compiled.RANGE, 0), (column.start, 1)
+        elif column.dtype == np.int32 and len(ids) < compiled.ID_COLUMNS:
+            plan[place] = (compiled.IDS, len(ids))
+            ids.append(np.ascontiguousarray(column))
+        elif column.dtype in (np.bool_, np.uint8) and len(octets) < compiled.BYTE_COLUMNS:
+            plan[place] = (compiled.BYTES, len(octets))
+            octets.append(np.ascontiguousarray(column).view(np.uint8))
+        else:
+            plan[place] = (compiled.WORDS, len(wide))
+            wide.append(np.asarray(as_words(column)))
+    ids += [np.zeros(0, np.int32)] * (compiled.ID_COLUMNS - len(ids))
+    octets += [np.zeros(0, np.uint8)] * (compiled.BYTE_COLUMNS - len(octets))
+    words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
+    a, b = compiled.absorb(salt, (salt + 1) % (1 << 64), count, plan, base, *ids, *octets, words)
+    return int(a), int(b)

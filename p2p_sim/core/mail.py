@@ -40,7 +40,11 @@ class Batch:
     def pick(self, which: Array) -> Batch:
         """Return the rows at some places."""
         rows = self.sender
-        sender = (which + rows.start).astype(np.int32) if isinstance(rows, range) else rows[which]
+        sender = (
+            (which + np.int32(rows.start)).astype(np.int32, copy=False)
+            if isinstance(rows, range)
+            else rows[which]
+        )
         to = None if self.to is None else as_array(self.to)[which]
         seq = None if self.seq is None else self.seq[which]
         return Batch(sender, to, seq, {k: v[which] for k, v in self.fields.items()}, False, self.block)

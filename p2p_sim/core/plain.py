@@ -24,7 +24,9 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "places",
     "scatter",
+    "table",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -69,6 +71,16 @@ def gather(values: Array, rows: Ids, first: int) -> Array:
     return np.take(values, rows - np.int32(first) if first else rows, axis=0)
 
 
+def places(mask: Bools) -> Ids:
+    """Return where a mask is true."""
+    return np.flatnonzero(mask).astype(np.int32)
+
+
+def table(values: Array) -> Any:
+    """Prepare values for many calls of ``gather``."""
+    return values
+
+
 def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     """Set ``out[rows - first]`` to the values; rows are distinct."""
     out[rows - np.int32(first)] = values
@@ -95,7 +107,7 @@ def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
     shards = np.searchsorted(bounds, to, side="right").astype(np.uint16)
     starts = np.zeros(len(bounds) + 2, np.int64)
     np.cumsum(np.bincount(shards, minlength=len(bounds) + 1), out=starts[1:])
-    return np.argsort(shards, kind="stable"), starts
+    return np.argsort(shards, kind="stable").astype(np.int32), starts
 
 
 def meetings(one: Array | range, other: Array | range) -> int:

@@ -196,7 +196,9 @@ class Site:
 
     def _answer(self, message: Message, round: int, answers: list[Answer], out: list[Bundle]) -> None:
         """Answer questions in their order of arrival: each gets the value of the party it was put to."""
-        values = {k: np.concatenate([a.fields[k] for a in answers]) for k in message.fields}
+        values = {
+            k: self.compute.table(np.concatenate([a.fields[k] for a in answers])) for k in message.fields
+        }
         box: Mailbox = answers[0].inbox.ticket
         for asked in box.parcels:
             batches = []
