@@ -1,0 +1,94 @@
+"""What README and docs say is run: commands, programs, figures."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from p2p_sim import cli
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+COMMANDS = [
+    line
+    for text in PAGES.values()
+    for block in blocks(text, "sh")
+    for line in block.splitlines()
+    if line[:8] == "p2p-sim "
+]
+PROGRAMS = [
+    (name, block) for name, text in PAGES.items() for block in blocks(text, "python") if "import" in block
+]
+
+
+def test_there_is_something_to_run() -> None:
+    assert len(COMMANDS) >= 4
+    assert len(PROGRAMS) >= 3
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    folder = ROOT if page == "README.md" else ROOT / "docs"
+    links = re.findall(r"\]\((?!http|#)([^)#]+)", PAGES[page])
+    assert not [link for link in links if not (folder / link).exists()]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_work_as_written(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("page", "program"), PROGRAMS)
+def test_programs_work_as_written(page: str, program: str, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page}: {done.stderr}"
+
+
+def test_the_main_job_is_the_readme_s_first_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Installing is left to continuous integration, which runs both commands; here, what follows it."""
+    first, second = (line for line in README.splitlines() if line.startswith("python3 -m venv "))
+    assert second.endswith("/pip install '.[test]' && .venv/bin/python -m pytest")
+    job = first.rpartition("bin/p2p-sim ")[2]
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(shlex.split(job)) == 0
+    printed = capsys.readouterr().out
+    figures = blocks(README, "text")[0].strip()
+    assert figures in printed, printed
+
+
+def test_the_readme_shows_the_shipped_protocol() -> None:
+    """The program in the README does what the file does: the same lines between the roles."""
+    shipped = (ROOT / "protocols" / "peer_to_peer.py").read_text()
+    shown = next(block for block in blocks(README, "python") if "class PeerToPeer" in block)
+    for line in shown.splitlines():
+        code = " ".join(line.partition("#")[0].split())
+        if re.search(r"yield|me\.draw|return|Message\(", code):
+            assert code in " ".join(shipped.split()), code
