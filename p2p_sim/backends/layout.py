@@ -71,7 +71,7 @@ def user_parties(
         ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
         watched = observed is not None and rows == range(observed[0], observed[0] + 1)
         draw = Draw(seed, USER, ids, compute, observed[1] if observed is not None and watched else None)
-        parties.append(Party(USER, rows, ids, draw, _block(columns, low, high, world)))
+        parties.append(Party(USER, rows, ids, draw, block_of(columns, low, high, world)))
     return parties
 
 
@@ -80,7 +80,8 @@ def server_party(role: str, seed: int, compute: ModuleType) -> Party:
     return Party(role, range(1), range(1), Draw(seed, role, range(1), compute))
 
 
-def _block(columns: dict[str, Any], low: int, high: int, world: World) -> dict[str, Any]:
+def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict[str, Any]:
+    """Return the columns of one block, read-only; without clusters, everybody is in one."""
     part: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, Members):

@@ -1,0 +1,166 @@
+"""Draws that take every outcome in turn: the enumerator's counterpart of ``core.draw``.
+
+A tape holds the choices of one way through a program.  Running the program again with the next tape takes the next way,
+until all have been taken; the weight of a way is the product of its choices' probabilities, exact fractions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core import exact
+from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
+from p2p_sim.core.draw import whole
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+
+MOST_OUTCOMES = 5040
+"""Most outcomes of a single draw that are followed."""
+
+
+class Tape:
+    """The choices on the way that is being taken, and which come next."""
+
+    def __init__(self) -> None:
+        self._choices: list[int] = []
+        self._sizes: list[int] = []
+        self._place = 0
+        self.weight = Fraction(1)
+
+    def choose(self, weights: Sequence[Fraction]) -> int:
+        """Take one of some outcomes; those of weight 0 are never taken."""
+        possible = [i for i, weight in enumerate(weights) if weight]
+        if self._place == len(self._choices):
+            self._choices.append(0)
+            self._sizes.append(len(possible))
+        outcome = possible[self._choices[self._place]]
+        self._place += 1
+        self.weight *= weights[outcome]
+        return outcome
+
+    def rewind(self) -> bool:
+        """Go to the next way; False when all have been taken."""
+        while self._choices and self._choices[-1] + 1 == self._sizes[-1]:
+            self._choices.pop()
+            self._sizes.pop()
+        if not self._choices:
+            return False
+        self._choices[-1] += 1
+        self._place, self.weight = 0, Fraction(1)
+        return True
+
+
+@dataclass
+class TapeDraw:
+    """The samplers of ``core.draw.Draw``, fed from a tape.  ``log``: (name, step, value of each item)."""
+
+    tape: Tape
+    role: str
+    ids: range | Array
+    step: int = 0
+    log: list[tuple[str, int, Any]] = field(default_factory=list)
+    compute: Any = None
+    _several: dict[int, Layout] = field(default_factory=dict)
+
+    def advance(self) -> None:
+        """Begin the next step."""
+        self.step += 1
+
+    def several(self, times: int) -> Layout:
+        """Return the layout of ``times`` items a party."""
+        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+
+    def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
+        """Branch into false and true."""
+        layout = self._layout(each, times)
+        shares = [exact.as_fraction(f"p of draw {name!r}", share) for share in self._column(p, layout)]
+        return self._values(name, [(1 - share, share) for share in shares], layout, np.bool_)
+
+    def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
+        """Branch into 0 .. m - 1."""
+        layout = self._layout(each, times)
+        return self._values(name, [_even(name, int(limit)) for limit in self._column(m, layout)], layout)
+
+    def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
+        """Branch into the members of each party's group."""
+        layout = self._layout(each, times)
+        codes = members.codes if layout is None else layout.spread(members.codes)
+        groups = [members.rows_of(int(code)) for code in codes]
+        picks = self._take([_even(name, len(group)) for group in groups])
+        rows = np.array([group[pick] for group, pick in zip(groups, picks, strict=True)], np.int64)
+        return self._seen(name, rows if members.ids is None else members.ids[rows], layout)
+
+    def categorical(
+        self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
+    ) -> Any:
+        """Branch into the outcomes."""
+        layout = self._layout(each, times)
+        shares = [Fraction(weight) for weight in weights]
+        total = sum(shares, Fraction(0))
+        items = len(self.ids) if layout is None else layout.size
+        return self._values(name, [[share / total for share in shares]] * items, layout)
+
+    def permutation(self, name: str, *, each: Any) -> PerMessage:
+        """Branch into the orders of each holder's messages."""
+        layout = self._layout(each, None)
+        assert layout is not None
+        parts: list[Sequence[int]] = []
+        for count in layout.count.tolist():
+            orders = (
+                list(itertools.permutations(range(count))) if math.factorial(count) <= MOST_OUTCOMES else []
+            )
+            parts.append(orders[self._take([_even(name, len(orders) or math.factorial(count))])[0]])
+        result = self._seen(name, np.array([i for part in parts for i in part], np.int64), layout)
+        assert isinstance(result, PerMessage)
+        return result
+
+    def uniform(self, name: str, **_: Any) -> Any:
+        """Refuse: there are 2^53 outcomes."""
+        raise InputError(
+            f"draw {name!r} of role {self.role!r} is uniform: too many outcomes to follow; audit instead"
+        )
+
+    def laplace(self, name: str, _scale: Any, **_: Any) -> Any:
+        """Refuse: there is no end of outcomes."""
+        raise InputError(
+            f"draw {name!r} of role {self.role!r} is Laplace: too many outcomes to follow; audit instead"
+        )
+
+    def _layout(self, each: Any, times: int | None) -> Layout | None:
+        if isinstance(each, (Inbox, PerMessage)):
+            return each.layout
+        return None if times is None else self.several(times)
+
+    def _column(self, value: Any, layout: Layout | None) -> list[Any]:
+        size = len(self.ids) if layout is None else layout.size
+        if isinstance(value, Fraction) or np.ndim(value) == 0:
+            return [value] * size
+        return list(value if layout is None else aligned(value, layout))
+
+    def _take(self, weights: Sequence[Sequence[Fraction]]) -> list[int]:
+        return [self.tape.choose(each) for each in weights]
+
+    def _values(
+        self, name: str, weights: Sequence[Sequence[Fraction]], layout: Layout | None, dtype: Any = np.int64
+    ) -> Any:
+        return self._seen(name, np.array(self._take(weights), dtype), layout)
+
+    def _seen(self, name: str, values: Array, layout: Layout | None) -> Any:
+        owners = whole(self.ids) if layout is None else whole(self.ids)[layout.holder]
+        self.log.append((name, self.step, list(zip(owners.tolist(), values.tolist(), strict=True))))
+        return values if layout is None else PerMessage(values, layout)
+
+
+def _even(name: str, outcomes: int) -> list[Fraction]:
+    if not 1 <= outcomes <= MOST_OUTCOMES:
+        raise InputError(
+            f"draw {name!r} has {outcomes} outcomes: from 1 to {MOST_OUTCOMES} are followed; audit instead"
+        )
+    return [Fraction(1, outcomes)] * outcomes

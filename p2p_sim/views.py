@@ -1,0 +1,93 @@
+"""Coalitions and what they see: derived from who takes part and from what the message kinds declare.
+
+A coalition is written as parts joined by "+": a server's role, ``user:17``, ``3*user`` (any three users), ``user``
+(any one), ``wire``.  It sees every message that one of its members sent or received; of a message's fields, those that
+are not sealed for somebody outside.  The wire sees, of every message that travels, sender, recipient, round and size,
+and the fields that are neither sealed nor on an encrypted channel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER, Message
+
+Array = npt.NDArray[Any]
+
+WIRE = "wire"
+CHANNELS = ("plain", "encrypted")
+_SOME_USERS = re.compile(r"(?:([0-9]+)\*)?user")
+_ONE_USER = re.compile(r"user:([0-9]+)")
+
+
+@dataclass(frozen=True)
+class Coalition:
+    """Who pools what they see.  ``some_users``: how many users that are not named."""
+
+    servers: frozenset[str]
+    users: frozenset[int]
+    some_users: int
+    wire: bool
+
+    @classmethod
+    def parse(cls, text: str, roles: Collection[str]) -> Coalition:
+        """Read ``learner+3*user+wire``; raises InputError for an unknown part, listing the known ones."""
+        servers, users, some, wire = set(), set(), 0, False
+        for part in text.replace(" ", "").split("+"):
+            if part == WIRE:
+                wire = True
+            elif found := _ONE_USER.fullmatch(part):
+                users.add(int(found[1]))
+            elif found := _SOME_USERS.fullmatch(part):
+                some += int(found[1] or 1)
+            elif part in roles and part != USER:
+                servers.add(part)
+            else:
+                known = [*(role for role in roles if role != USER), "user", "user:17", "3*user", WIRE]
+                raise InputError(
+                    f"view {text!r}: unknown part {part!r}; parts are {', '.join(known)}, joined by +"
+                )
+        return cls(frozenset(servers), frozenset(users), some, wire)
+
+    def named(self, others: Collection[int]) -> Coalition:
+        """Return the coalition with its unnamed users chosen from ``others``, in order."""
+        free = [user for user in others if user not in self.users]
+        if self.some_users > len(free):
+            raise InputError(
+                f"the view has {self.some_users} users beside those named; there are only {len(free)}"
+            )
+        return Coalition(self.servers, self.users | set(free[: self.some_users]), 0, self.wire)
+
+    def has(self, role: str) -> bool:
+        """Whether a server, or any user, is inside."""
+        return bool(self.users) if role == USER else role in self.servers
+
+    def touches(self, message: Message, columns: dict[str, Array]) -> Array:
+        """Return a mask of the messages that a member sent or received."""
+        mask = np.zeros(len(columns["sender"]), np.bool_)
+        members = np.array(sorted(self.users), np.int64)
+        for end, role in (("sender", message.sender), ("recipient", message.recipient)):
+            mask |= np.isin(columns[end], members) if role == USER else role in self.servers
+        return mask
+
+    def reads(self, message: Message) -> bool:
+        """Whether a member who handles such a message can read its fields."""
+        return message.sealed_for is None or self.has(message.sealed_for)
+
+    def wire_reads(self, message: Message, channels: str) -> bool:
+        """Whether the fields can be read on the wire itself, with what the members know."""
+        return channels == "plain" and self.reads(message)
+
+
+def travels(message: Message, columns: dict[str, Array]) -> Array:
+    """Return a mask of the messages that travel: all but those to oneself."""
+    if message.sender == message.recipient == USER:
+        return np.asarray(columns["sender"] != columns["recipient"])
+    return np.ones(len(columns["sender"]), np.bool_)
