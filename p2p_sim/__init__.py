@@ -1,7 +1,7 @@
 """p2p-sim: write a label-privacy protocol once, run it for one user or millions, and see what each party learned."""
 
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.population import Population
 from p2p_sim.run import Run, load, run
 
-__all__ = ["InputError", "Population", "ProtocolError", "Run", "load", "run"]
+__all__ = ["InputError", "Population", "ProtocolError", "Run", "RunLostError", "load", "run"]

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand
 
 import protocols
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
@@ -97,7 +97,9 @@ class Run:
     test: Annotated[
         float | None, ratio(REAL, "Share of rows that tests; default the set's own test part, else 0.2.")
     ] = None
-    model: Annotated[str | None, text(REAL, "A scikit-learn classifier; default logistic-regression.")] = None
+    model: Annotated[
+        str | None, text(REAL, "A scikit-learn classifier, or none; default logistic-regression.")
+    ] = None
     users: Annotated[int | None, count(SYNTHETIC, "How many.")] = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users a cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
@@ -168,7 +170,7 @@ class Run:
             raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
         if self.cluster_column is not None and self.clusters is not None:
             raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
-        backends.check(self.backend, self.blocks, self.shards, self.address)
+        backends.Settings(self.backend, self.blocks, self.shards, self.address)
         TraceLevel.parse(self.trace)
         check_seed(self.seed)
         if self.address is not None:
@@ -246,7 +248,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
             status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
         sys.stdout.flush()
-    except (InputError, ProtocolError) as error:
+    except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))
     except _UsageError as error:
         where = getattr(error.ctx, "command_path", "p2p-sim")

@@ -15,13 +15,14 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.trace import store
 from p2p_sim.trace.replay import Life, replay
 
 Array = npt.NDArray[Any]
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """What a run left.
 
@@ -32,7 +33,7 @@ class Run:
 
     protocol: str
     parameters: dict[str, Any]
-    seed: int
+    seed: int | None
     backend: str
     trace: str
     digest: str | None
@@ -43,6 +44,10 @@ class Run:
     source: Any = None
     notes: dict[str, Any] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
+        return f"<Run of {self.protocol.partition(':')[2]}({given}) on {self.backend}, digest {self.digest}>"
 
     def output(self, role: str) -> dict[str, Array]:
         """Return what a role returned: columns, concatenated over its blocks.  Raises InputError for another role."""
@@ -74,18 +79,19 @@ class Run:
     def replay(self, user: int, *, protocol: Any = None) -> Life:
         """Return one user's whole history, recomputed from the seed by re-running her closed world."""
         program = protocol if protocol is not None else self.source
-        if program is None or self.population is None:
-            what = "protocol" if program is None else "population"
+        if program is None:
             raise InputError(
-                f"this run was loaded without its {what}: pass protocol=, and save runs with population"
+                f"{self.protocol} is not a shipped protocol: give it, replay(user, protocol=...)"
             )
+        if self.population is None or self.seed is None:
+            raise InputError("this run was saved without its population: nothing can be replayed from it")
         return replay(program, self.population, self.seed, user)
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:
         """Write the run directory (run.json, population.parquet, outputs/, messages/), whole or not at all.
 
-        ``force`` replaces an existing folder; ``population=False`` leaves labels out, and then nothing can be
-        replayed.  Raises InputError if the folder exists.
+        ``force`` replaces an existing folder.  ``population=False`` leaves out labels and seed, from which the noise
+        could be undone; then nothing can be replayed.  Raises InputError if the folder exists.
         """
         return store.save(self, Path(path), force, population)
 
@@ -116,12 +122,15 @@ def run(
     Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
     that breaks the engine's rules.
     """
+    if isinstance(protocol, type) or not isinstance(protocol, Protocol):
+        raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
+    if not isinstance(population, Population):
+        raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)
     check_seed(seed)
     start = time.perf_counter()
-    finished, timings = backends.run(
-        backend, protocol, population, int(seed), blocks, shards, address, level, digest, progress
-    )
+    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress)
+    finished, timings = backends.run(protocol, population, int(seed), settings)
     timings["total"] = time.perf_counter() - start
     return Run(
         protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",

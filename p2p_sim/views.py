@@ -88,6 +88,6 @@ class Coalition:
 
 def travels(message: Message, columns: dict[str, Array]) -> Array:
     """Return a mask of the messages that travel: all but those to oneself."""
-    if message.sender == message.recipient == USER:
+    if message.sender == message.recipient:
         return np.asarray(columns["sender"] != columns["recipient"])
     return np.ones(len(columns["sender"]), np.bool_)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range, exp
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class RandomizedResponse(Protocol):
     ``epsilon``: at least 0, in nats; infinity never lies.  ``labels``: k, from 2 to 256.  The learner returns columns
     ``sender`` and ``y`` (uint8).  Raises InputError for parameters out of range.
 
-    *Source:* Warner 1965; Clustering 2022, section 4 (UniformRR).  *Assumes:* users follow the protocol; nobody
-    else need be trusted.
+    *Source:* Warner 1965; Clustering 2022, section 7 and Corollary 1 (UniformRR).
+    *Assumes:* users follow the protocol; nobody else need be trusted.
     """
 
     epsilon: float
@@ -32,8 +32,12 @@ class RandomizedResponse(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
-        if self.lie is not None:
-            check_range("lie", self.lie, 0, (self.labels - 1) / self.labels)
+        if self.lie is not None and not math.isclose(
+            float(self.lie), float(self._from_epsilon()), abs_tol=1e-12
+        ):
+            raise InputError(
+                f"lie = {self.lie}: contradicts epsilon = {self.epsilon!r}; use RandomizedResponse.flipping(p)"
+            )
 
     @classmethod
     def flipping(cls, p: float) -> RandomizedResponse:
@@ -43,10 +47,11 @@ class RandomizedResponse(Protocol):
 
     def lying(self) -> Fraction:
         """Return the probability of a lie: e^epsilon to 60 digits, the same on every machine."""
-        if self.lie is not None:
-            return self.lie
-        others = self.labels - 1
-        return Fraction(0) if math.isinf(self.epsilon) else others / (others + exp(self.epsilon))
+        return self._from_epsilon() if self.lie is None else self.lie
+
+    def _from_epsilon(self) -> Fraction:
+        odds = Fraction(0) if math.isinf(self.epsilon) else (self.labels - 1) * exp(-self.epsilon)
+        return odds / (1 + odds)
 
     def label_count(self) -> int:
         """Return k."""

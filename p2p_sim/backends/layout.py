@@ -23,7 +23,8 @@ def check(protocol: Any, population: Population) -> None:
     if population.labels > protocol.label_count():
         raise InputError(
             f"{type(protocol).__name__} handles {protocol.label_count()} label values, the population has labels up to "
-            f"{population.labels - 1}: choose positive classes to make the label binary, or a protocol for more labels"
+            f"{population.labels - 1}: choose positive classes to make the label binary, or a protocol for more labels "
+            "(one of your own says how many in `def label_count(self)`)"
         )
 
 
@@ -91,9 +92,7 @@ def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict
         else:
             part[name] = _read_only(column[low:high])
     if "cluster" not in part:
-        part["cluster"] = Members(
-            np.zeros(high - low, np.int32), np.array([0, world.users], np.int64), None, None, world.ids
-        )
+        part["cluster"] = Members(np.zeros(high - low, np.int32), np.array([0, world.users]), None)
     return part
 
 

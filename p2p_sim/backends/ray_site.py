@@ -11,7 +11,7 @@ from p2p_sim.backends import layout
 from p2p_sim.core import compute as computing
 from p2p_sim.core.compose import World
 from p2p_sim.core.engine import Issue
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -102,7 +102,7 @@ def fetch(handles: Any) -> Any:
             raise error.cause from None
         raise
     except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
-        raise RuntimeError(
+        raise RunLostError(
             f"a Ray actor of this run was lost ({type(error).__name__}); if memory ran out, use more shards or "
             "fewer users. Running again with the same seed gives the same bits"
         ) from error

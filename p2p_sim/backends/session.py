@@ -12,8 +12,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 from p2p_sim.backends.address import probe
+from p2p_sim.core.errors import InputError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -31,6 +33,11 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     standard output goes to standard error.  Raises InputError within 20 seconds if nothing, or not Ray, answers.
     """
     if ray.is_initialized():
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, here):
+            raise InputError(
+                f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
+            )
         yield
         return
     if address is not None:
@@ -39,23 +46,63 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     with _stdout_to_stderr():
         try:
             if address is not None:
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                _join(address)
             else:
-                # without this, Ray warns of every few actors above the number of processors
-                os.environ.setdefault("RAY_worker_maximum_startup_concurrency", str(actors))
-                ray.init(
-                    num_cpus=actors,
-                    num_gpus=0,
-                    include_dashboard=False,
-                    object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                    _temp_dir=folder,
-                )
+                _start(actors, store_bytes, folder)
             yield
         finally:
             ray.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _join(address: str) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"address = {address!r}: Ray answers there, but this machine cannot join it ({first}); "
+            "make it a node with `ray start --address=...`"
+        ) from error
+
+
+def _start(actors: int, store_bytes: int, folder: str) -> None:
+    # without this setting, Ray warns of every few actors above the number of processors
+    with _environment("RAY_worker_maximum_startup_concurrency", str(actors)):
+        ray.init(
+            num_cpus=actors,
+            num_gpus=0,
+            include_dashboard=False,
+            object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=folder,
+        )
+
+
+@contextlib.contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable for the processes that are started meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextlib.contextmanager
+def ended(actors: list[Any]) -> Iterator[None]:
+    """End the actors of a list, as far as it is filled, on every way out."""
+    try:
+        yield
+    finally:
+        for actor in actors:
+            with contextlib.suppress(Exception):  # Ray itself may be gone
+                ray.kill(actor)
 
 
 @contextlib.contextmanager

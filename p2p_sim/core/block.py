@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.core.compose import Answer, World, compose
-from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.mail import Batch
-from p2p_sim.core.message import Message, Receive, Send
+from p2p_sim.core.message import USER, Message, Receive, Send
 from p2p_sim.core.party import Party
 
 Item = tuple[str, str]
@@ -51,11 +51,19 @@ class Block:
                 self.output = _columns(self.me, end.value)
                 self.done = True
                 return steps
+            except (ProtocolError, InputError) as error:
+                raise self._placed(error) from error
             step = self._step(handed)
             steps.append(step)
             if any(self.waits(item) for item in step.items):
                 return steps
             inboxes = [None] * len(step.items)
+
+    def _placed(self, error: Exception) -> ProtocolError:
+        """Say where a program was when something went wrong, if the error does not say it."""
+        text = str(error)
+        where = f"role {self.me.role!r}, step {self.me.draw.step}"
+        return ProtocolError(text if text.startswith("role ") else f"{where}: {text}")
 
     def waits(self, item: Item) -> bool:
         """Whether an item comes with an inbox: a receive, or a send to one's own role."""
@@ -104,15 +112,19 @@ class Block:
 
 def _columns(me: Party, value: Any) -> dict[str, npt.NDArray[Any]]:
     """Return a program's output as plain columns; None is no columns."""
+    where = f"role {me.role!r}, at its end"
     if value is None:
         return {}
-    role = me.role
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise ProtocolError(f"role {role!r} returns {type(value).__name__}: return None or a dict of columns")
-    plain = {
-        name: column.data if isinstance(column, PerMessage) else column for name, column in value.items()
-    }
+        raise ProtocolError(f"{where}: returns {type(value).__name__}; return None or a dict of columns")
+    plain: dict[str, npt.NDArray[Any]] = {}
     for name, column in value.items():
-        if role == "user" and not isinstance(column, PerMessage) and np.shape(column)[:1] != (me.size,):
-            raise ProtocolError(f"role {role!r}: output {name!r} needs one entry a party or message")
-    return {name: np.atleast_1d(np.asarray(column)) for name, column in plain.items()}
+        array = np.asarray(column.data if isinstance(column, PerMessage) else column)
+        if me.role == USER and not isinstance(column, PerMessage) and array.shape[:1] != (me.size,):
+            raise ProtocolError(f"{where}: output {name!r} needs one entry a party or message")
+        if array.ndim > 2 or array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+            raise ProtocolError(
+                f"{where}: output {name!r} is {array.dtype} of shape {array.shape}; return plain columns"
+            )
+        plain[name] = np.atleast_1d(array)
+    return plain

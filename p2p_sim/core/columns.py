@@ -198,6 +198,7 @@ class Inbox:
 
     def __init__(self, message: Message, load: Callable[[], Rows], reader: str, ticket: Any = None):
         self.message, self.kind, self._load, self._reader = message, message.kind, load, reader
+        self.distinct = True  # no message is in it twice
         self.ticket = ticket  # the engine's name for this issue, if it can be answered without a look
         self.looked = False
 
@@ -267,7 +268,9 @@ class Inbox:
         place[found] = order[place[found]]
         found[found] = have[place[found]] == want[found]
         picked = layout if found.all() else layout.filter(found)
-        return Inbox(self.message, lambda: self.rows.pick(place[found], picked), self._reader)
+        result = Inbox(self.message, lambda: self.rows.pick(place[found], picked), self._reader)
+        result.distinct = len(np.unique(place[found])) == int(found.sum())
+        return result
 
 
 class Rows:

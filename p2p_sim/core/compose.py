@@ -60,6 +60,7 @@ def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
     """Turn a send into a batch, or into an answer if nothing about the single questions matters."""
     where = f"role {me.role!r}, step {me.draw.step}, message {send.message.kind!r}"
     _check_roles(send, me, where)
+    _check_lengths(send, me, where)
     inbox = send.answers
     plain = send.when is True and not any(isinstance(v, PerMessage) for v in send.fields.values())
     if inbox is not None and inbox.ticket is not None and not inbox.looked and plain:
@@ -152,10 +153,26 @@ def _check_roles(send: Send, me: Party, where: str) -> None:
         raise ProtocolError(
             f"{where}: this kind is sent by {message.sender!r}; declare it with sender {me.role!r}"
         )
+    if inbox is not None and not inbox.distinct:
+        raise ProtocolError(
+            f"{where}: this inbox holds a message twice (find gave it twice); reply to each once"
+        )
     if inbox is not None and inbox.message.sender != message.recipient:
         raise ProtocolError(
             f"{where}: {inbox.kind!r} came from {inbox.message.sender!r}, but this reply goes to {message.recipient!r}"
         )
+
+
+def _check_lengths(send: Send, me: Party, where: str) -> None:
+    for name, value in {"to": send.to, "when": send.when, **send.fields}.items():
+        alone = value is None or isinstance(value, PerMessage) or np.ndim(value) == 0
+        if not alone and len(value) != me.size:
+            fix = (
+                "a server wraps its many values in me.each(...)"
+                if me.role != USER
+                else "use times= or an inbox's columns"
+            )
+            raise ProtocolError(f"{where}: {name} has {len(value)} entries for {me.size} parties; {fix}")
 
 
 def _frozen(array: Array) -> Array:

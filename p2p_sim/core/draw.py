@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
@@ -96,7 +95,7 @@ class Draw:
                 f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
             )
         rows = self.compute.member(words, codes, members.starts, members.order)
-        return self._seen(name, rows if members.ids is None else members.ids[rows], layout)
+        return self._seen(name, rows, layout)
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
@@ -109,13 +108,14 @@ class Draw:
     def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
         words, layout = self._words(name, each, times)
-        table, least = exact.laplace_thresholds(Fraction(scale))
+        table, least = exact.laplace_thresholds(exact.as_scale(f"scale of draw {name!r}", scale))
         return self._seen(name, exact.pick(table, words) + least, layout)
 
     def permutation(self, name: str, *, each: Any) -> PerMessage:
         """Draw a uniform order of each holder's messages (for ``take``): by the order of words, ties by index."""
         words, layout = self._words(name, each, None)
-        assert layout is not None
+        if layout is None:
+            raise ProtocolError(f"{self._where(name)}: permutation needs each=: an inbox or a message column")
         order = np.lexsort((words, layout.holder))
         result = self._seen(name, order - layout.starts[:-1][layout.holder], layout)
         assert isinstance(result, PerMessage)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 
 WORD = 1 << 64
+EXP_LIMIT = 1_000_000
 LAPLACE_LIMIT = 20_000
 """Largest scale of a discrete Laplace draw, in grid steps: its thresholds are a table of about 90 entries a step."""
 
@@ -23,7 +24,9 @@ _CONTEXT = Context(prec=60)
 
 
 def exp(x: float) -> Fraction:
-    """Return e^x to 60 digits: the same on every machine, unlike the C library's.  Finite x, in nats."""
+    """Return e^x to 60 digits: the same on every machine, unlike the C library's.  x up to 1e6, in nats."""
+    if not x <= EXP_LIMIT:
+        raise InputError(f"e^{x!r} is too large to be computed: at most {EXP_LIMIT:,}")
     return Fraction(_CONTEXT.exp(Decimal(x)))
 
 
@@ -49,6 +52,10 @@ def thresholds(
     name: str, probabilities: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Return floor(p * 2^64) for a column of floats, and where p = 1 (always true, whatever the threshold)."""
+    if np.asarray(probabilities).dtype == object:  # Fractions and the like, one by one
+        bounds = [threshold(name, p) for p in probabilities]
+        whole = np.array([min(bound, WORD - 1) for bound in bounds], np.uint64)
+        return whole, np.array([bound == WORD for bound in bounds], np.bool_)
     p = np.asarray(probabilities, np.float64)
     if not bool(((p >= 0) & (p <= 1)).all()):
         bad = p[~((p >= 0) & (p <= 1))][0]
@@ -61,7 +68,8 @@ def thresholds(
 
 def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1."""
-    if not all(math.isfinite(w) for w in weights):
+    numbers = (int, float, Rational, np.floating, np.integer)
+    if not all(isinstance(w, numbers) and (isinstance(w, Fraction) or math.isfinite(w)) for w in weights):
         raise InputError(f"{name}: weights {list(weights)!r}; needed: finite numbers")
     shares = [Fraction(w) if isinstance(w, Rational) else Fraction(float(w)) for w in weights]
     total = sum(shares, Fraction(0))
@@ -97,6 +105,15 @@ def laplace_thresholds(scale: Fraction) -> tuple[npt.NDArray[np.uint64], int]:
     below = tails[::-1]  # P(k <= -j) for j = len .. 1
     above = [WORD - t for t in tails]  # P(k <= j - 1)
     return np.array(below + above, np.uint64), -len(tails)
+
+
+def as_scale(name: str, value: Any) -> Fraction:
+    """Return the scale of a Laplace draw as an exact fraction; raises InputError unless it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Rational, np.floating, np.integer)):
+        raise InputError(f"{name} = {value!r}: a scale is a number of grid steps above 0")
+    if not isinstance(value, Fraction) and not math.isfinite(value):
+        raise InputError(f"{name} = {value!r}: a scale is finite, in grid steps")
+    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
 
 
 def check_range(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:

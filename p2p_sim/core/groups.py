@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ Ids = npt.NDArray[np.int32]
 class Members:
     """For each party of a block, a set of users: rows ``order[starts[c]] ..`` of her group c, in ascending row.
 
-    ``order`` None: group c is the rows ``starts[c] .. starts[c + 1] - 1``.  ``ids`` names rows, None: row is id.
+    ``order`` None: group c is the rows ``starts[c] .. starts[c + 1] - 1``.
     ``labels``: what the groups are called outside, None where they have no names.
     """
 
@@ -27,7 +27,6 @@ class Members:
     starts: npt.NDArray[np.int64]
     order: Ids | None
     labels: Array | None = None
-    ids: Array | None = None
 
     @cached_property
     def size(self) -> Array:
@@ -46,7 +45,11 @@ class Members:
 
     def block(self, low: int, high: int) -> Members:
         """Return the same groups for the parties ``low .. high - 1``."""
-        return Members(self.codes[low:high], self.starts, self.order, self.labels, self.ids)
+        return replace(self, codes=self.codes[low:high])
+
+    def pick(self, rows: Array) -> Members:
+        """Return the same groups for the parties of some rows."""
+        return replace(self, codes=self.codes[rows])
 
     def rows_of(self, code: int) -> Array:
         """Return the rows of one group."""
@@ -107,6 +110,8 @@ def _checked(labels: Array) -> npt.NDArray[np.int64]:
             raise InputError("cluster holds fractions: clusters are whole numbers of 0 or more")
     elif values.dtype.kind not in "uib":
         raise InputError(f"cluster has type {values.dtype}: clusters are whole numbers of 0 or more")
+    if len(values) and float(values.max()) >= 2.0**63:
+        raise InputError(f"cluster holds {values.max()}: clusters are whole numbers from 0 to 2^63 - 1")
     whole = values.astype(np.int64, copy=False)
     if len(whole) and int(whole.min()) < 0:
         row = int(whole.argmin())

@@ -115,8 +115,8 @@ class Ledger:
         size = len(sender)
         count = self.totals.counts.setdefault((message.kind, round), Count())
         own = 0
-        if message.sender == message.recipient and recipient is not None:
-            own = self._compute.meetings(sender, recipient)
+        if message.sender == message.recipient:  # a server's message to its role is one to itself
+            own = size if recipient is None else self._compute.meetings(sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
         if not size or not (self._digest or self._trace.name in ("sample", "full")):
             return
@@ -176,8 +176,5 @@ def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> t
 
 
 def _flat(columns: Any) -> list[Array]:
-    return [
-        part
-        for column in columns
-        for part in ([column] if column.ndim == 1 else list(column.reshape(len(column), -1).T))
-    ]
+    """Return columns of several values a row as several columns."""
+    return [part for column in columns for part in ([column] if column.ndim == 1 else list(column.T))]

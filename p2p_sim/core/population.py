@@ -87,7 +87,9 @@ class Population:
         names = list(getattr(table, "column_names", None) or table.keys())
         for wanted in [label] + ([cluster] if cluster else []):
             if wanted not in names:
-                raise InputError(f"no column {wanted!r}; the table has {names}")
+                raise InputError(
+                    f"no column {wanted!r}; the table has {names}: choose by label= and cluster="
+                )
         columns = {name: np.asarray(table[name]) for name in names}
         rest = [name for name in names if name not in (label, cluster)]
         for name in rest:
@@ -147,6 +149,8 @@ class Population:
 
     def with_graph(self, edges: Any) -> Population:
         """Return the same users joined by undirected edges, shape (m, 2), of user ids: gives ``me.neighbours``."""
+        if self.ids is not None:
+            raise InputError("give the whole population its graph: a part's users keep the ids of the whole")
         return replace(self, graph=groups.neighbours(np.asarray(edges), self.users))
 
     def sorted_by_cluster(self) -> tuple[Population, Array]:
@@ -165,18 +169,16 @@ class Population:
         return Population(self.y[order], members, x, public, secret), order.astype(np.int64)
 
     def part(self, rows: Array) -> Population:
-        """Return the users of some rows (ascending), who keep their ids and draws; clusters shrink to those rows."""
+        """Return the users of some rows (ascending), who keep ids, draws, and the clusters and neighbours they had.
+
+        Group tables stay those of the whole population, so a group's size and members do not depend on the part.
+        """
         ids = rows if self.ids is None else self.ids[rows]
-        members = None
-        if self.clusters is not None:
-            smaller = groups.clusters(self.clusters.codes[rows])
-            labels = None if self.clusters.labels is None else self.clusters.labels[smaller.labels]
-            members = replace(smaller, labels=labels, ids=ids)
-        public, secret = _each(self.public, rows), _each(self.secret, rows)
+        whole = self.clusters or Members(np.zeros(self.users, np.int32), np.array([0, self.users]), None)
+        graph = None if self.graph is None else self.graph.pick(rows)
         x = None if self.x is None else self.x[rows]
-        return Population(
-            self.y[rows], members, x, public, secret, graph=self._part_of_graph(rows, ids), ids=ids
-        )
+        public, secret = _each(self.public, rows), _each(self.secret, rows)
+        return Population(self.y[rows], whole.pick(rows), x, public, secret, graph, ids)
 
     def __repr__(self) -> str:
         groups = "" if self.clusters is None else f" in {len(self.sizes):,} clusters"
@@ -222,18 +224,6 @@ class Population:
                 digest.update(whole.view(np.uint8).data if column.dtype.kind in "mM" else whole.data)
         return digest.hexdigest()
 
-    def _part_of_graph(self, rows: Array, ids: Array) -> Members | None:
-        if self.graph is None:
-            return None
-        place = np.full(self.users, -1)
-        place[rows] = np.arange(len(rows))
-        lists = [self.graph.rows_of(int(row)) for row in rows]
-        order = place[np.concatenate(lists)] if lists else np.zeros(0, np.int64)
-        if len(order) and int(order.min()) < 0:
-            raise InputError("a part of a graph must hold every neighbour of its users")
-        starts = np.cumsum([0, *map(len, lists)])
-        return Members(np.arange(len(rows), dtype=np.int32), starts, order.astype(np.int32), ids=ids)
-
 
 def _check_size(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MAX_USERS:
@@ -253,7 +243,7 @@ def _labels(y: Any) -> Array:
     if labels.dtype.kind not in "bui":
         raise InputError(f"y has type {labels.dtype}: labels are bool, or integers 0 to k - 1")
     if labels.dtype == np.bool_:
-        return labels
+        return labels.copy()  # the caller may change her array later
     if int(labels.min()) < 0 or int(labels.max()) >= MAX_LABELS:
         raise InputError(
             f"y holds values from {labels.min()} to {labels.max()}: labels are 0 to k - 1, k <= {MAX_LABELS}"

@@ -167,8 +167,9 @@ class Site:
         self, role: str, message: Message, round: int, parts: list[tuple[int, Batch | Answer]], out: list[Bundle]
     ) -> bool:  # fmt: skip
         """Make parcels of what the blocks sent; return whether every party sent exactly one."""
-        if all(isinstance(part, Answer) for _, part in parts):
-            self._answer(message, round, [part for _, part in parts if isinstance(part, Answer)], out)
+        answers = [part for _, part in parts if isinstance(part, Answer)]
+        if len(answers) == len(parts) and len({id(answer.inbox.ticket) for answer in answers}) == 1:
+            self._answer(message, round, answers, out)
             return False
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.backends.settings import check_users
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
@@ -28,7 +29,7 @@ Array = npt.NDArray[Any]
 
 TEST_SHARE = 0.2
 USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
-DEFAULT_MODEL = "logistic-regression"
+DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ def learn(
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
     ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see
-    ``gather``; ``model``: see ``models.make``; ``how``: backend, shards, trace and so on, see
+    ``gather``; ``model``: see ``models.make``, or "none"; ``how``: backend, shards, trace and so on, see
     ``p2p_sim.run``.  What is found out goes into ``run.notes`` too, hence into run.json.
     Raises InputError for bad input.
     """
-    models.make(model)  # a wrong name shows before the work
+    if model != NO_MODEL:
+        models.make(model)  # a wrong name shows before the work
     told = progress or _silent
     before = time.perf_counter()
     if not isinstance(data, Dataset):
@@ -90,13 +92,16 @@ def learn(
             "label, positive and cluster_column choose columns of a file: a Dataset has them already"
         )
     loaded = time.perf_counter() - before
+    if how.get("backend") == "actors":
+        check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
     del data  # its features were copied
     run = start(protocol, examples.population, seed=seed, progress=progress, **how)
     run.notes.update(examples.about, released=released(run))
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
-    return Result(run, examples, train(run, examples, model, progress))
+    comparison = None if model == NO_MODEL else train(run, examples, model, progress)
+    return Result(run, examples, comparison)
 
 
 def gather(
@@ -176,6 +181,11 @@ def simulate(
     ``cluster_size``: None: 1,000, and no clusters for a protocol in which users send each other nothing.
     ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
     """
+    if protocol.label_count() != 2:
+        raise InputError(
+            f"synthetic users have labels 0 and 1, the protocol handles {protocol.label_count()} label values: "
+            "run it on a data set, or with 2 labels"
+        )
     before = time.perf_counter()
     (progress or _silent)("making users", 0, 0)
     size = cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if speaks(protocol) else None

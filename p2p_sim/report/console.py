@@ -191,7 +191,7 @@ def _released(told: Mapping[str, Any]) -> list[str]:
                 _percent(accuracy["accuracy_private"]),
             ],
             [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
-            ["always the class of the majority", _percent(accuracy["baseline"])],
+            ["always the true labels' majority", _percent(accuracy["baseline"])],
         ]
         text = table([f"Test accuracy, {accuracy['model']}", ""], rows)
         return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]

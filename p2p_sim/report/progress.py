@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-_BAR_AFTER, _BAR_STEP, _LINE_STEP = 0.5, 0.1, 2.0
+_BAR_AFTER, _BAR_STEP, _LINE_STEP, _HEARTBEAT = 0.5, 0.1, 2.0, 30.0
 
 
 class Progress:
@@ -47,12 +47,12 @@ class Progress:
             return
 
     def _show_lines(self) -> None:
-        shown = ""
+        shown, last = "", self._start
         while not self._stop.wait(_LINE_STEP):
-            text = line(*self._state)
-            if text and text != shown:
-                print(f"{text} [{time.monotonic() - self._start:.0f} s]", file=self._stream, flush=True)
-                shown = text
+            text, now = line(*self._state), time.monotonic()
+            if text and (text != shown or now - last >= _HEARTBEAT):
+                print(f"{text} [{now - self._start:.0f} s]", file=self._stream, flush=True)
+                shown, last = text, now
 
     def _show_bar(self) -> None:
         if self._stop.wait(_BAR_AFTER):

@@ -1,7 +1,7 @@
 """Replay: one user's whole history, recomputed from the seed by re-running her closed world.
 
-The closed world is everybody who can reach her: nobody where users send each other nothing; her cluster and her part
-of the graph; everybody where a server sends to users, or where there are neither clusters nor a graph.
+The closed world is everybody who can reach her: nobody where users send each other nothing; her cluster, and with a
+graph whoever is joined to it by clusters and edges; everybody where a server sends to users or there are no clusters.
 """
 
 from __future__ import annotations
@@ -77,27 +77,21 @@ def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
 def closed_world(protocol: Any, population: Population, user: int) -> Array:
     """Return the rows of everybody who can reach a user, ascending."""
     ends = [(message.sender, message.recipient) for message in protocol.messages().values()]
-    everybody = np.arange(population.users)
     if any(recipient == USER and sender != USER for sender, recipient in ends):
-        return everybody
+        return np.arange(population.users)
     if (USER, USER) not in ends:
         return np.array([user])
-    if population.clusters is None and population.graph is None:
-        return everybody
-    if population.graph is None and population.clusters is not None:
-        return population.clusters.rows_of(int(population.clusters.codes[user]))
+    clusters, graph = population.clusters, population.graph
+    if clusters is None:  # one cluster of everybody
+        return np.arange(population.users)
+    if graph is None:
+        return clusters.rows_of(int(clusters.codes[user]))
     inside = np.zeros(population.users, np.bool_)
-    seen_clusters: set[int] = set()
     front = np.array([user])
     while len(front):
         inside[front] = True
-        reached: list[Array] = []
-        if population.clusters is not None:
-            codes = set(np.unique(population.clusters.codes[front]).tolist()) - seen_clusters
-            seen_clusters |= codes
-            reached += [population.clusters.rows_of(code) for code in codes]
-        if population.graph is not None:
-            reached += [population.graph.rows_of(int(row)) for row in front]
-        following = np.unique(np.concatenate(reached)) if reached else front[:0]
+        codes = np.unique(clusters.codes[front]).tolist()
+        reached = [clusters.rows_of(code) for code in codes] + [graph.rows_of(int(row)) for row in front]
+        following = np.unique(np.concatenate(reached))
         front = following[~inside[following]]
     return np.flatnonzero(inside)

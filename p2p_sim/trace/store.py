@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import shutil
 import sys
 import tempfile
@@ -20,8 +19,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count, TraceLevel
-from p2p_sim.core.message import USER, field_dtype, field_shape
-from p2p_sim.core.population import Population
+from p2p_sim.core.message import field_dtype, field_shape
+from p2p_sim.trace import people, tables
 
 Array = npt.NDArray[Any]
 FORMAT = 1
@@ -42,18 +41,24 @@ def sorted_trace(
 
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
     """Write a run directory; see ``Run.save``."""
+    if population and run.population is not None and run.population.ids is not None:
+        raise InputError(
+            "a run on a part of a population cannot be saved with it: save with population=False"
+        )
     check_free(path, force)
     made = _make_parents(path.parent)
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        building.chmod(0o755)
-        for folder, tables in (("outputs", run.outputs), ("messages", run._trace)):
-            for name, columns in tables.items():
+        building.chmod(0o700)  # with the seed, anybody could undo the noise: only the owner may look
+        for folder, parts in (("outputs", run.outputs), ("messages", run._trace)):
+            for name, columns in parts.items():
                 if columns:
-                    _write(building / folder / f"{name}.parquet", columns)
+                    tables.write_apart(building / folder, name, columns)
         if population and run.population is not None:
-            _write_population(building, run.population)
-        (building / "run.json").write_text(json.dumps(describe(run), indent=2, allow_nan=False) + "\n")
+            people.write(building, run.population)
+        (building / "run.json").write_text(
+            json.dumps(described(run, population), indent=2, allow_nan=False) + "\n"
+        )
         _put_in_place(building, path, force)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
@@ -80,13 +85,22 @@ def check_free(path: Path, force: bool) -> None:
         )
 
 
+def described(run: Any, population: bool) -> dict[str, Any]:
+    """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
+    told = describe(run)
+    if not population:
+        notes = {name: note for name, note in run.notes.items() if name != "command"}
+        told |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
+    return told
+
+
 def describe(run: Any) -> dict[str, Any]:
-    """Return what run.json holds."""
-    counts = [
+    """Return what run.json holds for the owner."""
+    costs = [
         {"kind": kind, "round": round, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
         for (kind, round), c in sorted(run.counts.items(), key=lambda item: item[0][::-1])
     ]
-    people = run.population
+    whole = run.population
     return {
         "format": FORMAT,
         "protocol": run.protocol,
@@ -95,10 +109,10 @@ def describe(run: Any) -> dict[str, Any]:
         "backend": run.backend,
         "trace": run.trace,
         "digest": run.digest,
-        "users": None if people is None else people.users,
-        "population_hash": None if people is None else people.hash,
-        "stored_hash": None if people is None else _stored(people).hash,
-        "counts": counts,
+        "users": None if whole is None else whole.users,
+        "population_hash": None if whole is None else whole.hash,
+        "stored_hash": None if whole is None else people.stored(whole).hash,
+        "costs": costs,
         "timings": run.timings,
         "outputs": {role: list(columns) for role, columns in run.outputs.items()},
         "versions": versions(),
@@ -128,9 +142,9 @@ def load(path: Path) -> dict[str, Any]:
         if told["format"] != FORMAT:
             raise InputError(f"{str(path)!r} has format {told['format']}; this version reads format {FORMAT}")
         outputs: dict[str, dict[str, Array]] = {role: {} for role in told["outputs"]}
-        outputs |= _read_all(path / "outputs")
-        counts = {
-            (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["counts"]
+        outputs |= tables.read_apart(path / "outputs")
+        costs = {
+            (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["costs"]
         }
         parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
         plain = {
@@ -138,9 +152,12 @@ def load(path: Path) -> dict[str, Any]:
         }
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise InputError(f"{str(manifest)!r} is damaged ({error!r}): run the protocol again") from error
-    people = _read_population(path, told.get("stored_hash"))
-    return {**plain, "parameters": parameters, "counts": counts, "outputs": outputs, "population": people,
-            "source": _program(told["protocol"], parameters), "_trace": _read_all(path / "messages")}  # fmt: skip
+    population = people.read(path, told.get("stored_hash"))
+    trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
+    return {
+        **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
+        "source": program, "_trace": trace,
+    }  # fmt: skip
 
 
 def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
@@ -155,97 +172,10 @@ def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) 
     order = np.lexsort((columns["seq"], columns["sender"], columns["recipient"], columns["round"]))
     columns = {name: column[order] for name, column in columns.items()}
     travels = np.ones(len(order), np.bool_)
-    if message.sender == message.recipient == USER:
+    if message.sender == message.recipient:
         travels = columns["sender"] != columns["recipient"]
     columns["nbytes"] = np.where(travels, message.nbytes(sizes), 0)
     return columns
-
-
-def _write(path: Path, columns: Mapping[str, Array]) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    path.parent.mkdir(exist_ok=True)
-    arrays = {}
-    for name, column in columns.items():
-        flat = np.ascontiguousarray(column)
-        arrays[name] = (
-            pa.array(flat)
-            if flat.ndim == 1
-            else pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
-        )
-    parquet.write_table(pa.table(arrays), path, compression="zstd")
-
-
-def _read_all(folder: Path) -> dict[str, dict[str, Array]]:
-    from pyarrow import parquet
-
-    tables = {}
-    for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
-        table = parquet.read_table(file)
-        tables[file.stem] = {name: _column(table[name].combine_chunks()) for name in table.column_names}
-    return tables
-
-
-def _column(values: Any) -> Array:
-    import pyarrow as pa
-
-    if pa.types.is_fixed_size_list(values.type):
-        flat = values.flatten().to_numpy(zero_copy_only=False)
-        return flat.reshape(-1, values.type.list_size)  # type: ignore[no-any-return]
-    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _write_population(folder: Path, people: Population) -> None:
-    """Write id, cluster and y in a stream; only the owner may read it: it holds the secret labels."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    schema = [("id", pa.int64()), ("y", pa.bool_() if people.y.dtype == np.bool_ else pa.uint8())]
-    if people.clusters is not None:
-        schema.insert(1, ("cluster", pa.int64()))
-    target = folder / "population.parquet"
-    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
-    with parquet.ParquetWriter(target, pa.schema(schema), compression="zstd") as writer:
-        for low in range(0, people.users, _ROWS):
-            high = min(low + _ROWS, people.users)
-            ids = np.arange(low, high) if people.ids is None else people.ids[low:high]
-            columns = {"id": ids, "y": people.y[low:high]}
-            if people.clusters is not None:
-                columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-            writer.write_table(
-                pa.table({name: columns[name] for name, _ in schema}, schema=pa.schema(schema))
-            )
-    if people.graph is not None and people.graph.order is not None:
-        rows = np.repeat(np.arange(people.users), np.diff(people.graph.starts))
-        _write(folder / "graph.parquet", {"user": rows, "neighbour": people.graph.order})
-
-
-def _read_population(path: Path, expected: str | None) -> Population | None:
-    from pyarrow import parquet
-
-    file = path / "population.parquet"
-    if not file.is_file():
-        return None
-    table = parquet.read_table(file)
-    cluster = _column(table["cluster"].combine_chunks()) if "cluster" in table.column_names else None
-    people = Population.from_arrays(y=_column(table["y"].combine_chunks()), cluster=cluster)
-    graph = path / "graph.parquet"
-    if graph.is_file():
-        edges = parquet.read_table(graph)
-        pairs = np.column_stack([_column(edges[name].combine_chunks()) for name in ("user", "neighbour")])
-        people = people.with_graph(pairs)
-    if people.hash != expected:
-        raise InputError(
-            f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"
-        )
-    return people
-
-
-def _stored(people: Population) -> Population:
-    """Return what of a population a run directory keeps: labels, clusters and graph, no features."""
-    plain = people.x is None and not people.public and not people.secret
-    return people if plain else Population(people.y, people.clusters, graph=people.graph, ids=people.ids)
 
 
 def _program(name: str, parameters: dict[str, Any]) -> Any:
@@ -262,7 +192,8 @@ def _program(name: str, parameters: dict[str, Any]) -> Any:
 def _to_json(value: Any) -> Any:
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
+    plain = value.item() if isinstance(value, np.generic) else value
+    return "inf" if isinstance(plain, float) and math.isinf(plain) else plain
 
 
 def _from_json(value: Any) -> Any:

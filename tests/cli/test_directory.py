@@ -60,7 +60,7 @@ def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
     def full(*_words):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("p2p_sim.trace.store._write", full)
+    monkeypatch.setattr("p2p_sim.trace.tables.write", full)
     done = cli(*MANY)
     assert done.status == 2
     assert done.err == "error: cannot write to 'runs': No space left on device\n"
@@ -71,7 +71,7 @@ def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
     def stop(*_words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2p_sim.trace.store._write", stop)
+    monkeypatch.setattr("p2p_sim.trace.tables.write", stop)
     done = cli(*MANY)
     assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
     assert list(below(tmp_path)) == []

@@ -38,7 +38,7 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
         "Test accuracy, logistic-regression",
         "trained on the 1,438 labels released",
         "trained on the 1,438 true labels",
-        "always the class of the majority",
+        "always the true labels' majority",
         "Digest      ",
         "Saved in    runs/peer-to-peer-digits-1",
         "Privacy     not assessed",

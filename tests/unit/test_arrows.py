@@ -24,7 +24,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 BESIDE = {"protocols": {"privacy", "cli"}}  # who may import the protocols
 HEAVY = ("numba", "ray", "pyarrow", "scipy", "sklearn", "pandas", "networkx", "torch", "typer", "rich")
-LONGEST = 400
+LONGEST = 300
 
 SOURCES = sorted((ROOT / "p2p_sim").rglob("*.py"))
 PROTOCOLS = sorted((ROOT / "protocols").rglob("*.py"))

@@ -96,9 +96,9 @@ def test_one_name_drawn_twice_in_a_step():
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ([1, 2], "role 'learner' returns list"),
-        ({1: 2}, "role 'learner' returns dict"),
-        ({"name": np.array(["a"])}, "output 'name' of role 'learner' has type"),
+        ([1, 2], "role 'learner', at its end: returns list"),
+        ({1: 2}, "role 'learner', at its end: returns dict"),
+        ({"name": np.array(["a"])}, "output 'name' is <U1"),
     ],
 )
 def test_a_role_returns_a_dict_of_columns(value, text):

@@ -138,7 +138,7 @@ def test_a_population_with_a_graph_is_not_sorted():
         people().with_graph([[0, 1]]).sorted_by_cluster()
 
 
-def test_part_keeps_ids_and_shrinks_clusters():
+def test_part_keeps_ids_and_the_clusters_of_the_whole():
     population = people(x=X, public={"a": np.arange(12)}, secret={"b": np.arange(12)})
     part = population.part(np.array([0, 2, 3, 8, 11]))
     assert part.ids.tolist() == [0, 2, 3, 8, 11]
@@ -146,10 +146,17 @@ def test_part_keeps_ids_and_shrinks_clusters():
     assert part.x.tolist() == X[part.ids].tolist()
     assert part.secret["b"].tolist() == part.public["a"].tolist() == part.ids.tolist()
     assert part.clusters.label.tolist() == [4, 4, 0, 9, 9]
-    assert [part.ids[group].tolist() for group in members(part)] == [[0, 2], [0, 2], [3], [8, 11], [8, 11]]
+    whole = members(population)
+    assert members(part) == [whole[u] for u in part.ids]
+    assert part.clusters.size.tolist() == [len(whole[u]) for u in part.ids]
     smaller = part.part(np.array([1, 3]))
     assert smaller.ids.tolist() == [2, 8]
     assert smaller.clusters.label.tolist() == [4, 9]
+
+
+def test_part_of_a_population_without_clusters_knows_everybody():
+    part = Population.from_arrays(y=LABELS).part(np.array([3, 7]))
+    assert part.clusters.size.tolist() == [12, 12]
 
 
 def test_with_graph_joins_both_ways_without_loops_or_doubles():
@@ -159,13 +166,13 @@ def test_with_graph_joins_both_ways_without_loops_or_doubles():
     assert people().with_graph(np.zeros((0, 2), np.int64)).graph.size.tolist() == [0] * 12
 
 
-def test_a_part_of_a_graph_is_closed():
+def test_part_keeps_the_neighbours_of_the_whole():
     population = people().with_graph([[0, 3], [3, 7], [1, 2]])
-    part = population.part(np.array([0, 3, 7]))
-    assert [part.ids[part.graph.rows_of(u)].tolist() for u in range(3)] == [[3], [0, 7], [3]]
-    assert part.graph.ids.tolist() == [0, 3, 7]
-    with pytest.raises(ValueError, match="every neighbour"):
-        population.part(np.array([0, 3]))
+    part = population.part(np.array([0, 3]))
+    assert part.graph.size.tolist() == [1, 2]
+    assert [part.graph.rows_of(int(code)).tolist() for code in part.graph.codes] == [[3], [0, 7]]
+    with pytest.raises(ValueError, match="keep the ids of the whole"):
+        part.with_graph([[0, 1]])
 
 
 def variants():

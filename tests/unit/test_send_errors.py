@@ -22,7 +22,7 @@ from tests.unit.tiny import LABELS, people
         ),
         (asks(n=lambda me: me.id * 100), "field 'n' holds 0 to 1100, more than int8 can"),
         (asks(n=lambda me: -129), "field 'n' holds -129 to -129"),
-        (asks(n=lambda me: np.arange(5)), r"length 5 is neither one a party \(12\)"),
+        (asks(n=lambda me: np.arange(5)), r"n has 5 entries for 12 parties; use times="),
         (
             asks(n=lambda me: np.zeros((12, 2), np.int8)),
             r"field 'n' has shape \(2,\) a message; declared is \(\)",

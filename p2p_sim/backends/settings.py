@@ -1,0 +1,66 @@
+"""How a run is carried out: choices that change nothing of what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import TraceLevel
+
+NAMES = ("local", "shards", "actors")
+
+NO_TRACE = TraceLevel("none")
+MOST_ACTORS = 128
+"""Most users of backend "actors": a process each, about 80 MB and half a second to start."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where a run takes place and what is kept of it; see ``p2p_sim.run``.  Raises InputError if they clash."""
+
+    backend: str = "local"
+    blocks: int | None = None
+    shards: int | None = None
+    address: str | None = None
+    trace: TraceLevel = NO_TRACE
+    digest: bool = True
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        backend, blocks, shards, address = self.backend, self.blocks, self.shards, self.address
+        if backend not in NAMES:
+            raise InputError(f"unknown backend {backend!r}; known backends: {', '.join(NAMES)}")
+        _check_count("blocks", blocks)
+        _check_count("shards", shards)
+        if shards is not None and backend != "shards":
+            raise InputError(
+                f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out"
+            )
+        if blocks is not None and backend == "actors":
+            raise InputError(
+                f"blocks = {blocks} means nothing to backend 'actors': every user is a block of her own"
+            )
+        if address is not None and backend == "local":
+            raise InputError(
+                f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'"
+            )
+
+    def tell(self, what: str) -> None:
+        """Say what begins."""
+        if self.progress is not None:
+            self.progress(what, 0, 1)
+
+
+def _check_count(name: str, value: int | None) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InputError(f"{name} = {value!r}: must be an integer of at least 1")
+
+
+def check_users(users: int) -> None:
+    """Check that users can be an actor each; raises InputError above 128."""
+    if users > MOST_ACTORS:
+        raise InputError(
+            f"{users:,} users are too many for backend 'actors' (one process each, at most {MOST_ACTORS}): "
+            "use backend 'shards', which gives the same bits"
+        )
