@@ -67,8 +67,21 @@ class _RunCommand(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"p2p-sim {version('p2p-sim')}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def _no_verb(ctx: typer.Context) -> None:
+def _no_verb(
+    ctx: typer.Context,
+    _shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """The lab for private labels: run a label-privacy protocol message by message, see what comes of it."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
@@ -122,7 +135,8 @@ class Run:
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        chosen = parameters.choose(self.words or [], protocols.ALL)
+        words, offered = parameters.own(self.words or [], protocols.ALL)
+        chosen = parameters.choose(words, offered)
         self._check()
         name = chosen.protocol.command_name()
         stem = directory.stem(
@@ -243,6 +257,7 @@ def benchmark(name: str) -> ModuleType:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    terminal.ready()
     try:
         with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
@@ -257,15 +272,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
+    except (MemoryError, UnicodeError) as error:
+        return _refused(f"{type(error).__name__}: {error}; use a smaller size or a plain name")
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):  # or Python complains when it closes stdout
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        return _refused(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
     return status
 
 
 def _refused(message: str) -> int:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    if sys.stderr is not None:
+        print("error: " + " ".join(message.split()), file=sys.stderr)
     return 2
 
 

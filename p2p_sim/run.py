@@ -132,6 +132,7 @@ def run(
     settings = backends.Settings(backend, blocks, shards, address, level, digest, progress)
     finished, timings = backends.run(protocol, population, int(seed), settings)
     timings["total"] = time.perf_counter() - start
+    silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
     return Run(
         protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",
         parameters=protocol.parameters(),
@@ -139,7 +140,7 @@ def run(
         backend=backend,
         trace=trace,
         digest=finished.totals.digest if digest else None,
-        counts=finished.totals.counts,
+        counts={(kind, 0): Count() for kind in silent} | finished.totals.counts,
         outputs=finished.outputs,
         timings=timings,
         population=population,

@@ -10,6 +10,9 @@ import numpy as np
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
 
+NEVER = 1000.0
+"""Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
+
 
 @dataclass(frozen=True)
 class RandomizedResponse(Protocol):
@@ -50,7 +53,7 @@ class RandomizedResponse(Protocol):
         return self._from_epsilon() if self.lie is None else self.lie
 
     def _from_epsilon(self) -> Fraction:
-        odds = Fraction(0) if math.isinf(self.epsilon) else (self.labels - 1) * exp(-self.epsilon)
+        odds = Fraction(0) if self.epsilon > NEVER else (self.labels - 1) * exp(-self.epsilon)
         return odds / (1 + odds)
 
     def label_count(self) -> int:

@@ -14,12 +14,12 @@ ANSWER_SECONDS = 14.0
 
 def probe(address: str) -> None:
     """Check that Ray answers at host:port; raises InputError, at the latest after 20 seconds."""
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or "/" in address:
+    host, _, port = str(address).rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or "/" in address:
         raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise InputError(
             f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error

@@ -76,7 +76,7 @@ def _start(actors: int, store_bytes: int, folder: str) -> None:
             object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
             log_to_driver=False,
             logging_level=logging.ERROR,
-            _temp_dir=folder,
+            _temp_dir=f"{folder}/ray",  # Ray opens its folder to everybody: keep it in one that is ours
         )
 
 

@@ -86,7 +86,7 @@ class Block:
         for action in actions:
             if not isinstance(action, (Send, Receive)):
                 raise ProtocolError(
-                    f"{where}: yields {action!r}; yield a send, a reply, a receive or a tuple of them"
+                    f"{where}: yields a {type(action).__name__}; yield a send, a reply, a receive or a tuple of them"
                 )
             kind = action.message.kind
             item = ("send" if isinstance(action, Send) else "receive", kind)
@@ -122,7 +122,12 @@ def _columns(me: Party, value: Any) -> dict[str, npt.NDArray[Any]]:
         array = np.asarray(column.data if isinstance(column, PerMessage) else column)
         if me.role == USER and not isinstance(column, PerMessage) and array.shape[:1] != (me.size,):
             raise ProtocolError(f"{where}: output {name!r} needs one entry a party or message")
-        if array.ndim > 2 or array.dtype.kind not in "buif" or array.dtype.itemsize > 8:
+        if (
+            array.ndim > 2
+            or 0 in array.shape[1:]
+            or array.dtype.kind not in "buif"
+            or array.dtype.itemsize > 8
+        ):
             raise ProtocolError(
                 f"{where}: output {name!r} is {array.dtype} of shape {array.shape}; return plain columns"
             )

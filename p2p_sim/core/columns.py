@@ -143,14 +143,16 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def take(self, order: PerMessage) -> PerMessage:
         """Reorder within each holder: position i receives the message of rank ``order[i]``."""
-        places = aligned(order, self.layout) + self.layout.starts[:-1][self.layout.holder]
+        ranks = aligned(order, self.layout)
+        if not bool(((ranks >= 0) & (ranks < self.layout.count[self.layout.holder])).all()):
+            raise ProtocolError("take: order must hold ranks, from 0 to each holder's count - 1")
+        places = ranks + self.layout.starts[:-1][self.layout.holder]
         return PerMessage(self._data[places], self.layout, self.sealed_for)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or "out" in kwargs:
-            raise ProtocolError(
-                f"{ufunc.__name__}.{method} is not defined for message columns: use sum, first or where"
-            )
+            name = f"{ufunc.__name__}.{method}"
+            raise ProtocolError(f"{name} is not defined for message columns: use sum, first or where")
         layout = next(x.layout for x in inputs if isinstance(x, PerMessage))
         result = ufunc(*(aligned(x, layout) for x in inputs), **kwargs)
         if isinstance(result, tuple):
@@ -283,6 +285,8 @@ class Rows:
         self, layout: Layout, sender: Array | Callable[[], Array], seq: Array | None, fields: dict[str, Array]
     ):
         self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
+        for column in fields.values():
+            column.flags.writeable = False  # what was delivered must not change
 
     @cached_property
     def sender(self) -> Array:

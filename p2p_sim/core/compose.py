@@ -103,7 +103,8 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     if seq is not None and keep is not None:
         seq = seq[keep]
     fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
-    return Batch(sender, to, seq, fields, layout.dense and keep is None and inbox is None, block)
+    strays = message.sender == message.recipient == USER and inbox is None and not me.draw.gave(send.to)
+    return Batch(sender, to, seq, fields, layout.dense and keep is None and inbox is None, block, strays)
 
 
 def _layout(send: Send, me: Party) -> Layout:
@@ -125,7 +126,8 @@ def _field(
     if keep is not None:
         data = data[keep]
     if data.dtype == dtype:
-        return _frozen(np.ascontiguousarray(data))
+        own = keep is not None or not data.flags.writeable
+        return _frozen(np.ascontiguousarray(data) if own else data.copy())  # a program may keep views of it
     if data.dtype.kind not in "bui" or (dtype.kind == "b"):
         raise ProtocolError(
             f"{place} has type {data.dtype}; declared is {dtype}: convert it, floats as fixed point"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from types import ModuleType
 
 from p2p_sim.core.errors import InputError
@@ -19,8 +20,16 @@ def choose(users: int) -> ModuleType:
         raise InputError(
             f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
         )
-    compiled = wish == "1" or (wish == "" and users >= WORTH_COMPILING)
-    return load("kernels" if compiled else "plain")
+    if wish == "0" or (wish == "" and users < WORTH_COMPILING):
+        return load("plain")
+    try:
+        return load("kernels")
+    except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
+        fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
+        if wish == "1":
+            raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {fix}") from error
+        warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
+        return load("plain")
 
 
 def load(name: str) -> ModuleType:

@@ -42,11 +42,18 @@ class Draw:
     step: int = 0
     _used: set[str] = field(default_factory=set)
     _several: dict[int, Layout] = field(default_factory=dict)
+    _members: list[Array] = field(default_factory=list)
 
     def advance(self) -> None:
         """Begin the next step."""
         self.step += 1
         self._used.clear()
+        self._members.clear()
+
+    def gave(self, ids: Any) -> bool:
+        """Whether ids are, unchanged, what ``member`` drew in this step."""
+        given = ids.data if isinstance(ids, PerMessage) else ids
+        return any(given is rows for rows in self._members)
 
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party, the same object every time, so that columns combine."""
@@ -79,14 +86,14 @@ class Draw:
         if limit.dtype.kind not in "ui" or (
             limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
         ):
-            raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {m!r}")
+            raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
         return self._seen(name, self.compute.below(words, limit.astype(np.uint64)), layout)
 
     def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
         """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id."""
         if not isinstance(members, Members):
             raise ProtocolError(
-                f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {members!r}"
+                f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {_kind(members)}"
             )
         words, layout = self._words(name, each, times)
         codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
@@ -95,6 +102,7 @@ class Draw:
                 f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
             )
         rows = self.compute.member(words, codes, members.starts, members.order)
+        self._members.append(rows)
         return self._seen(name, rows, layout)
 
     def categorical(
@@ -164,6 +172,15 @@ class Draw:
 
     def _where(self, name: str) -> str:
         return f"role {self.role!r}, step {self.step}, draw {name!r}"
+
+
+def _kind(value: Any) -> str:
+    """Describe a value without its contents, which may be secret."""
+    return (
+        f"{value!r}"
+        if isinstance(value, (int, float))
+        else f"{type(value).__name__} of {np.ndim(value)} dimensions"
+    )
 
 
 def whole(ids: range | Array) -> npt.NDArray[np.int64]:

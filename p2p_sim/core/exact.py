@@ -27,7 +27,7 @@ def exp(x: float) -> Fraction:
     """Return e^x to 60 digits: the same on every machine, unlike the C library's.  x up to 1e6, in nats."""
     if not x <= EXP_LIMIT:
         raise InputError(f"e^{x!r} is too large to be computed: at most {EXP_LIMIT:,}")
-    return Fraction(_CONTEXT.exp(Decimal(x)))
+    return Fraction(_CONTEXT.exp(Decimal(float(x))))
 
 
 def as_fraction(name: str, value: Any) -> Fraction:
@@ -119,7 +119,9 @@ def as_scale(name: str, value: Any) -> Fraction:
 def check_range(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
     """Check a protocol parameter; raises InputError naming parameter, value and range."""
     bracket = "(" if open_low else "["
-    number = isinstance(value, (int, float, Rational)) and not isinstance(value, bool)
+    number = isinstance(value, (int, float, Rational, np.floating, np.integer)) and not isinstance(
+        value, bool
+    )
     if not number or not (low <= value <= high) or (open_low and value == low):
         raise InputError(f"{name} = {value!r}: must be a number in {bracket}{low}, {high:g}]")
 

@@ -97,6 +97,8 @@ def neighbours(edges: Array, users: int) -> Members:
 
 
 def _checked(labels: Array) -> npt.NDArray[np.int64]:
+    if np.ma.isMaskedArray(labels):
+        raise InputError("cluster is a masked array: give every user a number of 0 or more")
     values = np.asarray(labels)
     if values.ndim != 1:
         raise InputError(f"cluster has shape {values.shape}: needed is one number a user, shape (n,)")

@@ -33,10 +33,18 @@ class TraceLevel:
     @classmethod
     def parse(cls, text: str) -> TraceLevel:
         """Read ``none``, ``counts``, ``sample=1000`` or ``full``; raises InputError otherwise."""
+        if not isinstance(text, str):
+            raise InputError(f"trace = {text!r}: give none, counts, sample=N or full")
         head, _, number = text.partition("=")
         if text in ("none", "counts", "full"):
             return cls(text)
-        if head == "sample" and number.isascii() and number.isdigit() and int(number) >= 1:
+        if (
+            head == "sample"
+            and number.isascii()
+            and number.isdigit()
+            and len(number) < 20
+            and int(number) >= 1
+        ):
             return cls("sample", int(number))
         raise InputError(
             f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user"
@@ -72,12 +80,14 @@ class Totals:
     counts: dict[tuple[str, int], Count] = field(default_factory=dict)
     lanes: tuple[int, int] = (0, 0)
     trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
+    strayed: bool = False  # a user wrote to an id of her own making, not a drawn member or an asker
 
     def add(self, other: Totals) -> None:
         """Add the totals of another site."""
         for key, count in other.counts.items():
             self.counts.setdefault(key, Count()).add(count)
         self.add_lanes(other.lanes)
+        self.strayed |= other.strayed
         for kind, parts in other.trace.items():
             self.trace.setdefault(kind, []).extend(parts)
 

@@ -25,6 +25,7 @@ class Batch:
 
     ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
+    ``strays``: users write to ids of their own making.
     """
 
     sender: range | Array
@@ -33,6 +34,7 @@ class Batch:
     fields: dict[str, Array]
     full: bool
     block: int
+    strays: bool = False
 
     def __len__(self) -> int:
         return len(self.sender)

@@ -48,7 +48,7 @@ class Bytes:
     length: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Send:
     """One send of one kind by a block; made by calling a ``Message``."""
 

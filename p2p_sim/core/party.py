@@ -18,7 +18,7 @@ from p2p_sim.core.groups import Members
 Array = npt.NDArray[Any]
 
 
-@dataclass
+@dataclass(repr=False)
 class Party:
     """A block of parties of one role, ``me`` in a program; a single user is a block of length 1.
 

@@ -235,6 +235,8 @@ def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:
 
 
 def _labels(y: Any) -> Array:
+    if np.ma.isMaskedArray(y):
+        raise InputError("y is a masked array: fill or drop missing labels first")
     labels = np.asarray(y)
     if labels.ndim != 1 or len(labels) == 0:
         raise InputError(f"y has shape {labels.shape}: needed is one label a user, and at least one user")

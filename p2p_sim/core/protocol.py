@@ -8,8 +8,10 @@ from collections.abc import Generator
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from p2p_sim.core.draw import RESERVED_ROLES
-from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER, Message, Vector
 
 Rounds = Generator[Any, Any, Any]
@@ -55,7 +57,11 @@ class Protocol:
         """Return the lengths of ``Vector`` fields that name a parameter."""
         kinds = [kind for message in self.messages().values() for kind in message.fields.values()]
         named = [kind.length for kind in kinds if isinstance(kind, Vector) and isinstance(kind.length, str)]
-        return {name: int(getattr(self, name)) for name in named}
+        lengths = {name: getattr(self, name, None) for name in named}
+        for name, length in lengths.items():
+            if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
+                raise InputError(f"{name} = {length!r}: the length of a vector is an integer of at least 1")
+        return {name: int(length) for name, length in lengths.items() if length is not None}
 
     def check(self) -> None:
         """Check the declaration; raises ProtocolError naming class, role or message, and the fix."""

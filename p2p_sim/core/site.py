@@ -173,6 +173,7 @@ class Site:
             return False
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
+        self._ledger.totals.strayed |= any(batch.strays for batch in batches)
         divided = [self._divide(message, batch) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]

@@ -15,7 +15,7 @@ from p2p_sim.learning.named import NAMED, Named
 from p2p_sim.learning.table import Column, Table, find
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Examples of n people, read and encoded; numbers keep their raw values, a model scales them itself."""
 
@@ -145,7 +145,13 @@ def _absent(named: Named, lacks: list[str]) -> str:
 
 
 def _path(name: str) -> Path:
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+        path.exists()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(
+            f"{str(name)[:80]!r} is no usable path ({error}); give the path of a file"
+        ) from error
     if name and path.is_dir():
         raise InputError(
             f"data {name!r} is a folder; pass one file in it, or a known name: {', '.join(NAMED)}"

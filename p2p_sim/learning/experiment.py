@@ -32,7 +32,7 @@ USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
 DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Examples:
     """A data set divided: users, one training row each, those of a cluster together; and test rows.
 

@@ -57,7 +57,13 @@ def folder() -> Path | None:
     named = os.environ.get(VARIABLE, "")
     if not named:
         return None
-    path = Path(named).expanduser()
+    try:
+        path = Path(named).expanduser()
+        path.exists()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InputError(
+            f"{str(named)[:80]!r} is no usable path ({error}); give the path of a file"
+        ) from error
     if not path.is_dir():
         raise InputError(
             f"{VARIABLE} is {named!r}, which is not a folder; set it to the data folder, or unset it"
@@ -88,6 +94,8 @@ def read(name: str) -> bytes:
 
 def read_file(path: Path) -> bytes:
     """Read a whole file; InputError says why it cannot be read."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no regular file; give the path of a file")
     try:
         return path.read_bytes()
     except OSError as error:

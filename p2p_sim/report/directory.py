@@ -13,6 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.trace.store import check_free
 
 RUNS, LATEST = "runs", "latest"
+_LONGEST = 200  # bytes of a name: a temporary one is built beside it
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,14 @@ def place(out: str | None, stem: str, force: bool) -> Place:
             )
         _check_folder(Path(RUNS))
         return Place(None, stem, False)
-    path = Path(out).expanduser()
+    try:
+        path = Path(out).expanduser()
+        os.fsencode(path)
+        long = len(os.fsencode(path.name)) > _LONGEST
+    except (RuntimeError, UnicodeError) as error:
+        raise InputError(f"--out {out!r} is no usable path ({error}): choose another name") from error
+    if long:
+        raise InputError(f"--out {out!r}: its name is longer than {_LONGEST} bytes; choose a shorter one")
     if path.name in ("", "..", LATEST):
         raise InputError(
             f"output {out!r}: give the name of a folder that the run can be written to, such as runs/first"

@@ -45,6 +45,8 @@ def whole(value: str | int) -> int:
     size = number(value)
     if not math.isfinite(size) or size != int(size):
         raise ValueError(f"{value!r} must be a whole number")
+    if size >= 2**53 and ("e" in value.lower() or "." in value):
+        raise ValueError(f"{value!r} is not exact as a decimal: write the whole number out")
     return int(size) if "e" in value.lower() or "." in value else int(value)
 
 
@@ -63,7 +65,10 @@ def option(field: str) -> str:
 
 def comma_list(value: str) -> list[str]:
     """Read ``a,b``; a value that holds a comma stands in double quotes."""
-    return [part.strip() for part in next(csv.reader([value], skipinitialspace=True), []) if part.strip()]
+    try:
+        return [part.strip() for part in next(csv.reader([value], skipinitialspace=True), []) if part.strip()]
+    except csv.Error as error:
+        raise InputError(f"{value!r} is no comma-separated list ({error})") from error
 
 
 def wants_json(json: bool, format: str) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import typing
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
@@ -54,6 +57,26 @@ class Chosen:
 def known(protocols: Protocols) -> dict[str, type[Protocol]]:
     """Return the protocols by their names on the command line."""
     return {kind.command_name(): kind for kind in protocols}
+
+
+def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
+    """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
+    named = next((word for word in words if ":" in word and not word.startswith("-")), "")
+    module, _, owner = named.partition(":")
+    if not owner:
+        return words, protocols
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module.removesuffix(".py")), owner)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"protocol {named!r}: {error}; give MODULE:CLASS, a module in this folder or installed"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Protocol)):
+        raise InputError(
+            f"protocol {named!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
+        )
+    return [found.command_name() if word == named else word for word in words], (*protocols, found)
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
+
+
+def ready() -> None:
+    """Make closed streams harmless, and an end by SIGTERM as orderly as one by Ctrl-C."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import field_dtype, field_shape
+from p2p_sim.core.population import check_seed
 from p2p_sim.trace import people, tables
 
 Array = npt.NDArray[Any]
@@ -71,7 +72,9 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
 
 def check_free(path: Path, force: bool) -> None:
     """Check that a run can be written to a folder; raises InputError if something is there and ``force`` is not set."""
-    if path.is_symlink() or (path.exists() and not force):
+    if path.is_symlink():
+        raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
+    if path.exists() and not force:
         raise InputError(
             f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
         )
@@ -134,24 +137,32 @@ def versions() -> dict[str, str]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a run directory; return what ``Run`` is made of."""
+    try:
+        return _load(path)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a damaged file provokes, in json, in Arrow or here
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
+
+
+def _load(path: Path) -> dict[str, Any]:
     manifest = path / "run.json"
     if not manifest.is_file():
         raise InputError(f"{str(path)!r} is not a run directory: it has no run.json")
-    try:
-        told = json.loads(manifest.read_text())
-        if told["format"] != FORMAT:
-            raise InputError(f"{str(path)!r} has format {told['format']}; this version reads format {FORMAT}")
-        outputs: dict[str, dict[str, Array]] = {role: {} for role in told["outputs"]}
-        outputs |= tables.read_apart(path / "outputs")
-        costs = {
-            (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["costs"]
-        }
-        parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
-        plain = {
-            key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")
-        }
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise InputError(f"{str(manifest)!r} is damaged ({error!r}): run the protocol again") from error
+    told = json.loads(manifest.read_text())
+    if told["format"] != FORMAT:
+        raise InputError(f"{str(path)!r} has format {told['format']}; this version reads format {FORMAT}")
+    outputs: dict[str, dict[str, Array]] = {role: {} for role in told["outputs"]}
+    outputs |= tables.read_apart(path / "outputs")
+    costs = {
+        (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["costs"]
+    }
+    parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
+    plain = {key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")}
+    if told["seed"] is not None:
+        check_seed(told["seed"])
+    TraceLevel.parse(told["trace"])
     population = people.read(path, told.get("stored_hash"))
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
@@ -216,6 +227,14 @@ def _put_in_place(building: Path, path: Path, force: bool) -> None:
             return
     check_free(path, force)
     old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-    path.rename(old / "run")
-    building.rename(path)
-    shutil.rmtree(old)
+    try:
+        with contextlib.suppress(FileNotFoundError):  # somebody else is replacing it too
+            path.rename(old / "run")
+        try:
+            building.rename(path)
+        except OSError as error:
+            if not path.exists():
+                (old / "run").rename(path)
+            raise InputError(f"output {str(path)!r} is being written by another run: try again") from error
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

@@ -196,3 +196,28 @@ def test_parameter_types():
     assert (offered["--flag"].read("Yes"), offered["--deep-name"].read("7")) == (True, 7)
     with pytest.raises(p2p_sim.InputError, match="--flag 'maybe': must be true or false"):
         offered["--flag"].read("maybe")
+
+
+def test_a_protocol_of_one_s_own(cli, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from p2p_sim.core import Message, Party, Protocol, Rounds\n"
+        "@dataclass(frozen=True)\n"
+        "class Honest(Protocol):\n"
+        "    times: int = 2\n"
+        "    report = Message('user', 'learner', 'tells the label', y=bool)\n"
+        "    def user(self, me: Party) -> Rounds:\n"
+        "        yield self.report(y=me.y)\n"
+        "    def learner(self, me: Party) -> Rounds:\n"
+        "        return (yield self.report.receive()).columns()\n"
+    )
+    done = cli("run", "mine:Honest", "--times", "3", "--users", "50", "--share", "1", "--out", "own")
+    assert done.status == 0, done
+    assert "times = 3" in done.out
+    assert "100.00 % of them positive" in done.out
+    for wrong in ("mine:Nobody", "nowhere:Honest", "mine:Message"):
+        assert cli("run", wrong, "--users", "50").status == 2
+
+
+def test_version(cli):
+    assert cli("--version").out.startswith("p2p-sim 0.")

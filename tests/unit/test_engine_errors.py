@@ -64,9 +64,9 @@ def test_a_receive_after_the_last_send_waits_forever():
 @pytest.mark.parametrize(
     ("handed", "text"),
     [
-        (lambda s: 1, "role 'user', step 0: yields 1"),
-        (lambda s: None, "yields None"),
-        (lambda s: [s.ask(to=0, n=1)], r"yields \[.*a tuple of them"),
+        (lambda s: 1, "role 'user', step 0: yields a int"),
+        (lambda s: None, "yields a NoneType"),
+        (lambda s: [s.ask(to=0, n=1)], r"yields a list.*a tuple of them"),
         (lambda s: (), "an empty tuple"),
         (lambda s: (s.ask(to=0, n=1), s.ask(to=0, n=1)), "sends 'ask' twice in a step.*times="),
         (lambda s: (s.order.receive(), s.order.receive()), "receives 'order' twice in a step"),

@@ -104,18 +104,17 @@ def test_a_sealed_column_may_not_be_sent_in_the_open():
         local.run(Leaky(), people(), 1)
 
 
-@pytest.mark.parametrize("name", ["n", "to"])
-def test_an_array_that_was_sent_cannot_be_changed(name):
+def test_the_addresses_of_a_send_cannot_be_changed_afterwards():
     def program(self, me):
-        kept = {"n": np.ones(me.size, np.int8), "to": np.zeros(me.size, np.int32)}
-        yield self.ask(**kept)
-        kept[name][0] = 5
+        to = np.zeros(me.size, np.int32)
+        yield self.ask(to=to, n=1)
+        to[0] = 5
 
     with pytest.raises(ValueError, match="read-only"):
         perform(program)
 
 
-@pytest.mark.parametrize("cut", [lambda a: a[:], lambda a: a.view(), lambda a: a.reshape(-1)])
+@pytest.mark.parametrize("cut", [lambda a: a, lambda a: a[:], lambda a: a.view(), lambda a: a.reshape(-1)])
 def test_changing_what_a_sent_array_is_a_view_of_does_not_change_the_message(cut):
     def program(self, me):
         buffer = np.array(me.y)
