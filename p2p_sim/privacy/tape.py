@@ -73,6 +73,10 @@ class TapeDraw:
         """Begin the next step."""
         self.step += 1
 
+    def gave(self, ids: Any) -> bool:  # noqa: ARG002
+        """Enumeration knows everybody: nobody is out of reach."""
+        return True
+
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party."""
         return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
@@ -95,7 +99,7 @@ class TapeDraw:
         groups = [members.rows_of(int(code)) for code in codes]
         picks = self._take([_even(name, len(group)) for group in groups])
         rows = np.array([group[pick] for group, pick in zip(groups, picks, strict=True)], np.int64)
-        return self._seen(name, rows if members.ids is None else members.ids[rows], layout)
+        return self._seen(name, rows, layout)
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
