@@ -1,0 +1,241 @@
+"""Which law tells what a view of a protocol shows of one label; a view without a law is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy import views
+from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled, Worst
+from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from protocols import PeerToPeer, RandomizedResponse
+
+LARGEST = 10**10
+"""Largest cluster that is accounted."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One question: a view of one cluster, checked."""
+
+    view: views.View
+    text: str
+    size: int | None
+    composition: int | None
+    encrypted: bool
+    deviating: bool
+
+
+def profile(
+    protocol: Protocol,
+    view: str = "learner",
+    *,
+    cluster_size: int | None = None,
+    population: Population | None = None,
+    composition: str | int = "worst",
+    channels: str = "plain",
+    users: str = "curious",
+) -> PrivacyProfile:
+    """Return what one run of a protocol shows a view of one label, replaced.
+
+    ``view``: "learner", "user" (a curious peer of the victim's cluster), "wire" (sees what travels), or several joined
+    by "+", "learner+3*user".  ``cluster_size``: users in the victim's cluster; or ``population``: the worst of its
+    clusters.  ``composition``: "worst", or how many of the other honest users have label 1.  ``channels``: "plain"
+    or "encrypted" (contents are hidden from the wire).  ``users``: "curious" follow the protocol, "deviating"
+    colluders ask whom they like.  A view without a law comes back refused.  Raises InputError for arguments out of
+    range.
+
+    *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
+    """
+    text, parsed = view, views.read(view)
+    _one_of("channels", channels, ("plain", "encrypted"))
+    _one_of("users", users, ("curious", "deviating"))
+    ones = _composition(composition)
+    law = LAWS.get(type(protocol))
+    if law is None or parsed is None:
+        return PrivacyProfile.refused(text, _reason(protocol, known=law is not None))
+    setting = Setting(parsed, text, None, ones, channels == "encrypted", users == "deviating")
+    if population is None:
+        return law(protocol, replace(setting, size=_size(cluster_size)))
+    if cluster_size is not None:
+        raise InputError(f"cluster_size = {cluster_size!r} and a population: give one of the two")
+    return _of_clusters(law, protocol, setting, _sizes(protocol, population))
+
+
+def by_cluster(
+    protocol: Protocol, view: str = "learner", population: Population | None = None, **options: Any
+) -> dict[str, PrivacyProfile]:
+    """Return the profiles of the smallest, the median and the largest cluster of a population, by those names.
+
+    ``options``: as in ``profile``.  A cluster too small for the colluders of a view is met by all its others.
+    Raises InputError as ``profile`` does.
+    """
+    if population is None:
+        raise InputError("population = None: give the population whose clusters to compare")
+    sizes = np.sort(_sizes(protocol, population))
+    chosen = {"smallest": sizes[0], "median": sizes[(len(sizes) - 1) // 2], "largest": sizes[-1]}
+    parsed = views.read(view)
+    most = None if parsed is None else parsed.users
+    out = {}
+    for name, size in chosen.items():
+        text = view if not most else _with_users(view, min(most, max(1, int(size) - 1)))
+        out[name] = profile(protocol, text, cluster_size=int(size), **options)
+    return out
+
+
+def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -> PrivacyProfile:
+    distinct = [int(size) for size in np.unique(sizes)]
+    users = setting.view.users
+    if users >= distinct[-1]:
+        raise InputError(
+            f"view = {setting.text!r}: the largest cluster has {distinct[-1]} users, so at most "
+            f"{distinct[-1] - 1} can look at another's label"
+        )
+    if setting.composition is not None:
+        raise InputError("composition: give 'worst' with a population, or one cluster_size")
+    parts = []
+    for size in distinct:
+        fewer = replace(setting.view, users=min(users, size - 1))
+        if users and size == 1 and not (fewer.learner or fewer.wire):
+            continue
+        parts.append(law(protocol, replace(setting, size=size, view=fewer)))
+    basis = "exact" if all(part.basis == "exact" for part in parts) else "lower"
+    laws = tuple(part.law for part in parts if part.law is not None)
+    if len(set(map(repr, laws))) == 1:
+        return parts[-1]
+    note = f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
+    return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
+
+
+def _randomized_response(protocol: Any, setting: Setting) -> PrivacyProfile:
+    view = setting.view
+    lie = protocol.lying()
+    budget = protocol.epsilon
+    if protocol.lie is not None:
+        budget = LocalResponse.flipping(float(lie)).epsilon0
+    if setting.size is not None:
+        _fits(setting, setting.size)
+    sees = view.learner or (view.wire and not setting.encrypted)
+    law: Law = LocalResponse(float(budget), protocol.labels) if sees else Nothing()
+    source = "Warner 1965; closed form" if sees else "no message that this view can read depends on a label"
+    return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
+
+
+def _peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
+    view, n = setting.view, setting.size
+    if n is None:
+        raise InputError("cluster_size = None: the law depends on it; give cluster_size or population")
+    c = _fits(setting, n)
+    alpha, theta = float(protocol.alpha), float(protocol.theta)
+    local = LocalResponse.flipping(alpha)
+    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once"]
+    assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
+    source = "Clustering 2022, Algorithm 2"
+    if setting.deviating and c:
+        return PrivacyProfile(
+            setting.text, "exact", f"{source}: a colluder asks the victim", tuple(assumes), "", local
+        )
+    if alpha == 0.5:
+        return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
+    if view.wire or not view.learner:
+        law: Law = Scaled(_seen(view, n, c, theta, setting.encrypted), local)
+        about = "the victim's bit is seen in the clear or not at all"
+        return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
+    rest = Drawn(alpha, theta, n, c, setting.composition)
+    law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
+    how = "exact law of the number of ones among the reports"
+    basis = "exact" if rest.covered else "lower"
+    return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
+
+
+def _seen(view: views.View, n: int, c: int, theta: float, encrypted: bool) -> float:
+    """Return the probability that a view that knows who asks whom sees the victim's bit."""
+    if view.wire and not encrypted:
+        return -math.expm1((n - 1) * _log1m(1 / n) + math.log1p(-theta / n)) if n > 1 else theta
+    if view.wire and view.learner:
+        return _caught(n, c, theta, n - c)
+    return _caught(n, c, 0.0, 0)
+
+
+def _caught(n: int, c: int, theta: float, reporters: int) -> float:
+    """Return the probability that a colluder, or a reporter, asks the victim."""
+    if n == 1:
+        return theta if reporters else 0.0
+    return -math.expm1(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
+
+
+def _missed(n: int, c: int, theta: float, reporters: int) -> float:
+    return math.exp(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
+
+
+def _log1m(x: float) -> float:
+    return math.log1p(-x)
+
+
+LawOf = Callable[[Any, Setting], PrivacyProfile]
+
+LAWS: dict[type, LawOf] = {PeerToPeer: _peer_to_peer, RandomizedResponse: _randomized_response}
+"""The laws by protocol; a new protocol adds a line."""
+
+
+def _fits(setting: Setting, n: int) -> int:
+    c = setting.view.users
+    if c >= n:
+        raise InputError(f"view = {setting.text!r}: a cluster of {n} has {n - 1} users beside the victim")
+    if setting.composition is not None and setting.composition > n - 1 - c:
+        raise InputError(
+            f"composition = {setting.composition}: a cluster of {n} has {n - 1 - c} other honest users; "
+            f"give 0 to {n - 1 - c}, or 'worst'"
+        )
+    return c
+
+
+def _size(value: Any) -> int | None:
+    if value is None:
+        return None
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= LARGEST:
+        raise InputError(f"cluster_size = {value!r}: must be an integer from 1 to {LARGEST:,}")
+    return int(value)
+
+
+def _composition(value: Any) -> int | None:
+    if isinstance(value, str) and value == "worst":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise InputError(
+            f"composition = {value!r}: must be 'worst' or how many other honest users have label 1"
+        )
+    return int(value)
+
+
+def _sizes(protocol: Protocol, population: Population) -> Any:
+    if population.labels > protocol.label_count():
+        raise InputError(
+            f"{type(protocol).__name__} takes {protocol.label_count()} labels; the population has {population.labels}"
+        )
+    return population.sizes
+
+
+def _with_users(view: str, users: int) -> str:
+    return "+".join(f"{users}*user" if part.strip().endswith("user") else part for part in view.split("+"))
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} = {value!r}: must be one of {allowed}")
+
+
+def _reason(protocol: Any, *, known: bool) -> str:
+    name = type(protocol).__name__
+    what = f"no law of this view of {name} is known" if known else f"no law of {name} is known"
+    return f"{what}; audit it (privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"

@@ -1,0 +1,170 @@
+"""Which parameter a promise needs: solve for one, for a named view, and account for what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.accountant import LARGEST, profile
+from p2p_sim.privacy.profile import Bracket, PrivacyProfile
+
+VIEWS = ("learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire")
+"""What is told beside the view that was asked for."""
+
+_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a parameter is looked for.  ``private``, ``useful``: the ends; more private is never more useful.
+
+    ``whole``: only whole numbers.  ``spread``: whether steps are factors, not differences.
+    """
+
+    private: float
+    useful: float
+    whole: bool = False
+    spread: bool = True
+
+
+RANGES = {
+    "alpha": Range(0.5, 1e-12),
+    "theta": Range(1e-9, 1.0),
+    "epsilon": Range(0.0, 100.0, spread=False),
+    "cluster_size": Range(1e8, 1, whole=True),
+}
+"""The parameters that can be solved for."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The most useful value that keeps a promise, and what it gives every view.
+
+    ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
+    nats, with certified ends; ``slack``: how far its upper end stays below the target.  ``views``: the profiles of the
+    other views at that value: a calibration for one view says nothing of the rest.
+    """
+
+    protocol: Protocol
+    vary: str
+    value: float
+    cluster_size: int | None
+    view: str
+    epsilon: float
+    delta: float
+    achieved: Bracket
+    slack: float
+    views: dict[str, PrivacyProfile]
+
+
+def calibrate(
+    kind: type[Protocol],
+    *,
+    vary: str,
+    view: str = "learner",
+    cluster_size: int | None = None,
+    epsilon: float,
+    delta: float,
+    channels: str = "plain",
+    users: str = "curious",
+    **fixed: Any,
+) -> Calibration:
+    """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
+
+    ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least).  ``epsilon`` >= 0 in
+    nats, ``delta`` in [0, 1).  The value found is accounted for again, with certified ends.  Raises
+    InputError where nothing in range keeps the promise, with the best that can be reached, and for a refused view.
+
+    *Source:* bisection over the accountant's δ(ε), which grows with theta and epsilon and falls with alpha; for
+    cluster_size a falling δ is presumed, and the found size itself is checked.
+    """
+    where = _range(kind, vary, fixed)
+    _check_target(epsilon, delta)
+    options: dict[str, Any] = {"channels": channels, "users": users}
+
+    def account(value: float, what: str = view) -> PrivacyProfile:
+        size, parameters = cluster_size, dict(fixed)
+        if vary == "cluster_size":
+            size = int(value)
+        else:
+            parameters[vary] = float(value)
+        return profile(kind(**parameters), what, cluster_size=size, **options)
+
+    def kept(value: float) -> bool:
+        found = account(value)
+        bracket = found.delta_bracket(epsilon)
+        return (bracket.value if found.basis == "exact" else bracket.upper) <= delta
+
+    value = _search(where, kept, lambda: _unreachable(vary, view, epsilon, delta, account(where.private)))
+    found = account(value)
+    achieved = found.epsilon_bracket(delta)
+    size = int(value) if vary == "cluster_size" else cluster_size
+    protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
+    views = {what: account(value, what) for what in _others(view, size)}
+    slack = epsilon - achieved.upper
+    return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, views)
+
+
+def _search(where: Range, kept: Callable[[float], bool], refuse: Callable[[], InputError]) -> float:
+    """Bisect between the ends; return the most useful value found that keeps the promise."""
+    if kept(where.useful):
+        return where.useful
+    good, bad = where.private, where.useful
+    if where.whole:  # far ends are slow: grow from the useful one
+        while bad * 2 < where.private and not kept(bad * 2):
+            bad *= 2
+        good = min(bad * 2, where.private)
+    if not kept(good):
+        raise refuse()
+    for _ in range(_STEPS):
+        middle = math.sqrt(good * bad) if where.spread else (good + bad) / 2
+        middle = float(round(middle)) if where.whole else middle
+        if middle in (good, bad) or abs(good - bad) <= 1e-9 * abs(good):
+            break
+        if kept(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
+    names = {f.name for f in fields(kind)} | {"cluster_size"}  # type: ignore[arg-type]
+    known = [name for name in RANGES if name in names]
+    if vary not in known:
+        raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(known)}")
+    if vary in fixed:
+        raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
+    for name in fixed:
+        if name not in names:
+            raise InputError(f"{kind.__name__} has no parameter {name!r}; it has {', '.join(sorted(names))}")
+    return RANGES[vary]
+
+
+def _check_target(epsilon: Any, delta: Any) -> None:
+    for name, value, high in (("epsilon", epsilon, math.inf), ("delta", delta, 1)):
+        number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+        if not number or not 0 <= value < high:
+            raise InputError(
+                f"{name} = {value!r}: must be a number, at least 0" + (" and below 1" if high == 1 else "")
+            )
+
+
+def _unreachable(vary: str, view: str, epsilon: float, delta: float, best: PrivacyProfile) -> InputError:
+    reached = best.epsilon_bracket(delta).upper
+    return InputError(
+        f"no {vary} keeps epsilon = {epsilon:g} at delta = {delta:g} for view {view!r}: the best that can be reached "
+        f"is epsilon = {reached:.6g}; allow more, or change another parameter"
+    )
+
+
+def _others(view: str, size: int | None) -> list[str]:
+    room = LARGEST if size is None else size
+    fits = {"user": 2, "learner+user": 2, "learner+3*user": 4}
+    return [what for what in VIEWS if what != view and room >= fits.get(what, 1)]

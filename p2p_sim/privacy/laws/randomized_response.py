@@ -1,0 +1,74 @@
+"""One label said through randomized response."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.profile import Bracket, Law
+
+
+@dataclass(frozen=True)
+class LocalResponse(Law):
+    """Randomized response over ``labels`` values with local budget ``epsilon0`` >= 0 (nats, may be infinite).
+
+    delta(epsilon) = keep (1 - e^(epsilon - epsilon0)), keep = 1 / (1 + (labels - 1) e^-epsilon0), in both
+    directions and for every pair of labels.  Raises InputError for parameters out of range.
+
+    *Source:* Warner 1965; Kairouz, Oh, Viswanath 2014.  *Assumes:* the label is said once.
+    """
+
+    epsilon0: float
+    labels: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.epsilon0 >= 0:
+            raise InputError(f"epsilon0 = {self.epsilon0!r}: must be a number, at least 0")
+
+    @classmethod
+    def flipping(cls, flip: float) -> LocalResponse:
+        """Return the binary law that flips with probability ``flip`` in [0, 1/2]."""
+        return cls(local_epsilon(flip))
+
+    @property
+    def keep(self) -> float:
+        """Probability that the label is said as it is."""
+        return 1 / (1 + (self.labels - 1) * math.exp(-self.epsilon0))
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        """Return the closed form twice."""
+        if epsilon >= self.epsilon0:
+            return Bracket(0.0, 0.0, 0.0), Bracket(0.0, 0.0, 0.0)
+        value = -self.keep * math.expm1(epsilon - self.epsilon0)
+        error = 2e-15 * value + 4e-16 * self.epsilon0 * self.keep if math.isfinite(self.epsilon0) else 0.0
+        return Bracket.around(value, error), Bracket.around(value, error)
+
+    def pure(self) -> float:
+        """Return the local budget."""
+        return self.epsilon0
+
+    def epsilon(self, delta: float) -> float:
+        """Return epsilon0 + ln(1 - delta / keep), at least 0."""
+        if delta >= self.keep:
+            return 0.0
+        return max(0.0, self.epsilon0 + math.log1p(-delta / self.keep))
+
+    def epsilon_bracket(self, delta: float) -> Bracket:
+        """Return the closed form, rounded outward."""
+        value = self.epsilon(delta)
+        if value == 0 or math.isinf(value):
+            return Bracket(value, value, value)
+        error = 1e-15 * (self.epsilon0 + 2 + delta / (self.keep - delta))
+        return Bracket(max(0.0, value - error), value, min(self.epsilon0, value + error))
+
+
+def local_epsilon(flip: float) -> float:
+    """Return ln((1 - flip)/flip) for a flip probability in [0, 1/2]; infinite at 0.  Raises InputError outside."""
+    if not 0 <= flip <= 0.5:
+        raise InputError(
+            f"flip = {flip!r}: must be a number in [0, 1/2]; beyond, swap the names of the labels"
+        )
+    if flip == 0:
+        return math.inf
+    return 2 * math.atanh(1 - 2 * flip) if flip > 0.2 else math.log1p(-flip) - math.log(flip)

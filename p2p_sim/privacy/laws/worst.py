@@ -1,0 +1,91 @@
+"""The worst composition, by branch and bound: every composition is computed or lies in a block with a bound."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Found(NamedTuple):
+    """The largest value found, where, and an upper bound of all values."""
+
+    value: float
+    at: int
+    upper: float
+
+
+def blocks(size: int, growth: float) -> list[tuple[int, int]]:
+    """Return 0..size - 1 as blocks (first, last), inclusive, from both ends to the middle.
+
+    A block is ``growth`` times as long as its distance from the end, and at least 1.
+    """
+    out, low, high = [], 0, size - 1
+    while low <= high:
+        step = min(max(1, int(growth * low)), (high - low + 2) // 2)
+        out.append((low, low + step - 1))
+        if low + step <= high:
+            out.append((max(low + step, high - step + 1), high))
+        low, high = low + step, high - step
+    return out
+
+
+def search(
+    size: int,
+    single: Callable[[int], float],
+    bound: Callable[[int, int], float],
+    *,
+    growth: float = 0.5,
+    floor: float = 0.0,
+    budget: int | None = None,
+) -> Found:
+    """Return the largest ``single(i)``, i in 0..size - 1, where it exceeds ``floor``.
+
+    ``bound(low, high)`` is at least every single of the block.  A block is opened only while its bound is above all
+    found so far.  ``growth``: of the first blocks.  ``budget``: evaluations after which the search stops; then
+    ``upper`` is what open blocks allow.
+    """
+    best, at, spent = floor, -1, 0
+    heap: list[tuple[float, int, int]] = [(-float("inf"), low, high) for low, high in blocks(size, growth)]
+    heapq.heapify(heap)
+    while heap and -heap[0][0] > best and (budget is None or spent < budget):
+        above, low, high = heapq.heappop(heap)
+        if high - low < 2:
+            for i in range(low, high + 1):
+                value, spent = single(i), spent + 1
+                if value > best:
+                    best, at = value, i
+            continue
+        if above == -float("inf"):
+            pieces = [(low, high)]
+        else:
+            width = max(1, (high - low + 1) // 3)
+            pieces = [(i, min(high, i + width - 1)) for i in range(low, high + 1, width)]
+        for first, last in pieces:
+            if last - first < 2:
+                heapq.heappush(heap, (-min(-above, 1e300), first, last))
+                continue
+            value, spent = bound(first, last), spent + 1
+            if value > best:
+                heapq.heappush(heap, (-value, first, last))
+    return Found(best, at, max(best, -heap[0][0]) if heap else best)
+
+
+def climb(last: int, single: Callable[[int], float], floor: float, near: int = 1 << 62) -> tuple[float, int]:
+    """Return the largest of ``single`` found in 0..last by a documented search, and where; -1 if not above ``floor``.
+
+    Both ends and distances from them that grow by half (up to ``near``) are tried, then the neighbourhood of the
+    best is halved.
+    """
+    reach = min(near, last // 2)
+    steps = sorted({0, *(int(1.5**j) for j in range(200) if int(1.5**j) <= reach), reach})
+    tried = {i: single(i) for step in steps for i in (step, last - step)}
+    at = max(tried, key=lambda i: tried[i])
+    width = max(1, min(at, last - at) // 2)
+    while width >= 1:
+        for i in (at - width, at + width):
+            if 0 <= i <= last and i not in tried:
+                tried[i] = single(i)
+        at = max(tried, key=lambda i: tried[i])
+        width //= 2
+    return (tried[at], at) if tried[at] > floor else (floor, -1)

@@ -1,0 +1,37 @@
+"""Laws and profiles that the tests of compositions share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from p2p_sim.privacy.laws.combine import Atoms
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+
+FOUR = Atoms.of([0.5, 0.3, 0.15, 0.05], [0.45, 0.25, 0.2, 0.1])
+ENDLESS = Atoms.of([Fraction(9, 10), Fraction(1, 10), 0], [Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)])
+
+
+def of(law: Law, view: str = "learner", basis: str = "exact") -> PrivacyProfile:
+    return PrivacyProfile(view, basis, "a test", (), "", law)
+
+
+def rr(epsilon0: float, labels: int = 2) -> PrivacyProfile:
+    return of(LocalResponse(epsilon0, labels))
+
+
+def shuffled(users: int, ones: int, flip: float = 0.25) -> Atoms:
+    """The law of the sum of noisy bits, from its definition: no tails, no cuts."""
+
+    def law(count: int) -> list[Fraction]:
+        mass = [Fraction(1)]
+        for i in range(users):
+            p = Fraction(1 - flip) if i < count else Fraction(flip)
+            grown = [Fraction(0)] * (len(mass) + 1)
+            for k, m in enumerate(mass):
+                grown[k] += m * (1 - p)
+                grown[k + 1] += m * p
+            mass = grown
+        return mass
+
+    return Atoms.of(law(ones), law(ones + 1))

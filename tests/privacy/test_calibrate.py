@@ -1,0 +1,90 @@
+"""Calibration: what is found keeps the promise, a little more useful would not, and what cannot be is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from p2p_sim import InputError, privacy
+from p2p_sim.privacy.calibrate import calibrate
+from protocols import PeerToPeer, RandomizedResponse
+
+CASES: list[tuple[Any, dict[str, Any], float]] = [
+    (PeerToPeer, {"vary": "alpha", "theta": 1.0, "cluster_size": 100, "epsilon": 0.5, "delta": 1e-4}, 0.99),
+    (PeerToPeer, {"vary": "alpha", "theta": 0.5, "cluster_size": 60, "epsilon": 0.5, "delta": 1e-4}, 0.99),
+    (PeerToPeer, {"vary": "alpha", "view": "user", "cluster_size": 40, "epsilon": 2.0, "delta": 0.0}, 0.99),
+    (
+        PeerToPeer,
+        {"vary": "alpha", "view": "learner+2*user", "cluster_size": 9, "epsilon": 1.0, "delta": 1e-2},
+        0.99,
+    ),
+    (PeerToPeer, {"vary": "theta", "alpha": 0.2, "cluster_size": 50, "epsilon": 0.3, "delta": 1e-3}, 1.01),
+    (RandomizedResponse, {"vary": "epsilon", "epsilon": 1.5, "delta": 0.0}, 1.01),
+    (RandomizedResponse, {"vary": "epsilon", "labels": 4, "epsilon": 0.7, "delta": 0.1}, 1.01),
+]
+
+
+@pytest.mark.parametrize(("kind", "asked", "further"), CASES)
+def test_what_is_found_keeps_the_promise_and_hardly_more(
+    kind: Any, asked: dict[str, Any], further: float
+) -> None:
+    found = calibrate(kind, **asked)
+    view = asked.get("view", "learner")
+    again = privacy.profile(found.protocol, view, cluster_size=asked.get("cluster_size"))
+    assert again.delta(asked["epsilon"]) <= asked["delta"]
+    assert found.achieved.value <= asked["epsilon"] * (1 + 1e-9)
+    assert found.achieved.lower <= again.epsilon(asked["delta"]) <= found.achieved.upper
+    assert found.slack == asked["epsilon"] - found.achieved.upper
+    parameters = found.protocol.parameters() | {asked["vary"]: found.value * further}
+    beyond = privacy.profile(kind(**parameters), view, cluster_size=asked.get("cluster_size"))
+    assert beyond.delta(asked["epsilon"]) > asked["delta"]
+
+
+def test_closed_forms() -> None:
+    assert calibrate(RandomizedResponse, vary="epsilon", epsilon=1.5, delta=0.0).value == pytest.approx(
+        1.5, rel=1e-6
+    )
+    peer = calibrate(PeerToPeer, vary="alpha", view="user", cluster_size=40, epsilon=2.0, delta=0.0)
+    assert peer.value == pytest.approx(1 / (1 + math.exp(2.0)), rel=1e-6)
+
+
+def test_the_least_cluster() -> None:
+    found = calibrate(PeerToPeer, vary="cluster_size", alpha=0.25, epsilon=0.5, delta=1e-3)
+    size = int(found.value)
+    assert privacy.profile(PeerToPeer(0.25), cluster_size=size).epsilon(1e-3) <= 0.5
+    assert privacy.profile(PeerToPeer(0.25), cluster_size=size - 1).epsilon(1e-3) > 0.5
+
+
+def test_every_other_view_is_told() -> None:
+    found = calibrate(PeerToPeer, vary="alpha", cluster_size=100, epsilon=0.5, delta=1e-4)
+    assert list(found.views) == ["user", "learner+user", "learner+3*user", "wire", "learner+wire"]
+    peer = found.views["user"].epsilon(1e-9)
+    assert peer > 3 * found.epsilon  # the learner's promise is not a peer's
+    assert list(calibrate(PeerToPeer, vary="alpha", cluster_size=1, epsilon=0.5, delta=0.1).views) == [
+        "wire",
+        "learner+wire",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"vary": "sigma"}, "vary = 'sigma': of PeerToPeer, one can solve for alpha, theta, cluster_size"),
+        ({"alpha": 0.1}, "alpha = 0.1 is fixed and to be found"),
+        ({"beta": 1}, "PeerToPeer has no parameter 'beta'"),
+        ({"epsilon": -1.0}, "epsilon = -1.0: must be a number, at least 0"),
+        ({"epsilon": math.nan}, "epsilon = nan"),
+        ({"delta": 1.0}, "delta = 1.0: must be a number, at least 0 and below 1"),
+        ({"theta": 2.0}, "theta = 2.0"),
+        ({"view": "teacher"}, "no law of this view"),
+        ({"vary": "theta", "alpha": 0.01, "view": "user", "epsilon": 0.1, "delta": 0.0},
+         "the best that can be reached is epsilon = 4.59512"),
+    ],
+)  # fmt: skip
+def test_refusals(change: dict[str, Any], words: str) -> None:
+    asked: dict[str, Any] = {"vary": "alpha", "cluster_size": 20, "epsilon": 0.5, "delta": 1e-3}
+    with pytest.raises(InputError) as caught:
+        calibrate(PeerToPeer, **(asked | change))
+    assert words in str(caught.value)
