@@ -159,9 +159,9 @@ class PrivacyProfile:
 
     ``view``: who looks.  ``basis``: one of ``BASES``; "exact" where every composition is computed or lies below a
     bound (the bracket holds what numbers can be wrong by), "lower" where the value may be too small (the bracket's
-    upper end still holds for all), "upper" where it may be too large.  ``source``: paper and section of the law.  ``assumes``: what
-    it relies on.  ``why``: the reason of a refusal and what could be audited instead.  Neighbours differ in one
-    label, replaced; epsilon in nats.
+    upper end still holds for all), "upper" where it may be too large.
+    ``source``: paper and section of the law.  ``assumes``: what it relies on.  ``why``: the reason of a refusal and
+    what could be audited instead.  Neighbours differ in one label, replaced; epsilon in nats.
     """
 
     view: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from p2p_sim.privacy.laws.randomized_response import local_epsilon
-from p2p_sim.privacy.laws.reports import COARSE, FINE, Reports
+from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
 from p2p_sim.privacy.laws.tails import binomial, reach
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.worst import Found, climb, search
@@ -153,7 +153,12 @@ class Drawn(Law):
         return upper
 
     def _search(self, epsilon: float, old: Drawn) -> Found:
-        floor = old.delta(epsilon)
+        first, floor = old, old.delta(epsilon)
+        if (
+            floor.value < CUTS[-1] * 1e9
+        ):  # beyond the pure epsilon of this composition, perhaps: try the other end
+            end = replace(old, composition=0)
+            old, floor = max((old, floor), (end, end.delta(epsilon)), key=lambda pair: pair[1].value)
         cut = next((c for c in CUTS if c * 1e9 < floor.value or c < self.least), CUTS[-1])
         reached = (
             floor.upper
@@ -178,7 +183,8 @@ class Drawn(Law):
         gain = (1 - 2 * self.flip) / max(1e-9, self.flip * (1.5 - self.flip))
         budget = None if self.covered else 150
         growth = min(4.0, max(0.05, gain / 2))
-        return search(self.others + 1, single, bound, growth=growth, floor=best, budget=budget)
+        found = search(self.others + 1, single, bound, growth=growth, floor=best, budget=budget)
+        return found if found.at >= 0 or old is first else Found(found.value, 0, found.upper)
 
     def _bound(self, low: int, high: int, epsilon: float, cut: float, enough: float = 0.0) -> float:
         """Return an upper bound of delta from 0 to 1 for every composition from ``low`` to ``high`` ones.
@@ -207,7 +213,7 @@ class Drawn(Law):
     def _summed(self, ones: int, epsilon: float, cut: float, mirrored: bool) -> Bracket:
         pool = self.size - self.colluders
         trials, chance = pool, self.theta * (pool / self.size)
-        fine = self.nodes if self.size <= WIDE else COARSE
+        fine = self.nodes if self.size <= WIDE else FEW
         if not self.colluders or self.cases > CASES or self.size > WIDE:
             urn = Urn(self.flip, ones, self.others - ones)
             seen = Reports(urn.mirrored() if mirrored else urn, trials, chance).gain(epsilon, cut, fine)

@@ -40,6 +40,7 @@ FINE = (
 )
 NONE: tuple[float, ...] = ()
 ROUGH = (1.0, 4.0)
+FEW = (-3.0, -1.0, 0.0, 1.0, 3.0)
 COARSE = (-6, -3, -2, -1.2, -0.6, 0, 0.6, 1.2, 2, 3, 4, 6)
 
 
@@ -106,7 +107,7 @@ def _counts(trials: int, chance: float, cut: float, nodes: tuple[float, ...]) ->
     """Return (numbers of reports to look at, probabilities of all from the first to the last, mass outside)."""
     window = binomial(trials, chance, 1 - chance, cut)
     last = window.low + len(window.mass) - 1
-    if len(window.mass) <= {FINE: EVERY, NONE: 2, ROUGH: 4}.get(nodes, 128):
+    if len(window.mass) <= {FINE: EVERY, COARSE: 128}.get(nodes, len(nodes) + 2):
         return np.arange(window.low, last + 1, dtype=np.int64), window.mass, window.lost
     chosen = window.mean + math.sqrt(window.variance) * np.array(nodes)
     inner = np.unique(np.clip(np.round(chosen).astype(np.int64), window.low, last))
