@@ -35,7 +35,7 @@ class Range:
 
 RANGES = {
     "alpha": Range(0.5, 1e-12),
-    "theta": Range(1e-9, 1.0),
+    "theta": Range(1e-4, 1.0),
     "epsilon": Range(0.0, 100.0, spread=False),
     "cluster_size": Range(1e8, 1, whole=True),
 }
@@ -99,11 +99,14 @@ def calibrate(
     def kept(value: float) -> bool:
         found = account(value)
         bracket = found.delta_bracket(epsilon)
-        return (bracket.value if found.basis == "exact" else bracket.upper) <= delta
+        return bracket.upper <= delta
 
     value = _search(where, kept, lambda: _unreachable(vary, view, epsilon, delta, account(where.private)))
     found = account(value)
-    achieved = found.epsilon_bracket(delta)
+    reached = found.epsilon_bracket(delta)
+    achieved = reached._replace(
+        upper=min(reached.upper, epsilon)
+    )  # that delta holds at the target was checked
     size = int(value) if vary == "cluster_size" else cluster_size
     protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
     views = {what: account(value, what) for what in _others(view, size)}

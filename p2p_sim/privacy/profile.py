@@ -14,6 +14,7 @@ BASES = ("exact", "upper", "lower", "claimed", "measured", "refused")
 TINY = 1e-300
 """Deltas below this are not told apart from 0: a bracket then reaches from 0 to here."""
 
+_FAR = 1e-100  # deltas below this are bounded by the one at which it is reached
 _ROOT = 4e-14  # relative tolerance of a root
 _NEAR = 1.0002  # first step from a good guess
 _LARGE = 1e15  # nats; a delta that is not reached here never is
@@ -199,7 +200,15 @@ class PrivacyProfile:
     def delta_bracket(self, epsilon: float) -> Bracket:
         """Return ``delta`` with certified ends, rounded outward."""
         law, at = self._law(), _number("epsilon", epsilon)
-        return ZERO if at >= law.pure() and math.isfinite(at) else law.delta(min(at, _LARGE))
+        if at >= law.pure() and math.isfinite(at):
+            return ZERO
+        found = law.delta(min(at, _LARGE))
+        if (
+            found.upper > _FAR and found.value < _FAR and math.isfinite(at)
+        ):  # delta falls: an earlier end bounds it
+            before = law.delta(min(at, law.epsilon(_FAR)))
+            return found._replace(upper=min(found.upper, before.upper))
+        return found
 
     def epsilon_bracket(self, delta: float) -> Bracket:
         """Return ``epsilon`` with certified ends, rounded outward."""

@@ -1,0 +1,108 @@
+"""How long the accountant takes: medians, with all caches empty at each repeat.
+
+``python -m benchmarks.account --json``.  ``users`` is the cluster size of the largest cases (1e6 in the targets).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import _lru_cache_wrapper
+from typing import Any
+
+from benchmarks import measure
+from p2p_sim import privacy
+from protocols import PeerToPeer, RandomizedResponse
+
+Progress = Callable[[str, int, int], None]
+
+CASES = ("epsilon", "calibrate", "table", "compose")
+DELTA = 1e-6
+VIEWS = ("learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire")
+
+
+def main(users: int, cases: tuple[str, ...], repeat: int, progress: Progress | None) -> dict[str, Any]:
+    """Measure the cases; return machine and rows."""
+    unknown = sorted(set(cases) - set(CASES))
+    if unknown:
+        raise ValueError(f"unknown cases {unknown}; known are {CASES}")
+    jobs = [job for job in _jobs(users) if job[0] in cases]
+    rows = []
+    for done, (case, setting, limit, work) in enumerate(jobs):
+        if progress is not None:
+            progress(f"{case}, {setting}", done, len(jobs))
+        seconds = [_timed(work) for _ in range(repeat)]
+        median = statistics.median(seconds)
+        row = {"case": case, "setting": setting, "seconds": round(median, 5), "target": {"seconds": limit}}
+        rows.append(row | {"reached": median <= limit})
+    peak = measure.peak_memory() / 2**30
+    rows.append({"case": "memory", "setting": "whole process", "peak_gib": round(peak, 3), "target": {"peak_gib": 1.0},
+                 "reached": peak <= 1.0})  # fmt: skip
+    return {"machine": measure.machine(), "rows": rows}
+
+
+def _jobs(users: int) -> list[tuple[str, str, float, Callable[[], Any]]]:
+    """Return (case, setting, limit in seconds, work)."""
+
+    def epsilon(alpha: float, theta: float, size: int) -> Callable[[], Any]:
+        return lambda: privacy.profile(PeerToPeer(alpha, theta), cluster_size=size).epsilon(DELTA)
+
+    def calibrated() -> Any:
+        return privacy.calibrate(
+            PeerToPeer, vary="alpha", theta=1.0, cluster_size=100_000, epsilon=1.0, delta=DELTA
+        ).value
+
+    def table() -> Any:
+        protocol = PeerToPeer(0.1, 0.1)
+        return [privacy.profile(protocol, view, cluster_size=users).epsilon(DELTA) for view in VIEWS]
+
+    def composed() -> Any:
+        one = privacy.profile(RandomizedResponse(1.0), cluster_size=1)
+        return privacy.composed(one, 50).epsilon(DELTA)
+
+    jobs: list[tuple[str, str, float, Callable[[], Any]]] = []
+    for alpha in (0.1, 0.2, 0.4):
+        jobs.append(("epsilon", f"n = 10,000, theta = 1, alpha = {alpha}", 0.05, epsilon(alpha, 1.0, 10_000)))
+        jobs.append(
+            ("epsilon", f"n = {users:,}, theta = 0.1, alpha = {alpha}", 2.0, epsilon(alpha, 0.1, users))
+        )
+    jobs.append(("calibrate", "alpha, n = 100,000, theta = 1", 5.0, calibrated))
+    jobs.append(("table", f"six views, n = {users:,}, alpha = 0.1, theta = 0.1", 10.0, table))
+    jobs.append(("compose", "randomized response, epsilon 1, 50 times", 0.05, composed))
+    return jobs
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    _forget()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _forget() -> None:
+    """Empty every cache of the accountant."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("p2p_sim.privacy"):
+            for value in list(vars(module).values()):
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--users", type=lambda text: int(float(text)), default=1_000_000)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    result = main(options.users, tuple(options.cases.split(",")), options.repeat, None)
+    if options.json:
+        import json
+
+        print(json.dumps(result))
+    else:
+        for row in result["rows"]:
+            print(row)
