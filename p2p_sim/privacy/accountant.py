@@ -49,7 +49,8 @@ def profile(
 
     ``view``: "learner", "user" (a curious peer of the victim's cluster), "wire" (sees what travels), or several joined
     by "+", "learner+3*user".  ``cluster_size``: users in the victim's cluster; or ``population``: the worst of its
-    clusters.  ``composition``: "worst", or how many of the other honest users have label 1.  ``channels``: "plain"
+    clusters.  ``composition``: "worst", how many of the other honest users have label 1, or "population": what the
+    population's clusters really hold, which is a secret that the figure then depends on.  ``channels``: "plain"
     or "encrypted" (contents are hidden from the wire).  ``users``: "curious" follow the protocol, "deviating"
     colluders ask whom they like.  A view without a law comes back refused.  Raises InputError for arguments out of
     range.
@@ -59,15 +60,20 @@ def profile(
     text, parsed = view, views.read(view)
     _one_of("channels", channels, ("plain", "encrypted"))
     _one_of("users", users, ("curious", "deviating"))
-    ones = _composition(composition)
+    real = composition == "population"
+    ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
     if law is None or parsed is None:
         return PrivacyProfile.refused(text, _reason(protocol, known=law is not None))
     setting = Setting(parsed, text, None, ones, channels == "encrypted", users == "deviating")
+    if real and (population is None or parsed.users):
+        raise InputError("composition = 'population': needs a population, and a view without users of it")
     if population is None:
         return law(protocol, replace(setting, size=_size(cluster_size)))
     if cluster_size is not None:
         raise InputError(f"cluster_size = {cluster_size!r} and a population: give one of the two")
+    if real:
+        return _as_it_is(law, protocol, setting, population)
     return _of_clusters(law, protocol, setting, _sizes(protocol, population))
 
 
@@ -113,6 +119,20 @@ def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -
     if len(set(map(repr, laws))) == 1:
         return parts[-1]
     note = f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
+    return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
+
+
+def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Population) -> PrivacyProfile:
+    """Return the worst user's profile, given what labels the others of her cluster have."""
+    sizes = _sizes(protocol, population)
+    codes = np.zeros(population.users, np.int64) if population.clusters is None else population.clusters.codes
+    ones = np.bincount(codes, weights=population.y != 0, minlength=len(sizes)).astype(np.int64)
+    cases = {(int(n), int(k)) for n, k in zip(sizes, ones, strict=True) if k < n}
+    cases |= {(int(n), int(k) - 1) for n, k in zip(sizes, ones, strict=True) if k}
+    parts = [law(protocol, replace(setting, size=n, composition=k)) for n, k in sorted(cases)]
+    basis = "exact" if all(part.basis == "exact" for part in parts) else "lower"
+    note = f"labels as they are in this population: {len(cases)} kinds of user"
+    laws = tuple(part.law for part in parts if part.law is not None)
     return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
 
 

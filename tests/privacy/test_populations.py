@@ -1,0 +1,57 @@
+"""Profiles of whole populations: the worst cluster, and the labels as they really are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from p2p_sim import InputError, Population, privacy
+from protocols import PeerToPeer, RandomizedResponse
+
+PROTOCOL = PeerToPeer(0.2)
+
+
+def people() -> Population:
+    return Population.from_arrays(y=[0, 0, 0, 1, 1, 0, 1, 0], cluster=[7, 7, 7, 7, 9, 9, 9, 2])
+
+
+def test_the_worst_cluster() -> None:
+    each = [privacy.profile(PROTOCOL, cluster_size=n).delta(0.3) for n in (1, 3, 4)]
+    assert privacy.profile(PROTOCOL, population=people()).delta(0.3) == max(each)
+
+
+def test_labels_as_they_are() -> None:
+    """Every user's neighbours, one by one: the worst of them is the profile."""
+    found = privacy.profile(PROTOCOL, population=people(), composition="population")
+    labels, cluster = people().y, people().clusters.label  # type: ignore[union-attr]
+    each = []
+    for user in range(8):
+        others = (cluster == cluster[user]) & (np.arange(8) != user)
+        size, ones = int(others.sum()) + 1, int(labels[others].sum())
+        each.append(privacy.profile(PROTOCOL, cluster_size=size, composition=ones).delta(0.3))
+    assert found.delta(0.3) == max(each)
+    assert found.delta(0.3) <= privacy.profile(PROTOCOL, population=people()).delta(0.3)
+    assert "labels as they are in this population" in found.assumes[-1]
+
+
+def test_labels_as_they_are_by_enumeration() -> None:
+    trio = Population.from_arrays(y=[1, 0, 0])
+    found = privacy.profile(PeerToPeer(0.25), population=trio, composition="population")
+    by_hand = max(
+        privacy.enumerate_view(PeerToPeer(0.25), trio, change=user).delta_at(Fraction(1)) for user in range(3)
+    )
+    assert found.delta(0.0) == pytest.approx(float(by_hand), abs=1e-12)
+
+
+def test_randomized_response_does_not_depend_on_them() -> None:
+    real = privacy.profile(RandomizedResponse(1.0), population=people(), composition="population")
+    assert real.epsilon(0.0) == pytest.approx(1.0)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InputError, match="needs a population"):
+        privacy.profile(PROTOCOL, cluster_size=5, composition="population")
+    with pytest.raises(InputError, match="a view without users of it"):
+        privacy.profile(PROTOCOL, "learner+user", population=people(), composition="population")
