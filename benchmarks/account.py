@@ -19,6 +19,7 @@ from protocols import PeerToPeer, RandomizedResponse
 
 Progress = Callable[[str, int, int], None]
 
+USERS = 1_000_000
 CASES = ("epsilon", "calibrate", "table", "compose")
 DELTA = 1e-6
 VIEWS = ("learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire")

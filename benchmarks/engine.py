@@ -25,6 +25,7 @@ from p2p_sim.core.population import Population
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
+USERS = 10_000_000
 CASES = ("local", "digest", "numpy", "shards", "actors")
 AT_MOST = frozenset({"bytes_per_user", "us_per_message", "peak_gib", "seconds"})
 """Figures whose target is a ceiling; of the others it is a floor."""

@@ -10,13 +10,12 @@ from typing import Any
 
 from p2p_sim.run import Run
 
-UNKNOWN = "not assessed: how much the learner or a peer could infer about a user's label is unknown"
 _WIDTH = 12
 
 
 def as_json(document: Any) -> str:
     """Return a document as JSON: infinity as "inf", not-a-number as null."""
-    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
 def document(
@@ -46,12 +45,14 @@ def document(
         "accuracy": notes.get("accuracy"),
         "digest": run.digest,
         "directory": str(directory),
-        "privacy": UNKNOWN,
+        "privacy": notes.get("privacy"),
     }
 
 
 def as_text(told: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
+    from p2p_sim.report import account
+
     head = f"{told['protocol']}: {_parameters(told)}; seed {told['seed']}, backend {told['backend']}"
     rows = [
         _entry("Data", _data(told)),
@@ -62,9 +63,16 @@ def as_text(told: Mapping[str, Any]) -> str:
     end = [
         _entry("Digest", told["digest"] or "not asked for"),
         _entry("Saved in", told["directory"]),
-        _entry("Privacy", told["privacy"]),
     ]
-    blocks = [[head], rows, [_messages(told["messages"])], costs, _released(told), end]
+    blocks = [
+        [head],
+        rows,
+        [_messages(told["messages"])],
+        costs,
+        _released(told),
+        [account.as_text(told["privacy"])],
+        end,
+    ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -210,16 +218,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn what JSON does not know into what it does."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         if math.isnan(value):
             return None
         return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    return _plain(value.item()) if hasattr(value, "item") else str(value)
+    return plain(value.item()) if hasattr(value, "item") else str(value)

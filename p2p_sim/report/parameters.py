@@ -91,13 +91,20 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     return {parameter.option: parameter for parameter in found}
 
 
-def choose(words: Sequence[str], protocols: Protocols) -> Chosen:
+def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:
     """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
 
     Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
     cannot be read.  The message lists what is known.
     """
-    names, given = _divide(words)
+    return _make(*given(words, protocols, verb))
+
+
+def given(
+    words: Sequence[str], protocols: Protocols, verb: str = "run"
+) -> tuple[type[Protocol], dict[str, Parameter], dict[str, Any]]:
+    """Return the protocol that words name, what it offers, and the values given; raises as ``choose``."""
+    names, told = _divide(words)
     every = known(protocols)
     listed = f"known protocols: {', '.join(every)}"
     if not names:
@@ -111,16 +118,16 @@ def choose(words: Sequence[str], protocols: Protocols) -> Chosen:
             f"unexpected word {names[1]!r}: give one protocol; parameters are options, {_listed(offered)}"
         )
     values: dict[str, Any] = {}
-    for option, text in given:
+    for option, text in told:
         if option not in offered:
-            more = "more options: p2p-sim run --help"
+            more = f"more options: p2p-sim {verb} --help"
             raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
         if text is None:
             raise InputError(f"{option} needs a value: {_described(offered[option])}")
         if offered[option].name in values:
             raise InputError(f"{option} is given twice: give it once")
         values[offered[option].name] = offered[option].read(text)
-    return _make(kind, offered, values)
+    return kind, offered, values
 
 
 def describe(protocols: Protocols) -> str:

@@ -25,7 +25,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
 
 
-@pytest.mark.parametrize("verb", ["run", "data", "bench"])
+@pytest.mark.parametrize("verb", ["run", "account", "calibrate", "data", "bench"])
 def test_help_shows_an_example(verb, cli):
     done = cli(verb, "--help")
     assert done.status == 0
@@ -35,7 +35,7 @@ def test_help_shows_an_example(verb, cli):
 def test_help_names_verbs_and_parameters(cli):
     assert cli().out == cli("--help").out
     assert cli().status == 0
-    for verb in ("run", "data", "bench"):
+    for verb in ("run", "account", "calibrate", "data", "bench"):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
     assert "Usage: p2p-sim run PROTOCOL [OPTIONS]" in told
@@ -47,7 +47,7 @@ def test_help_names_verbs_and_parameters(cli):
 
 
 def test_no_parameter_hides_behind_an_option():
-    taken = {name.replace("_", "-") for name in program.Run.__dataclass_fields__}
+    taken = {name.replace("_", "-") for name in program.run.Run.__dataclass_fields__}
     for kind in parameters.known(protocols.ALL).values():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
 
@@ -87,7 +87,7 @@ class Benchmark:
 
 def test_bench(cli, monkeypatch):
     fake = Benchmark()
-    monkeypatch.setattr(program.importlib, "import_module", {"benchmarks.engine": fake}.__getitem__)
+    monkeypatch.setattr(program.bench.importlib, "import_module", {"benchmarks.engine": fake}.__getitem__)
     done = cli("bench", "engine", "--users", "1e6", "--cases", "local,shards", "--repeat", "3", "--json")
     assert fake.asked == (1_000_000, ("local", "shards"), 3)
     assert done.json["rows"][0]["ratio_cpu"] == 1.5
@@ -99,7 +99,7 @@ def test_bench(cli, monkeypatch):
 
 
 def test_bench_needs_a_checkout(cli, monkeypatch, tmp_path):
-    monkeypatch.setattr(program, "__file__", str(tmp_path / "site-packages/p2p_sim/cli.py"))
+    monkeypatch.setattr(program.bench, "__file__", str(tmp_path / "site-packages/p2p_sim/cli/bench.py"))
     done = cli("bench", "engine")
     assert (done.status, done.out) == (2, "")
     assert "run from a checkout" in done.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from p2p_sim import privacy
@@ -17,14 +19,14 @@ def epsilons(protocol: PeerToPeer, view: str, delta: float, sizes: range) -> lis
 )
 def test_a_larger_cluster_hides_better_from_the_learner(alpha: float, theta: float, delta: float) -> None:
     found = epsilons(PeerToPeer(alpha, theta), "learner", delta, range(1, 41))
-    assert all(after <= before * (1 + 1e-9) for before, after in zip(found[:-1], found[1:], strict=True))
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found))
     assert found[-1] < found[0]
 
 
 @pytest.mark.parametrize("view", ["user", "learner+user"])
 def test_a_larger_cluster_hides_better_from_peers(view: str) -> None:
     deltas = [privacy.profile(PeerToPeer(0.2), view, cluster_size=n).delta(0.5) for n in range(2, 30)]
-    assert all(after <= before + 1e-15 for before, after in zip(deltas[:-1], deltas[1:], strict=True))
+    assert all(after <= before + 1e-15 for before, after in itertools.pairwise(deltas))
 
 
 def test_it_fails_for_the_wire_when_few_report() -> None:

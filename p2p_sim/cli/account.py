@@ -1,0 +1,137 @@
+"""``p2p-sim account``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+import protocols
+from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.report import terminal
+from p2p_sim.report.options import (
+    HOW,
+    KEPT,
+    REAL,
+    SYNTHETIC,
+    Format,
+    Json,
+    comma_list,
+    count,
+    option,
+    ratio,
+    text,
+    wants_json,
+)
+
+ASKED = "What is asked"
+_FOR_DATA = ("label", "positive", "cluster_column", "clusters", "test")
+
+
+@app.command(
+    "account",
+    cls=ProtocolCommand,
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: p2p-sim account peer-to-peer --alpha 0.1 --theta 0.5 --cluster-size 1000 --delta 1e-6",
+)
+@dataclass(frozen=True)
+class Account:
+    """Say what each party learns of one label: exactly, and by the theorems.  Nothing is run."""
+
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
+    ] = None
+    delta: Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")] = 1e-6
+    channels: Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
+    users: Annotated[int | None, count(SYNTHETIC, "How many, in clusters of --cluster-size.")] = None
+    data: Annotated[str | None, text(REAL, "A set whose clusters count, as in p2p-sim run.")] = None
+    label: Annotated[str | None, text(REAL, "The column of labels.")] = None
+    positive: Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")] = None
+    cluster_column: Annotated[str | None, text(REAL, "A column of cluster numbers.")] = None
+    clusters: Annotated[int | None, count(REAL, "Instead: clusters by k-means.")] = None
+    test: Annotated[float | None, ratio(REAL, "Share of rows that tests, so is in no cluster.")] = None
+    seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
+    plot: Annotated[str | None, text(KEPT, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, _command: Command) -> int:
+        """Account, draw, tell."""
+        from p2p_sim.report import parameters
+        from p2p_sim.report.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        words, offered = parameters.own(self.words or [], protocols.ALL)
+        chosen = parameters.choose(words, offered, "account")
+        self._check()
+        with Progress() as progress, terminal.stdout_kept():
+            told = self._told(chosen, progress)
+        from p2p_sim.report import account, console
+
+        head = ", ".join(f"{name} = {value}" for name, value in told["parameters"].items())
+        shown = f"{told['protocol']}: {head}\n\n{account.as_text(told)}\n"
+        sys.stdout.write(console.as_json(told) if as_json else shown)
+        return 0
+
+    def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
+        from p2p_sim.cli import promises
+        from p2p_sim.report import account, plots
+
+        protocol, people = chosen.protocol, self._population(chosen.protocol, progress)
+        size = self.cluster_size if people is None else None
+        question = account.Question(protocol, self.delta, size, people, self.channels)
+        progress("accounting", 0, 0)
+        table = account.table_of(question, promises.of, promises.local_epsilon(protocol))
+        if self.plot is not None:
+            progress("drawing", 0, 0)
+            plots.curves(account.profiles(question, table), protocol.command_name(), self.plot)
+        values = {name: value for name, value in protocol.parameters().items() if value is not None}
+        head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
+        return head | table | {"plot": self.plot}
+
+    def _population(self, protocol: Any, progress: Any) -> Population | None:
+        from p2p_sim.learning import datasets, experiment
+
+        if self.users is not None:
+            return Population.synthetic(
+                users=self.users, cluster_size=self.cluster_size, positive=0.5, seed=0
+            )
+        if self.data is None:
+            if self.cluster_size is None and experiment.speaks(protocol):
+                raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
+            return None
+        progress(f"reading {self.data}", 0, 0)
+        positive = None if self.positive is None else comma_list(self.positive)
+        many = protocol.label_count() > 2
+        data = datasets.load(
+            self.data, label=self.label, positive=positive, cluster=self.cluster_column, multiclass=many
+        )
+        found = experiment.gather(
+            protocol, data, clusters=self.clusters, test=self.test, seed=self.seed, progress=progress
+        )
+        return found.population
+
+    def _check(self) -> None:
+        from p2p_sim.report import plots
+
+        if not 0 <= self.delta < 1:
+            raise InputError(f"delta = {self.delta!r}: must be a number in [0, 1)")
+        if self.channels not in ("plain", "encrypted"):
+            raise InputError(f"channels = {self.channels!r}: must be plain or encrypted")
+        if self.cluster_size is not None and self.cluster_size < 1:
+            raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
+        check_seed(self.seed)
+        if self.data is not None and (self.users is not None or self.cluster_size is not None):
+            raise InputError("--data has clusters of its own: leave --users and --cluster-size out")
+        for name in _FOR_DATA:
+            if self.data is None and getattr(self, name) is not None:
+                raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
+        if self.cluster_column is not None and self.clusters is not None:
+            raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
+        if self.plot is not None:
+            plots.kind_of(self.plot)

@@ -1,0 +1,54 @@
+"""The program that the verbs add themselves to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+import protocols
+
+Command = Sequence[str]
+"""The words of the command line, after the program's name."""
+
+app = typer.Typer(
+    name="p2p-sim", add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False,
+    epilog="Example: p2p-sim run peer-to-peer --data digits",
+)  # fmt: skip
+
+
+class ProtocolCommand(TyperCommand):
+    """Adds the parameters of all protocols to the help, when it is asked for."""
+
+    def collect_usage_pieces(self, _ctx: Any) -> list[str]:
+        """Return how the verb is called."""
+        return ["PROTOCOL", "[OPTIONS]"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, the parameters of all protocols at its end."""
+        from p2p_sim.report import parameters
+
+        self.epilog = f"{parameters.describe(protocols.ALL)}\n\n{self.epilog}"
+        super().format_help(ctx, formatter)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"p2p-sim {version('p2p-sim')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _no_verb(
+    ctx: typer.Context,
+    _shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """The lab for private labels: run a label-privacy protocol message by message, see what comes of it."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())

@@ -1,0 +1,59 @@
+"""``p2p-sim bench``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from p2p_sim.cli.app import Command, app
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
+
+BENCHMARKS = ("engine", "account")
+
+
+@app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")
+@dataclass(frozen=True)
+class Bench:
+    """Measure performance as ratios within one call.  Needs a checkout of the repository."""
+
+    name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
+    users: Annotated[int | None, count(HOW, "How many; default 1e7, and 1e6 for account.")] = None
+    cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
+    repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, _command: Command) -> int:
+        """Measure and tell."""
+        from p2p_sim.report import console
+        from p2p_sim.report.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        module = benchmark(self.name)
+        cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
+        with Progress() as progress, terminal.stdout_kept():
+            result = module.main(self.users or module.USERS, cases, self.repeat, progress)
+        sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
+        return 0
+
+
+def benchmark(name: str) -> ModuleType:
+    """Import a benchmark from the checkout this package lies in; raises InputError if there is none."""
+    if name not in BENCHMARKS:
+        raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "benchmarks" / f"{name}.py").is_file():
+        raise InputError(
+            f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
+        )
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return importlib.import_module(f"benchmarks.{name}")

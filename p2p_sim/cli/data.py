@@ -1,0 +1,29 @@
+"""``p2p-sim data``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from p2p_sim.cli.app import Command, app
+from p2p_sim.report.options import Format, Json, wants_json
+
+
+@app.command("data", epilog="Example: p2p-sim data --json")
+@dataclass(frozen=True)
+class Data:
+    """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
+
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, _command: Command) -> int:
+        """List them."""
+        from p2p_sim.learning import datasets
+        from p2p_sim.report import console
+
+        as_json = wants_json(self.json, self.format)
+        rows = [vars(info) for info in datasets.available()]
+        head = ("name", "rows", "features", "label", "positive", "where")
+        sys.stdout.write(console.as_json(rows) if as_json else console.table_of(head, rows))
+        return 0

@@ -1,0 +1,269 @@
+"""The table of privacy: views by rows, what each learns exactly, what theorems promise, and on what basis."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from p2p_sim import privacy
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.privacy.laws.combine import Scaled
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.report import console
+from p2p_sim.report.figures import bracket_text, figure, number_text
+
+DELTA = 1e-6
+"""Delta where none is asked for."""
+
+SLOW_SIZES, SLOW_USERS = 12, 10_000_000
+QUICK_SIZES, QUICK_USERS, QUICK_SECONDS = 64, 20_000, 1.2
+Promises = Callable[[Any, str, Sequence[int], float, bool], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class View:
+    """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: curious or deviating; ``colluders``: how many."""
+
+    name: str
+    title: str
+    colluders: int = 0
+    users: str = "curious"
+
+    @property
+    def slow(self) -> bool:
+        """Whether its law takes seconds."""
+        return self.name.startswith("learner+") and self.colluders > 0 and self.users == "curious"
+
+
+LEARNER, WIRE = View("learner", "learner"), View("wire", "wire")
+PEER = View("user", "user: one curious peer", 1)
+SPEAKING = (
+    LEARNER, PEER, View("learner+user", "learner+1*user", 1), View("learner+3*user", "learner+3*user", 3),
+    View("user", "user: one deviating peer", 1, "deviating"), WIRE, View("learner+wire", "learner+wire"),
+)  # fmt: skip
+SILENT = (LEARNER, PEER, WIRE)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds."""
+
+    protocol: Any
+    delta: float
+    cluster_size: int | None = None
+    population: Population | None = None
+    channels: str = "plain"
+    quick: bool = False
+
+    def views(self) -> tuple[View, ...]:
+        """Return the rows: users who send each other nothing form no coalitions worth a row."""
+        kinds = self.protocol.messages().values()
+        return SPEAKING if any(k.sender == k.recipient == USER for k in kinds) else SILENT
+
+    def sizes(self) -> list[int]:
+        """Return the distinct sizes of clusters."""
+        if self.population is not None:
+            return [int(size) for size in np.unique(self.population.sizes)]
+        return [] if self.cluster_size is None else [int(self.cluster_size)]
+
+    def profile(self, view: View, size: int | None = None) -> PrivacyProfile:
+        """Return a view's profile: of a cluster size, or of what was asked about."""
+        where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
+        if self.population is not None and size is None:
+            where = {"population": self.population}
+        name = view.name
+        if size is not None and view.colluders >= size and view.slow:
+            name = f"learner+{size - 1}*user" if size > 1 else "learner"
+        return privacy.profile(self.protocol, name, channels=self.channels, users=view.users, **where)
+
+
+def table_of(question: Question, promises: Promises, local: float | None) -> dict[str, Any]:
+    """Return the table as a document; every figure with its basis.
+
+    ``local``: epsilon of the randomizer, None if unknown.  Raises InputError.
+    """
+    sizes, end = question.sizes(), time.monotonic() + QUICK_SECONDS
+    rows = [_row(question, view, sizes, promises, end) for view in question.views()]
+    return {
+        "delta": float(question.delta),
+        "channels": question.channels,
+        "clusters": _clusters(question),
+        "local_epsilon": local,
+        "neighbours": "one label, replaced; epsilon in nats",
+        "views": rows,
+    }
+
+
+def _row(question: Question, view: View, sizes: list[int], promises: Promises, end: float) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
+        "theorems": [], "refused": "",
+    }  # fmt: skip
+    if sizes and view.colluders >= sizes[-1]:
+        row["refused"] = (
+            f"the largest cluster has {sizes[-1]} users: at most {sizes[-1] - 1} beside the victim"
+        )
+        return row
+    profile = question.profile(view, sizes[-1] if question.population is not None and sizes else None)
+    if profile.law is None:
+        row["refused"] = profile.why
+        return row
+    reads = profile.law.pure() > 0
+    row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
+    late = _late(question, view, sizes, end)
+    if late:
+        row["refused"] = late
+        return row
+    row["exact"], row["by_cluster"] = _figures(question, view, sizes, profile)
+    return row
+
+
+def _late(question: Question, view: View, sizes: list[int], end: float) -> str:
+    """Return why a view is too slow to be accounted here, or nothing."""
+    most = sizes[0] if sizes else 0
+    if view.slow and most > (QUICK_USERS if question.quick else SLOW_USERS):
+        return f"not computed here: slow for clusters of {most:,}"
+    if question.quick and view.colluders > 1 and view.slow:
+        return "not computed here: see p2p-sim account"
+    if question.quick and view.name == "learner" and most > SLOW_USERS:
+        return f"not computed here: slow for clusters of {most:,}"
+    if question.quick and view.slow and time.monotonic() > end:
+        return "not computed here: no time left; see p2p-sim account"
+    return ""
+
+
+def _figures(
+    question: Question, view: View, sizes: list[int], last: PrivacyProfile
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the figure of the worst cluster, and those of smallest, median and largest."""
+    delta, people = question.delta, question.population
+    if people is None:
+        return figure(question.profile(view), delta), None
+    known: dict[int, dict[str, Any]] = {}
+    fits = [size for size in sizes if size > view.colluders or view.name != "user"]
+
+    def of(size: int) -> dict[str, Any]:
+        if size not in known:
+            known[size] = figure(question.profile(view, size), delta)
+        return known[size]
+
+    assert last.law is not None
+    partly, some = False, None
+    if view.slow or not last.law.closed:
+        most = SLOW_SIZES if view.slow else QUICK_SIZES if question.quick else math.inf
+        if question.quick and (view.slow or fits[-1] > QUICK_USERS):
+            most = 1 if view.slow else 2
+        partly = len(fits) > most
+    if not question.quick:
+        middle = _middle(people)
+        picked = {"smallest": sizes[0], "median": middle, "largest": sizes[-1]}
+        some = {name: of(size) if size in fits else None for name, size in picked.items()}
+    if not partly:
+        heaviest = _heaviest(question, view, fits)
+        return (figure(question.profile(view), delta) if heaviest is None else dict(of(heaviest))), some
+    chosen = fits[:1] if question.quick and view.slow else [fits[0], fits[-1]]
+    worst = dict(max((of(size) for size in chosen), key=lambda found: found["upper"]))
+    told = " and ".join(f"{size:,}" for size in chosen)
+    worst["assumes"] = [*worst["assumes"], f"of {len(fits)} cluster sizes only {told} were looked at"]
+    return worst | {"basis": "lower"}, some
+
+
+def _heaviest(question: Question, view: View, sizes: list[int]) -> int | None:
+    """Return the size at which one and the same law is seen most often: there the view is worst, at every delta."""
+    laws = {size: question.profile(view, size).law for size in sizes}
+    weights = {size: law.weight for size, law in laws.items() if isinstance(law, Scaled)}
+    inner = {repr(law.law) for law in laws.values() if isinstance(law, Scaled)}
+    if len(weights) < len(laws) or len(inner) != 1:
+        return None
+    return max(weights, key=lambda size: weights[size])
+
+
+def _clusters(question: Question) -> dict[str, Any] | None:
+    if question.population is None:
+        size = question.cluster_size
+        return None if size is None else {"count": 1, "smallest": size, "median": size, "largest": size}
+    sizes, middle = question.population.sizes, _middle(question.population)
+    return {"count": len(sizes), "smallest": int(sizes.min()), "median": middle, "largest": int(sizes.max())}
+
+
+def _middle(people: Population) -> int:
+    return int(np.sort(people.sizes)[(len(people.sizes) - 1) // 2])
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Return the table as text, footnotes below it; ``told``: what ``table_of`` returned, or its JSON."""
+    notes: dict[str, int] = {}
+
+    def note(text: str) -> str:
+        return f"[{notes.setdefault(text, len(notes) + 1)}]" if text else ""
+
+    several = any(row["by_cluster"] for row in told["views"])
+    head = ["View", "worst cluster's ε" if several else "exact ε", "basis"]
+    head += ["smallest", "median", "largest"] if several else []
+    head += ["theorem ε", "local ε0", "notes"]
+    local = told["local_epsilon"]
+    lines = []
+    for row in told["views"]:
+        exact = row["exact"]
+        if exact is None:
+            cells = [row["view"], "refused" if _is_refusal(row) else "-", "-"]
+            marks = note(row["refused"])
+        else:
+            cells = [row["view"], bracket_text(exact), exact["basis"]]
+            marks = note("; ".join([exact["source"], *exact["assumes"]]))
+        if several:
+            found = row["by_cluster"] or {}
+            cells += ["-" if found.get(k) is None else bracket_text(found[k]) for k in head[3:6]]
+        lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
+    clusters = told["clusters"]
+    above = f"Privacy of one label at delta = {told['delta']:g}, {told['channels']} channels"
+    if clusters is not None and several:
+        ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
+        above += f"; {clusters['count']:,} clusters: {ends}"
+    elif clusters is not None:
+        both = sorted({clusters["smallest"], clusters["largest"]})
+        above += f"; clusters of {' to '.join(f'{size:,}' for size in both)}"
+    foot = [f"[{number}] {text}" for text, number in notes.items()]
+    return "\n".join([above, console.table(head, lines), *foot])
+
+
+def _is_refusal(row: Mapping[str, Any]) -> bool:
+    return not str(row["refused"]).startswith("not computed here")
+
+
+def _local(value: Any) -> str:
+    return "-" if value is None else number_text(value)
+
+
+def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[[str], str]) -> str:
+    parts = []
+    for found in theorems:
+        name = found["name"]
+        if found["holds"]:
+            told = ", ".join(part for part in (f"{found['basis']}: {found['source']}", found["why"]) if part)
+            parts.append(f"{number_text(found['epsilon'])} ({name}) {note(told)}")
+        else:
+            parts.append(
+                f"{name} does not apply {note(name + ': ' + (found['why'] or 'epsilon is infinite'))}"
+            )
+    return "; ".join(parts) or "-"
+
+
+def profiles(question: Question, table: Mapping[str, Any]) -> dict[str, PrivacyProfile]:
+    """Return the profiles of the rows that were accounted, by title.
+
+    Of a population: those of its smallest cluster that fits the view.
+    """
+    out = {}
+    sizes = question.sizes()
+    for view, row in zip(question.views(), table["views"], strict=True):
+        if row["exact"] is not None:
+            fits = [size for size in sizes if size > view.colluders]
+            out[view.title] = question.profile(view, fits[0] if question.population is not None else None)
+    return out

@@ -1,0 +1,39 @@
+"""One figure of privacy: value, certified ends, basis; and how it is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+from p2p_sim.privacy.profile import PrivacyProfile
+
+_DIGITS = 4
+
+
+def figure(profile: PrivacyProfile, delta: float) -> dict[str, Any]:
+    """Return epsilon at delta, in nats, with ends, basis, source and assumptions; raises RefusedError."""
+    low, value, high = profile.epsilon_bracket(delta)
+    return {
+        "epsilon": value, "lower": low, "upper": high, "basis": profile.basis, "source": profile.source,
+        "assumes": list(profile.assumes),
+    }  # fmt: skip
+
+
+def number_text(value: Any) -> str:
+    """Return a number in four digits; infinity is ``inf``."""
+    return f"{float(value):.{_DIGITS}g}"
+
+
+def bracket_text(found: Mapping[str, Any]) -> str:
+    """Return a figure in four digits, or both ends, rounded outward, where they differ by more than those show."""
+    low, value, high = (float(found[name]) for name in ("lower", "epsilon", "upper"))
+    if not math.isfinite(high) or high <= 0:
+        return number_text(value) if low == high else f"{number_text(low)} to {number_text(high)}"
+    unit = 10.0 ** (math.floor(math.log10(high)) - _DIGITS + 1)
+    if high - low <= unit / 10:
+        return number_text(value)
+    step = Decimal(1).scaleb(math.floor(math.log10(high)) - _DIGITS + 1)
+    ends = (Decimal(repr(low)).quantize(step, ROUND_FLOOR), Decimal(repr(high)).quantize(step, ROUND_CEILING))
+    return " to ".join(number_text(end) for end in ends)

@@ -1,0 +1,228 @@
+"""Account, calibrate, and the table of a run: figures, text, JSON, plots, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from p2p_sim import privacy
+from p2p_sim.cli import promises
+from p2p_sim.report import figures
+from protocols import PeerToPeer
+from tests.cli.conftest import below
+from tests.cli.test_bad_input import refused
+
+ACCOUNT = ("account", "peer-to-peer")
+SMALL = (*ACCOUNT, "--alpha", "0.1", "--theta", "0.5", "--cluster-size", "50")
+CALIBRATE = ("calibrate", "peer-to-peer", "--cluster-size", "50", "--epsilon", "1")
+
+
+def rows(told):
+    return {row["view"]: row for row in told["views"]}
+
+
+def test_figures_are_those_of_the_accountant(cli):
+    told = cli(*SMALL, "--delta", "1e-5", "--json").json
+    found = rows(told)
+    assert list(found) == [
+        "learner", "user: one curious peer", "learner+1*user", "learner+3*user", "user: one deviating peer", "wire",
+        "learner+wire",
+    ]  # fmt: skip
+    for row in found.values():
+        p = privacy.profile(PeerToPeer(0.1, 0.5), row["name"], cluster_size=50, users=row["users"])
+        assert [row["exact"][k] for k in ("lower", "epsilon", "upper")] == list(p.epsilon_bracket(1e-5))
+        assert (row["exact"]["basis"], row["exact"]["source"]) == (p.basis, p.source)
+        assert all(theorem["basis"] for theorem in row["theorems"])
+    assert told["local_epsilon"] == math.log(9)
+    third, ninth = found["learner"]["theorems"]
+    assert (third["name"], third["holds"], third["epsilon"]) == ("Theorem 3", False, "inf")
+    assert "needs <= 1/2" in third["why"]
+    assert (ninth["name"], ninth["holds"]) == ("Lemma 9", False)
+
+
+def test_table_and_footnotes(cli):
+    done = cli(*SMALL)
+    assert (done.status, done.err) == (0, "")
+    assert "peer-to-peer: alpha = 0.1, theta = 0.5" in done.out
+    assert "delta = 1e-06, plain channels; clusters of 50" in done.out
+    assert "Theorem 3 does not apply [2]; Lemma 9 does not apply [3]" in done.out
+    assert "[2] Theorem 3: alpha = 4 sqrt(2) ln s" in done.out
+    assert "2.197 (local ln((1-alpha)/alpha))" in done.out
+
+
+def test_theorems_apply_to_large_clusters():
+    third, ninth = promises.of(PeerToPeer(0.45), "learner", [20_000, 30_000], 1e-6, True)
+    assert third["holds"] is ninth["holds"] is True
+    assert 1 < third["epsilon"] < 2
+
+
+def test_infinity_and_pure_epsilon(cli):
+    done = cli(*ACCOUNT, "--alpha", "0", "--cluster-size", "5", "--json")
+    assert rows(done.json)["learner"]["exact"]["epsilon"] == "inf"
+    assert done.json["local_epsilon"] == "inf"
+    assert "   inf   " in cli(*ACCOUNT, "--alpha", "0", "--cluster-size", "5").out
+    pure = rows(cli(*ACCOUNT, "--alpha", "0.1", "--cluster-size", "5", "--delta", "0", "--json").json)
+    assert pure["user: one curious peer"]["exact"]["epsilon"] == pytest.approx(math.log(9))
+
+
+def test_encrypted_channels_blind_the_wire(cli):
+    told = rows(cli(*SMALL, "--channels", "encrypted", "--json").json)
+    assert told["wire"]["exact"]["epsilon"] == 0
+    assert told["wire"]["theorems"][0]["name"] == "nothing to read"
+    assert told["learner+wire"]["exact"]["epsilon"] > 2
+
+
+def test_randomized_response(cli):
+    told = cli("account", "randomized-response", "--epsilon", "1.5", "--json").json
+    found = rows(told)
+    assert [round(found[v]["exact"]["epsilon"], 3) for v in found][1] == 0
+    assert found["learner"]["exact"]["lower"] <= 1.5 <= found["learner"]["exact"]["upper"] + 1e-4
+    assert found["learner"]["theorems"][0]["name"] == "Corollary 1"
+
+
+def test_a_cluster_of_two_has_no_room_for_three_colluders(cli):
+    done = cli(*ACCOUNT, "--cluster-size", "2")
+    assert done.status == 0
+    assert "the largest cluster has 2 users: at most 1 beside the victim" in done.out
+    assert cli(*ACCOUNT, "--cluster-size", "1").status == 0
+
+
+def test_clusters_of_synthetic_users(cli):
+    told = cli(*ACCOUNT, "--users", "20", "--cluster-size", "12", "--json").json
+    clusters = told["clusters"]
+    sizes = [clusters[name] for name in ("smallest", "median", "largest")]
+    assert clusters["count"] == 2
+    for row in told["views"]:
+        by = [row["by_cluster"][name]["epsilon"] for name in ("smallest", "median", "largest")]
+        assert row["exact"]["epsilon"] == pytest.approx(max(by), rel=1e-6)
+    expected = privacy.profile(PeerToPeer(0.1), cluster_size=sizes[0]).epsilon(1e-6)
+    assert rows(told)["learner"]["by_cluster"]["smallest"]["epsilon"] == pytest.approx(expected)
+    assert "worst cluster's ε" in cli(*ACCOUNT, "--users", "20", "--cluster-size", "12").out
+
+
+def test_clusters_of_data_of_one_s_own(cli, tmp_path):
+    lines = [f"{i},{i % 2},{0 if i < 10 else 1}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(lines) + "\n")
+    told = cli(*ACCOUNT, "--data", "a.csv", "--cluster-column", "c", "--json").json
+    run = cli("run", "peer-to-peer", "--data", "a.csv", "--cluster-column", "c", "--json").json
+    assert told["clusters"] == run["privacy"]["clusters"]
+    assert told["clusters"]["count"] == 2
+
+
+def test_many_sizes_are_a_lower_estimate(cli, tmp_path):
+    lines = [f"{i},{i % 2},{c}" for c in range(1, 15) for i in range(c)]
+    (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(lines) + "\n")
+    words = ("--data", "a.csv", "--cluster-column", "c", "--test", "0.01", "--json")
+    found = rows(cli(*ACCOUNT, *words).json)
+    assert found["learner"]["exact"]["basis"] == "exact"
+    assert found["learner+1*user"]["exact"]["basis"] == "lower"
+    assert "were looked at" in found["learner+1*user"]["exact"]["assumes"][-1]
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("b.PNG", b"\x89PNG")])
+def test_plot(name, start, cli, tmp_path):
+    done = cli(*ACCOUNT, "--cluster-size", "4", "--plot", name)
+    assert done.status == 0, done
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert set(below(tmp_path)) == {name}
+
+
+def test_calibrate(cli):
+    told = cli(*CALIBRATE, "--theta", "0.5", "--json").json
+    assert told["fixed"] == {"theta": 0.5}
+    assert 0 < told["value"] < 0.5
+    assert told["achieved"]["upper"] <= 1 + 1e-9
+    assert told["slack"] == pytest.approx(1 - told["achieved"]["upper"])
+    assert told["views"]["user"]["epsilon"] > 1
+    assert {"user", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(told["views"])
+    text = cli("calibrate", "randomized-response", "--vary", "epsilon", "--epsilon", "1").out
+    assert "epsilon = 1.00000" in text
+    assert "keeps learner at ε <= 1, δ = 1e-06" in text
+    assert "below the target" in text
+
+
+def test_a_run_keeps_its_table(cli, tmp_path):
+    told = cli("run", "peer-to-peer", "--users", "60", "--cluster-size", "30", "--json").json
+    assert told["privacy"]["delta"] == 1e-6
+    kept = json.loads((tmp_path / told["directory"] / "run.json").read_text())
+    assert kept["notes"]["privacy"] == told["privacy"]
+    assert rows(told["privacy"])["learner"]["exact"]["basis"] == "exact"
+    assert told["seconds"]["privacy"] < 5
+    large = cli("run", "randomized-response", "--users", "2000", "--epsilon", "inf", "--json").json["privacy"]
+    assert large["delta"] == 1 / 2000**2
+    assert rows(large)["learner"]["exact"]["epsilon"] == "inf"
+
+
+def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
+    (tmp_path / "lawless.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from p2p_sim.core import Message, Party, Protocol, Rounds\n"
+        "@dataclass(frozen=True)\n"
+        "class Lawless(Protocol):\n"
+        "    report = Message('user', 'learner', 'tells the label', y=bool)\n"
+        "    def user(self, me: Party) -> Rounds:\n"
+        "        yield self.report(y=me.y)\n"
+        "    def learner(self, me: Party) -> Rounds:\n"
+        "        return (yield self.report.receive()).columns()\n"
+    )
+    for words in (("run", "lawless:Lawless", "--users", "9"), ("account", "lawless:Lawless")):
+        done = cli(*words)
+        assert done.status == 0, done
+        assert "refused" in done.out
+        assert "no law of Lawless is known; audit it" in done.out
+    told = cli("account", "lawless:Lawless", "--json").json
+    assert told["local_epsilon"] is None
+    assert all(row["exact"] is None and row["refused"] for row in told["views"])
+
+
+def test_both_ends_where_digits_differ():
+    def text(low, high):
+        return figures.bracket_text({"lower": low, "epsilon": (low + high) / 2, "upper": high})
+
+    assert text(1.0, 1.0) == "1"
+    assert text(0.19060, 0.19133) == "0.1906 to 0.1914"
+    assert text(math.inf, math.inf) == "inf"
+    assert text(0, 0) == "0"
+    assert text(0.5, math.inf) == "0.5 to inf"
+
+
+CASES = {
+    "nothing": (ACCOUNT, ["--cluster-size N"]),
+    "unknown protocol": (("account", "telepathy"), ["'telepathy'", "peer-to-peer"]),
+    "unknown option": ((*SMALL, "--beta", "1"), ["'--beta'", "p2p-sim account --help"]),
+    "theta 0": ((*ACCOUNT, "--theta", "0", "--cluster-size", "9"), ["theta = 0.0", "(0, 1]"]),
+    "alpha above": ((*ACCOUNT, "--alpha", "0.6", "--cluster-size", "9"), ["alpha = 0.6", "[0, 0.5]"]),
+    "alpha nan": ((*ACCOUNT, "--alpha", "nan", "--cluster-size", "9"), ["alpha = nan"]),
+    "cluster 0": ((*ACCOUNT, "--cluster-size", "0"), ["cluster_size = 0"]),
+    "cluster too large": ((*ACCOUNT, "--cluster-size", "1e11"), ["cluster_size = 100000000000"]),
+    "delta 1": ((*SMALL, "--delta", "1"), ["delta = 1.0", "[0, 1)"]),
+    "delta nan": ((*SMALL, "--delta", "nan"), ["delta = nan"]),
+    "delta negative": ((*SMALL, "--delta", "-1"), ["delta = -1.0"]),
+    "delta text": ((*SMALL, "--delta", "small"), ["'small' must be a number"]),
+    "channels": ((*SMALL, "--channels", "tin"), ["'tin'", "plain or encrypted"]),
+    "plot": ((*SMALL, "--plot", "a.pdf"), ["'a.pdf'", ".svg or .png"]),
+    "plot folder": ((*SMALL, "--plot", "no/a.svg"), ["'no/a.svg'", "exists"]),
+    "data and size": ((*SMALL, "--data", "digits"), ["--data has clusters of its own"]),
+    "label without data": ((*SMALL, "--label", "y"), ["--label goes with --data"]),
+    "no users": ((*SMALL, "--users", "0"), ["users = 0"]),
+    "no target": (("calibrate", "peer-to-peer", "--cluster-size", "9"), ["--epsilon is missing"]),
+    "unknown view": ((*CALIBRATE, "--view", "moon"), ["'moon'"]),
+    "unknown vary": ((*CALIBRATE, "--vary", "beta"), ["'beta'", "alpha"]),
+    "vary fixed": ((*CALIBRATE, "--alpha", "0.1"), ["alpha = 0.1"]),
+    "target nan": ((*CALIBRATE[:-1], "nan"), ["epsilon = nan"]),
+    "target delta": ((*CALIBRATE, "--delta", "1"), ["delta = 1.0"]),
+    "too many colluders": ((*CALIBRATE, "--view", "learner+50*user"), ["50*user"]),
+    "impossible": (
+        (*CALIBRATE[:-1], "0.1", "--vary", "theta", "--alpha", "0.001", "--view", "wire", "--delta", "1e-9"),
+        ["no theta keeps", "the best that can be reached"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refuses(case, cli, tmp_path):
+    words, parts = CASES[case]
+    refused(cli(*words), *parts)
+    assert below(tmp_path) == {}
