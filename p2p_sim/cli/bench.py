@@ -40,7 +40,9 @@ class Bench:
         module = benchmark(self.name)
         cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
         with Progress() as progress, terminal.stdout_kept():
-            result = module.main(self.users or module.USERS, cases, self.repeat, progress)
+            result = module.main(
+                module.USERS if self.users is None else self.users, cases, self.repeat, progress
+            )
         sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
         return 0
 

@@ -72,6 +72,7 @@ def test_a_data_folder_that_is_none(cli, monkeypatch):
 
 
 class Benchmark:
+    USERS = 10_000_000
     CASES = ("local", "digest")
 
     def __init__(self) -> None:
