@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -48,19 +49,19 @@ def largest(brackets: list[Bracket]) -> Bracket:
     return Bracket(*(max(ends) for ends in zip(*brackets, strict=True)))
 
 
-class Law:
+class Law(ABC):
     """A pair of distributions of a view, one for each value of one label, told by its hockey-stick divergences."""
 
     closed = True
     """Whether evaluating is instant."""
 
+    @abstractmethod
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta from label 0 to 1 and from 1 to 0; ``epsilon`` is finite and at least 0, in nats."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pure(self) -> float:
         """Return the least epsilon at which delta is 0, in nats, or infinity."""
-        raise NotImplementedError
 
     def delta(self, epsilon: float) -> Bracket:
         """Return the larger direction."""
