@@ -69,6 +69,12 @@ class Run:
             )
         return dict(self._trace[kind])
 
+    def kept(self) -> int | None:
+        """Return how many messages the trace holds; None if none were to be kept."""
+        if self.trace in ("none", "counts"):
+            return None
+        return sum(len(columns["round"]) for columns in self._trace.values())
+
     def by_kind(self) -> dict[str, Count]:
         """Return message counts by kind, over all rounds."""
         totals: dict[str, Count] = {}

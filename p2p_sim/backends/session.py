@@ -11,7 +11,9 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends.address import probe
@@ -52,7 +54,16 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
             yield
         finally:
             ray.shutdown()
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    """Remove Ray's folder; a process that is just ending may still write into it, so try for a while."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(0.1)
 
 
 def _join(address: str) -> None:

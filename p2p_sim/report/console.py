@@ -35,6 +35,7 @@ def document(
         "seed": run.seed,
         "backend": run.backend,
         "trace": run.trace,
+        "messages_kept": run.kept(),
         "data": notes.get("data"),
         "users": None if run.population is None else run.population.users,
         "clusters": notes.get("clusters"),
@@ -60,7 +61,8 @@ def as_text(told: Mapping[str, Any]) -> str:
         _entry("Clusters", _clusters(told["clusters"])),
     ]
     costs = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
-    end = [
+    end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
+    end += [
         _entry("Digest", told["digest"] or "not asked for"),
         _entry("Saved in", told["directory"]),
     ]
@@ -129,6 +131,12 @@ def nbytes(count: float) -> str:
             return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:,.1f} GiB"
+
+
+def _trace(told: Mapping[str, Any]) -> str:
+    whole, kept = sum(row["messages"] for row in told["messages"]), told["messages_kept"]
+    left = "nothing is left out" if kept == whole else f"{whole - kept:,} are left out"
+    return f"{told['trace']}: {kept:,} of {whole:,} messages kept; {left}"
 
 
 def _entry(name: str, text: str) -> str:

@@ -16,7 +16,7 @@ from p2p_sim.learning import clusters, datasets, training
 from protocols import PeerToPeer, RandomizedResponse
 
 KEYS = {
-    "protocol", "parameters", "defaults", "seed", "backend", "trace", "data", "users", "clusters", "messages",
+    "protocol", "parameters", "defaults", "seed", "backend", "trace", "messages_kept", "data", "users", "clusters", "messages",
     "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
 }  # fmt: skip
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
@@ -248,3 +248,16 @@ def test_learn_takes_a_loaded_data_set():
     assert np.array_equal(one.examples.population.x, data.x[one.examples.rows])
     with pytest.raises(p2p_sim.InputError, match="a Dataset has them already"):
         learn(RandomizedResponse(1.0), data, label="digit")
+
+
+def test_a_trace_says_what_it_left_out(cli, tmp_path):
+    few = cli(
+        "run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--trace", "sample=3", "--out", "few"
+    )
+    kept = sum(1 for line in few.out.splitlines() if line.startswith("Trace "))
+    assert kept == 1
+    assert "sample=3: " in few.out
+    assert "are left out" in few.out
+    full = cli("run", "peer-to-peer", "--users", "60", "--trace", "full", "--out", "full", "--json")
+    assert full.json["messages_kept"] == sum(row["messages"] for row in full.json["messages"])
+    assert "Trace " not in cli("run", "peer-to-peer", "--users", "60", "--out", "none").out
