@@ -16,8 +16,8 @@ from p2p_sim.learning import clusters, datasets, training
 from protocols import PeerToPeer, RandomizedResponse
 
 KEYS = {
-    "protocol", "parameters", "defaults", "seed", "backend", "trace", "messages_kept", "data", "users", "clusters", "messages",
-    "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
+    "protocol", "parameters", "defaults", "seed", "backend", "trace", "messages_kept", "data", "users",
+    "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
 }  # fmt: skip
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
 
