@@ -173,7 +173,7 @@ def _peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     rest = Drawn(alpha, theta, n, c, setting.composition)
     law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
     how = "exact law of the number of ones among the reports"
-    basis = "exact" if rest.covered else "lower"
+    basis = "exact" if rest.proven else "lower"
     return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
 
 

@@ -60,6 +60,16 @@ class Drawn(Law):
         return self.size <= 3000 or (self.size <= WIDE and self.flip <= 0.45)
 
     @property
+    def proven(self) -> bool:
+        """Whether no composition can be worse than the one that is computed.
+
+        With theta < 1, or colluders, the composition comes from a search: the bracket's upper end covers all, but the
+        value may lie below the true maximum.
+        """
+        searched = self.composition is None and not self.scanned and (self.theta < 1 or self.colluders > 0)
+        return self.covered and not searched
+
+    @property
     def scanned(self) -> bool:
         """Whether every case of every composition is computed."""
         return self.size <= 40 and self.cases <= 40
