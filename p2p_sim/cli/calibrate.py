@@ -61,6 +61,10 @@ class Calibrate:
 
         if self.epsilon is None:
             raise InputError("--epsilon is missing: give the target, in nats")
+        if "epsilon" in fixed:
+            raise InputError(
+                f"{kind.command_name()}: here --epsilon is the target; solve with --vary epsilon"
+            )
 
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=self.cluster_size, epsilon=self.epsilon,

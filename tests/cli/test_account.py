@@ -226,3 +226,10 @@ def test_refuses(case, cli, tmp_path):
     words, parts = CASES[case]
     refused(cli(*words), *parts)
     assert below(tmp_path) == {}
+
+
+@pytest.mark.parametrize("vary", ["alpha", "labels", "cluster-size"])
+def test_calibrating_another_parameter_of_randomized_response_is_refused(cli, vary):
+    done = cli("calibrate", "randomized-response", "--vary", vary, "--epsilon", "1")
+    assert done.status == 2
+    assert "solve with --vary epsilon" in done.err

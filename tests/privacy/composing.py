@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from p2p_sim.privacy.laws.combine import Atoms
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
 
 FOUR = Atoms.of([0.5, 0.3, 0.15, 0.05], [0.45, 0.25, 0.2, 0.1])
 ENDLESS = Atoms.of([Fraction(9, 10), Fraction(1, 10), 0], [Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)])
@@ -35,3 +35,13 @@ def shuffled(users: int, ones: int, flip: float = 0.25) -> Atoms:
         return mass
 
     return Atoms.of(law(ones), law(ones + 1))
+
+
+class Unheard(Law):
+    """A law of a kind that nobody knows."""
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        raise AssertionError(epsilon)
+
+    def pure(self) -> float:
+        raise AssertionError

@@ -22,8 +22,8 @@ from p2p_sim.privacy.laws.peer_to_peer import Drawn
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.runs import together
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
-from p2p_sim.privacy.profile import Bracket, Law
-from tests.privacy.composing import ENDLESS, FOUR, of, rr, shuffled
+from p2p_sim.privacy.profile import Law
+from tests.privacy.composing import ENDLESS, FOUR, Unheard, of, rr, shuffled
 
 # --- grids: certified on both sides ---
 
@@ -211,16 +211,6 @@ def test_the_same_case_in_every_run() -> None:
     assert free.epsilon(1e-4) >= max(alone)
     clusters = Worst((LocalResponse(0.5), LocalResponse(1.0)))
     assert composed(of(clusters), 10, same_case=True).epsilon(1e-4) == composed(rr(1.0), 10).epsilon(1e-4)
-
-    class Unheard(Law):
-        """A law of a kind that nobody knows."""
-
-        def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
-            raise AssertionError(epsilon)
-
-        def pure(self) -> float:
-            raise AssertionError
-
     assert one_case(Unheard()) is None
 
 
