@@ -45,7 +45,7 @@ def test_one_actor_a_user() -> None:
 
 
 def test_one_actor_a_user_without_clusters() -> None:
-    check_equal(PROTOCOLS["randomized response, 5 labels"], POPULATIONS["unclustered"](6), backend="actors")
+    check_equal(PROTOCOLS["randomized response, 5 labels"], POPULATIONS["unclustered"](24), backend="actors")
 
 
 def test_a_graph_reaches_the_shards() -> None:
