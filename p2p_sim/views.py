@@ -1,9 +1,9 @@
 """Coalitions and what they see: derived from who takes part and from what the message kinds declare.
 
-A coalition is written as parts joined by "+": a server's role, ``user:17``, ``3*user`` (any three users), ``user``
-(any one), ``wire``.  It sees every message that one of its members sent or received; of a message's fields, those that
-are not sealed for somebody outside.  The wire sees, of every message that travels, sender, recipient, round and size,
-and the fields that are neither sealed nor on an encrypted channel.
+A coalition is written as parts joined by "+", in any order: a server's role, ``user:17``, ``3*user`` (any three
+users), ``user`` (any one), ``wire``.  It sees every message that one of its members sent or received; of a message's
+fields, those that are not sealed for somebody outside.  The wire sees, of every message that travels, sender,
+recipient, round and size, and the fields that are neither sealed nor on an encrypted channel.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Array = npt.NDArray[Any]
 
 WIRE = "wire"
 CHANNELS = ("plain", "encrypted")
-_SOME_USERS = re.compile(r"(?:([0-9]+)\*)?user")
-_ONE_USER = re.compile(r"user:([0-9]+)")
+_SOME_USERS = re.compile(r"(?:([0-9]{1,18})\*)?user")
+_ONE_USER = re.compile(r"user:([0-9]{1,18})")
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,42 @@ class Coalition:
 
     @classmethod
     def parse(cls, text: str, roles: Collection[str]) -> Coalition:
-        """Read ``learner+3*user+wire``; raises InputError for an unknown part, listing the known ones."""
-        servers, users, some, wire = set(), set(), 0, False
-        for part in text.replace(" ", "").split("+"):
-            if part == WIRE:
+        """Read ``learner+3*user+wire``; ``roles``: of the protocol.
+
+        Raises InputError for an unknown part, listing the known ones, for a repeated part, and for no users.
+        """
+        servers, users, some, wire = set[str](), set[int](), 0, False
+        for part in _parts(text, roles):
+            if part == WIRE and not wire:
                 wire = True
-            elif found := _ONE_USER.fullmatch(part):
+            elif (found := _ONE_USER.fullmatch(part)) and int(found[1]) not in users:
                 users.add(int(found[1]))
-            elif found := _SOME_USERS.fullmatch(part):
-                some += int(found[1] or 1)
-            elif part in roles and part != USER:
+            elif (found := _SOME_USERS.fullmatch(part)) and not some and int(found[1] or 1):
+                some = int(found[1] or 1)
+            elif part in roles and part != USER and part not in servers:
                 servers.add(part)
             else:
-                known = [*(role for role in roles if role != USER), "user", "user:17", "3*user", WIRE]
                 raise InputError(
-                    f"view {text!r}: unknown part {part!r}; parts are {', '.join(known)}, joined by +"
+                    f"view = {text!r}: name each party once, and unnamed users together, as '3*user', at least one"
                 )
         return cls(frozenset(servers), frozenset(users), some, wire)
+
+    @property
+    def user_count(self) -> int:
+        """How many users take part."""
+        return len(self.users) + self.some_users
+
+    def at_most(self, users: int) -> Coalition:
+        """Return the coalition with at most so many users, who lose their names if there are fewer."""
+        if self.user_count <= users:
+            return self
+        return Coalition(self.servers, frozenset(), users, self.wire)
+
+    def __str__(self) -> str:
+        """Return how it is written: servers, users, the wire; empty if nobody takes part."""
+        parts = sorted(self.servers) + [f"user:{user}" for user in sorted(self.users)]
+        parts += [f"{self.some_users}*user"] if self.some_users else []
+        return "+".join([*parts, *([WIRE] if self.wire else [])])
 
     def named(self, others: Collection[int]) -> Coalition:
         """Return the coalition with its unnamed users chosen from ``others``, in order."""
@@ -84,6 +103,18 @@ class Coalition:
     def wire_reads(self, message: Message, channels: str) -> bool:
         """Whether the fields can be read on the wire itself, with what the members know."""
         return channels == "plain" and self.reads(message)
+
+
+def _parts(text: Any, roles: Collection[str]) -> list[str]:
+    """Return the parts of a view's name; raises InputError for one that is not known."""
+    parts = [part.strip() for part in text.split("+")] if isinstance(text, str) else [""]
+    for part in parts:
+        known = part == WIRE or part in roles or _ONE_USER.fullmatch(part) or _SOME_USERS.fullmatch(part)
+        if not known:
+            servers = [role for role in roles if role != USER]
+            listed = ", ".join([*servers, "user", "user:17", "3*user", WIRE])
+            raise InputError(f"view = {text!r}: unknown part {part!r}; parts are {listed}, joined by +")
+    return parts
 
 
 def travels(message: Message, columns: dict[str, Array]) -> Array:

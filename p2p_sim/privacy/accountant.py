@@ -12,13 +12,14 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy import views
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled, Worst
 from p2p_sim.privacy.laws.peer_to_peer import Drawn
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.views import CHANNELS, Coalition
 from protocols import PeerToPeer, RandomizedResponse
 
+LEARNER = "learner"
 LARGEST = 10**10
 """Largest cluster that is accounted."""
 
@@ -27,12 +28,21 @@ LARGEST = 10**10
 class Setting:
     """One question: a view of one cluster, checked."""
 
-    view: views.View
+    view: Coalition
     text: str
     size: int | None
     composition: int | None
     encrypted: bool
     deviating: bool
+
+    @property
+    def learner(self) -> bool:
+        """Whether the learner looks."""
+        return LEARNER in self.view.servers
+
+    def met(self, size: int) -> Setting:
+        """Return the question about a cluster of ``size`` users, all but the victim looking at most."""
+        return replace(self, size=size, view=self.view.at_most(size - 1))
 
 
 def profile(
@@ -47,26 +57,26 @@ def profile(
 ) -> PrivacyProfile:
     """Return what one run of a protocol shows a view of one label, replaced.
 
-    ``view``: "learner", "user" (a curious peer of the victim's cluster), "wire" (sees what travels), or several joined
-    by "+", "learner+3*user".  ``cluster_size``: users in the victim's cluster; or ``population``: the worst of its
-    clusters.  ``composition``: "worst", how many of the other honest users have label 1, or "population": what the
-    population's clusters really hold, which is a secret that the figure then depends on.  ``channels``: "plain"
-    or "encrypted" (contents are hidden from the wire).  ``users``: "curious" follow the protocol, "deviating"
-    colluders ask whom they like.  A view without a law comes back refused.  Raises InputError for arguments out of
-    range.
+    ``view``: "learner", "user" (a curious peer of the victim's cluster; so is "user:17"), "wire" (sees what travels),
+    or several joined by "+", "learner+3*user", as ``p2p_sim.views`` reads them.  ``cluster_size``: users in the
+    victim's cluster; or ``population``: the worst of its clusters.  ``composition``: "worst", how many of the other
+    honest users have label 1, or "population": what the population's clusters really hold, which is a secret that
+    the figure then depends on.  ``channels``: "plain" or "encrypted" (contents are hidden from the wire).
+    ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  A view without a law comes
+    back refused.  Raises InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
     """
-    text, parsed = view, views.read(view)
-    _one_of("channels", channels, ("plain", "encrypted"))
+    parsed = Coalition.parse(view, protocol.roles())
+    _one_of("channels", channels, CHANNELS)
     _one_of("users", users, ("curious", "deviating"))
     real = composition == "population"
     ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
-    if law is None or parsed is None:
-        return PrivacyProfile.refused(text, _reason(protocol, known=law is not None))
-    setting = Setting(parsed, text, None, ones, channels == "encrypted", users == "deviating")
-    if real and (population is None or parsed.users):
+    if law is None or parsed.servers - {LEARNER}:
+        return PrivacyProfile.refused(view, _reason(protocol, known=law is not None))
+    setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating")
+    if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
     if population is None:
         return law(protocol, replace(setting, size=_size(cluster_size)))
@@ -82,25 +92,25 @@ def by_cluster(
 ) -> dict[str, PrivacyProfile]:
     """Return the profiles of the smallest, the median and the largest cluster of a population, by those names.
 
-    ``options``: as in ``profile``.  A cluster too small for the colluders of a view is met by all its others.
-    Raises InputError as ``profile`` does.
+    ``options``: as in ``profile``.  A cluster too small for the colluders of a view is met by all its others; if
+    nobody is left to look, its name is left out.  Raises InputError as ``profile`` does.
     """
     if population is None:
         raise InputError("population = None: give the population whose clusters to compare")
     sizes = np.sort(_sizes(protocol, population))
     chosen = {"smallest": sizes[0], "median": sizes[(len(sizes) - 1) // 2], "largest": sizes[-1]}
-    parsed = views.read(view)
-    most = None if parsed is None else parsed.users
-    out = {}
-    for name, size in chosen.items():
-        text = view if not most else _with_users(view, min(most, max(1, int(size) - 1)))
-        out[name] = profile(protocol, text, cluster_size=int(size), **options)
-    return out
+    parsed = Coalition.parse(view, protocol.roles())
+    fits = {name: str(parsed.at_most(int(size) - 1)) for name, size in chosen.items()}
+    return {
+        name: profile(protocol, fits[name], cluster_size=int(size), **options)
+        for name, size in chosen.items()
+        if fits[name]
+    }
 
 
 def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -> PrivacyProfile:
     distinct = [int(size) for size in np.unique(sizes)]
-    users = setting.view.users
+    users = setting.view.user_count
     if users >= distinct[-1]:
         raise InputError(
             f"view = {setting.text!r}: the largest cluster has {distinct[-1]} users, so at most "
@@ -110,10 +120,9 @@ def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -
         raise InputError("composition: give 'worst' with a population, or one cluster_size")
     parts = []
     for size in distinct:
-        fewer = replace(setting.view, users=min(users, size - 1))
-        if users and size == 1 and not (fewer.learner or fewer.wire):
-            continue
-        parts.append(law(protocol, replace(setting, size=size, view=fewer)))
+        met = setting.met(size)
+        if str(met.view):  # a peer alone meets nobody in a cluster of one
+            parts.append(law(protocol, met))
     basis = "exact" if all(part.basis == "exact" for part in parts) else "lower"
     laws = tuple(part.law for part in parts if part.law is not None)
     if len(set(map(repr, laws))) == 1:
@@ -144,7 +153,7 @@ def _randomized_response(protocol: Any, setting: Setting) -> PrivacyProfile:
         budget = LocalResponse.flipping(float(lie)).epsilon0
     if setting.size is not None:
         _fits(setting, setting.size)
-    sees = view.learner or (view.wire and not setting.encrypted)
+    sees = setting.learner or (view.wire and not setting.encrypted)
     law: Law = LocalResponse(float(budget), protocol.labels) if sees else Nothing()
     source = "Warner 1965; closed form" if sees else "no message that this view can read depends on a label"
     return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
@@ -166,8 +175,8 @@ def _peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
         )
     if alpha == 0.5:
         return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
-    if view.wire or not view.learner:
-        law: Law = Scaled(_seen(view, n, c, theta, setting.encrypted), local)
+    if view.wire or not setting.learner:
+        law: Law = Scaled(_seen(setting, n, c, theta), local)
         about = "the victim's bit is seen in the clear or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
     rest = Drawn(alpha, theta, n, c, setting.composition)
@@ -177,11 +186,11 @@ def _peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
 
 
-def _seen(view: views.View, n: int, c: int, theta: float, encrypted: bool) -> float:
+def _seen(setting: Setting, n: int, c: int, theta: float) -> float:
     """Return the probability that a view that knows who asks whom sees the victim's bit."""
-    if view.wire and not encrypted:
+    if setting.view.wire and not setting.encrypted:
         return -math.expm1((n - 1) * _log1m(1 / n) + math.log1p(-theta / n)) if n > 1 else theta
-    if view.wire and view.learner:
+    if setting.view.wire and setting.learner:
         return _caught(n, c, theta, n - c)
     return _caught(n, c, 0.0, 0)
 
@@ -208,7 +217,7 @@ LAWS: dict[type, LawOf] = {PeerToPeer: _peer_to_peer, RandomizedResponse: _rando
 
 
 def _fits(setting: Setting, n: int) -> int:
-    c = setting.view.users
+    c = setting.view.user_count
     if c >= n:
         raise InputError(f"view = {setting.text!r}: a cluster of {n} has {n - 1} users beside the victim")
     if setting.composition is not None and setting.composition > n - 1 - c:
@@ -244,10 +253,6 @@ def _sizes(protocol: Protocol, population: Population) -> Any:
             f"{type(protocol).__name__} takes {protocol.label_count()} labels; the population has {population.labels}"
         )
     return population.sizes
-
-
-def _with_users(view: str, users: int) -> str:
-    return "+".join(f"{users}*user" if part.strip().endswith("user") else part for part in view.split("+"))
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:

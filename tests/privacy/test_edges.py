@@ -31,12 +31,17 @@ def of(
 @dataclass(frozen=True)
 class Unknown(Protocol):
     say = Message("user", "learner", "says a bit", y=bool)
+    copy = Message("learner", "auditor", "passes the bits on", y=bool)
 
     def user(self, me: Party) -> Rounds:
         yield self.say(y=me.y)
 
     def learner(self, me: Party) -> Rounds:
-        yield self.say.receive()
+        said = yield self.say.receive()
+        yield self.copy(y=said.y)
+
+    def auditor(self, me: Party) -> Rounds:
+        yield self.copy.receive()
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -131,7 +136,7 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 
 def test_a_view_without_a_law_is_refused_with_advice() -> None:
-    for profile in (privacy.profile(Unknown()), of(0.1, "auditor"), of(0.1, "learner+shuffler")):
+    for profile in (privacy.profile(Unknown()), privacy.profile(Unknown(), "wire+auditor")):
         assert profile.basis == "refused"
         assert "enumerate_view" in profile.why
         for ask in (profile.delta, profile.epsilon, profile.directions, profile.delta_bracket):
