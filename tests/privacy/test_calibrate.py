@@ -78,7 +78,7 @@ def test_every_other_view_is_told() -> None:
         ({"epsilon": math.nan}, "epsilon = nan"),
         ({"delta": 1.0}, "delta = 1.0: must be a number, at least 0 and below 1"),
         ({"theta": 2.0}, "theta = 2.0"),
-        ({"view": "teacher"}, "no law of this view"),
+        ({"view": "teacher"}, "unknown part 'teacher'; parts are learner"),
         ({"vary": "theta", "alpha": 0.01, "view": "user", "epsilon": 0.1, "delta": 0.0},
          "the best that can be reached is epsilon = 4.59512"),
     ],
