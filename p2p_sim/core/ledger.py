@@ -24,11 +24,28 @@ _LANE = 1 << 64
 
 
 @dataclass(frozen=True)
+class Watch:
+    """What is kept for somebody who looks: all messages of some kinds, and all of her users' (a mask of rows)."""
+
+    kinds: frozenset[str]
+    users: Array | None = None
+
+
+@dataclass(frozen=True)
 class TraceLevel:
-    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users."""
+    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users.
+
+    ``seen`` keeps what ``watch`` asks for; it cannot be written as text.
+    """
 
     name: str
     sample: int = 0
+    watch: Watch | None = None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether any message is kept."""
+        return self.name not in ("none", "counts")
 
     @classmethod
     def parse(cls, text: str) -> TraceLevel:
@@ -108,8 +125,9 @@ class Ledger:
         self.totals = Totals()
         self._world, self._compute, self._digest, self._trace = world, compute, digest, trace
         watched = trace.watched(world.users)
-        self._watched = None if watched is None else np.zeros(world.users, np.bool_)
-        if self._watched is not None and watched is not None:
+        self._watched = None if trace.watch is None else trace.watch.users
+        if watched is not None:
+            self._watched = np.zeros(world.users, np.bool_)
             self._watched[watched] = True
 
     def record(
@@ -128,7 +146,8 @@ class Ledger:
         if message.sender == message.recipient:  # a server's message to its role is one to itself
             own = size if recipient is None else self._compute.meetings(sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
-        if not size or not (self._digest or self._trace.name in ("sample", "full")):
+        keeps = self._keeps(message)
+        if not size or not (self._digest or keeps):
             return
         senders = self._world.names(sender) if message.sender == USER else 0
         recipients = (
@@ -137,8 +156,15 @@ class Ledger:
         if self._digest:
             columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
             self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
-        if self._trace.name in ("sample", "full"):
+        if keeps:
             self._keep(message, round, sender, recipient, seq, fields)
+
+    def _keeps(self, message: Message) -> bool:
+        """Whether any message of a kind may be kept."""
+        watch = self._trace.watch
+        if watch is None or message.kind in watch.kinds:
+            return self._trace.keeps
+        return watch.users is not None and USER in (message.sender, message.recipient)
 
     def _keep(
         self,
@@ -149,13 +175,14 @@ class Ledger:
         seq: Array | None,
         fields: dict[str, Array],
     ) -> None:
-        rows, zeros = as_array(sender), np.zeros(len(sender), np.int32)
+        rows, zeros = as_array(sender), np.broadcast_to(np.int32(0), len(sender))
         to = zeros if recipient is None else as_array(recipient)
-        part: dict[str, Array] = {"round": np.full(len(rows), round, np.int32)}
+        part: dict[str, Array] = {"round": np.broadcast_to(np.int32(round), len(rows))}
         part["sender"] = as_array(self._world.names(rows)) if message.sender == USER else zeros
         part["recipient"] = as_array(self._world.names(to)) if message.recipient == USER else zeros
         part |= {"seq": zeros if seq is None else seq, **fields}
-        if self._watched is not None:
+        whole = self._trace.watch is not None and message.kind in self._trace.watch.kinds
+        if self._watched is not None and not whole:
             mask = np.zeros(len(rows), np.bool_)
             mask |= self._watched[rows] if message.sender == USER else False
             mask |= self._watched[to] if message.recipient == USER else False

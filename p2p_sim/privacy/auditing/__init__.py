@@ -1,0 +1,1 @@
+"""Auditing: privacy measured on messages, with a confidence."""

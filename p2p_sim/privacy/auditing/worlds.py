@@ -1,0 +1,185 @@
+"""Worlds: many independent copies of a small situation, as disjoint clusters of one run.
+
+World w has the users w * size .. (w + 1) * size - 1.  The first is the victim, the next ones are the colluders, whose
+labels are 0; of the others, the first ``composition`` have label 1 and the rest label 0.  In the first half of the
+worlds the victim has one label, in the second half the other.  Draws are keyed by user, so worlds are independent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim import backends
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.ledger import TraceLevel, Watch
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.population import MAX_USERS, Population
+from p2p_sim.views import Coalition, travels
+
+Array = npt.NDArray[Any]
+
+LABELS = (0, 1)
+"""The victim's label in the two halves."""
+
+_BATCH = {"local": 1_000_000, "shards": 10_000_000, "actors": 96}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The messages of one kind that a coalition sees; ``fields``: those that it can read in at least some.
+
+    ``readable``: in which, None for all; what it cannot read is 0.  ``sender``, ``recipient``: ids, 0 for a server.
+    """
+
+    message: Message
+    round: Array
+    sender: Array
+    recipient: Array
+    fields: dict[str, Array]
+    readable: Array | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``."""
+
+    size: int
+    worlds: int
+    colluders: int
+    kinds: dict[str, Columns]
+
+    def world_of(self, columns: Columns) -> Array:
+        """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
+        message = columns.message
+        if message.sender == USER:
+            return columns.sender // self.size
+        if message.recipient == USER:
+            return columns.recipient // self.size
+        if "cluster" not in columns.fields:
+            raise InputError(
+                f"messages {message.kind!r} go from server to server, so worlds cannot be told apart: "
+                "give them a field `cluster`, or audit with one cluster a run"
+            )
+        return columns.fields["cluster"].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What every world is: a protocol among ``size`` users, and who looks.
+
+    ``coalition``: servers, ``some_users`` colluders, the wire.  ``composition``: how many others have label 1.
+    """
+
+    protocol: Any
+    coalition: Coalition
+    size: int
+    composition: int
+    channels: str = "plain"
+
+    @property
+    def colluders(self) -> int:
+        """Users of the victim's cluster in the coalition."""
+        return self.coalition.some_users
+
+    def population(self, worlds: int) -> Population:
+        """Return ``worlds`` worlds, half of them with each label of the victim."""
+        world = np.zeros(self.size, np.uint8)
+        world[1 + self.colluders : 1 + self.colluders + self.composition] = 1
+        y = np.tile(world, worlds)
+        y[:: self.size] = np.repeat(np.array(LABELS, np.uint8), worlds // 2)
+        labels: Array = y.view(np.bool_) if self.protocol.label_count() == 2 else y
+        names = np.arange(worlds, dtype=np.int32)
+        starts = np.arange(worlds + 1, dtype=np.int64) * self.size
+        return Population(labels, Members(np.repeat(names, self.size), starts, None, names))
+
+    def members(self, users: Array) -> Array:
+        """Return a mask of the ids that belong to colluders."""
+        place = users % self.size
+        return (place >= 1) & (place <= self.colluders)
+
+    def watch(self, users: int) -> Watch:
+        """Return which messages the coalition can see anything of."""
+        whole = {
+            kind
+            for kind, message in self.protocol.messages().items()
+            if self.coalition.wire or {message.sender, message.recipient} & self.coalition.servers
+        }
+        return Watch(frozenset(whole), self.members(np.arange(users)) if self.colluders else None)
+
+
+def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
+    """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
+    each = max(1, _BATCH[settings.backend] // situation.size // 2)
+    population: Population | None = None
+    for number, first in enumerate(range(0, trials, each)):
+        worlds = 2 * min(each, trials - first)
+        if worlds * situation.size > MAX_USERS:
+            raise InputError(
+                f"cluster_size = {situation.size:,}: two worlds have more than {MAX_USERS:,} users"
+            )
+        if population is None or len(population.sizes) != worlds:
+            population = situation.population(worlds)
+        yield observe(situation, population, batch_seed(seed, number), settings)
+
+
+def batch_seed(seed: int, number: int) -> int:
+    """Return the run seed of a batch; no two batches of any audits share a stream by being neighbours."""
+    return int.from_bytes(hashlib.sha256(f"audit/{seed}/{number}".encode()).digest()[:8], "little")
+
+
+def observe(situation: Situation, population: Population, seed: int, settings: backends.Settings) -> Seen:
+    """Run once and return what the coalition saw of the messages."""
+    level = TraceLevel("seen", watch=situation.watch(population.users))
+    kept = backends.Settings(**{**vars(settings), "trace": level, "digest": False})
+    finished, _ = backends.run(situation.protocol, population, seed, kept)
+    kinds = {
+        kind: _columns(situation, message, finished.totals.trace.pop(kind))
+        for kind, message in situation.protocol.messages().items()
+        if finished.totals.trace.get(kind)
+    }
+    return Seen(situation.size, len(population.sizes), situation.colluders, kinds)
+
+
+def _columns(situation: Situation, message: Message, parts: list[dict[str, Array]]) -> Columns:
+    """Return what the coalition sees of some kept messages."""
+    joined = {
+        name: parts[0][name] if len(parts) == 1 else np.concatenate([part[name] for part in parts])
+        for name in parts[0]
+    }
+    coalition = situation.coalition
+    reads, wire_reads = coalition.reads(message), coalition.wire_reads(message, situation.channels)
+    inside = bool({message.sender, message.recipient} & coalition.servers)
+    readable: Array | None = None
+    if not (inside and reads):  # otherwise every message is handled by a member who reads it
+        handled = _handled(situation, message, joined, inside)
+        if coalition.wire:
+            kept = handled | travels(message, joined)
+            joined, handled = {name: column[kept] for name, column in joined.items()}, handled[kept]
+        seen = handled & reads | (coalition.wire and wire_reads)
+        readable = None if seen.all() else seen
+    fields = {name: joined[name] for name in message.fields}
+    if readable is not None:
+        hidden = {name: _hidden(column, readable) for name, column in fields.items()}
+        fields = hidden if readable.any() else {}
+    return Columns(message, joined["round"], joined["sender"], joined["recipient"], fields, readable)
+
+
+def _handled(situation: Situation, message: Message, columns: dict[str, Array], inside: bool) -> Array:
+    mask = np.full(len(columns["sender"]), inside)
+    if situation.colluders and not inside:
+        for end, role in (("sender", message.sender), ("recipient", message.recipient)):
+            if role == USER:
+                mask |= situation.members(columns[end])
+    return mask
+
+
+def _hidden(column: Array, readable: Array) -> Array:
+    shape = (len(column), *(1 for _ in column.shape[1:]))
+    return np.where(readable.reshape(shape), column, np.zeros((), column.dtype))
