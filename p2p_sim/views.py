@@ -104,6 +104,13 @@ class Coalition:
         """Whether the fields can be read on the wire itself, with what the members know."""
         return channels == "plain" and self.reads(message)
 
+    def sees(self, message: Message, columns: dict[str, Array], channels: str) -> tuple[Array, Array]:
+        """Return two masks of messages: of which the coalition sees anything, and whose fields it can read."""
+        handled = self.touches(message, columns)
+        seen = handled | travels(message, columns) if self.wire else handled
+        readable = handled if self.reads(message) else np.zeros_like(handled)
+        return seen, seen if self.wire and self.wire_reads(message, channels) else readable
+
 
 def _parts(text: Any, roles: Collection[str]) -> list[str]:
     """Return the parts of a view's name; raises InputError for one that is not known."""

@@ -25,7 +25,7 @@ from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.privacy.tape import Tape, TapeDraw
-from p2p_sim.views import CHANNELS, Coalition, travels
+from p2p_sim.views import CHANNELS, Coalition
 
 Sight = tuple[Any, ...]
 """All that a coalition saw on one way: messages, and its members' draws."""
@@ -170,13 +170,11 @@ def _parties(
 
 def _seen(message: Message, part: dict[str, Any], coalition: Coalition, channels: str) -> list[Sight]:
     """Return the rows of some messages that the coalition sees: addresses, and fields it can read."""
-    handled = coalition.touches(message, part)
-    seen = handled | travels(message, part) if coalition.wire else handled
+    seen, readable = coalition.sees(message, part, channels)
     rows = []
     for i in np.flatnonzero(seen).tolist():
         address = (message.kind, *(int(part[name][i]) for name in ("round", "sender", "recipient", "seq")))
-        can_read = coalition.reads(message) if handled[i] else coalition.wire_reads(message, channels)
-        fields = tuple(part[name][i].tolist() for name in message.fields) if can_read else ()
+        fields = tuple(part[name][i].tolist() for name in message.fields) if readable[i] else ()
         rows.append((*address, repr(fields)))
     return rows
 
