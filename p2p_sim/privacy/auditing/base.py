@@ -1,0 +1,143 @@
+"""What a statistic of a view is: what to count in each world, and the exact law of the counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.auditing.worlds import Seen
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+"""Counts by name, one value a world."""
+
+
+class Statistic(ABC):
+    """A sufficient statistic of what a coalition sees of one world, with its law under both labels of the victim.
+
+    ``coordinates``: names of the counts in the order in which the law draws them, each given those before it.
+    """
+
+    coordinates: tuple[str, ...] = ()
+
+    @property
+    def draws(self) -> int:
+        """How many independent uniforms ``positions`` returns for a world."""
+        return len(self.coordinates)
+
+    @abstractmethod
+    def read(self, seen: Seen) -> Columns:
+        """Return the statistic of each world: small integers, each column of shape (worlds,)."""
+
+    @abstractmethod
+    def _ratio(self, rows: Columns) -> Array:
+        """Return ``ratios`` of distinct rows."""
+
+    @abstractmethod
+    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        """Return P(coordinate < value | earlier ones) and P(= value | earlier ones), each (rows, draws)."""
+
+    def ratios(self, columns: Columns) -> Array:
+        """Return log P(columns | victim has label 1) / P(columns | label 0) of each world, in nats, maybe infinite.
+
+        A row that has no chance under either label tells nothing: 0.
+        """
+        rows, back = _distinct(columns)
+        return np.asarray(self._ratio(rows)[back], np.float64)
+
+    def positions(self, columns: Columns, label: int, coins: Array) -> Array:
+        """Return where each world stands in the law with the victim's ``label``: uniforms, (worlds, draws).
+
+        ``coins``: independent uniforms in [0, 1), (worlds, draws), that spread each value over its probability.  NaN
+        where the law gives a value no chance.
+
+        *Source:* the Rosenblatt transform, randomised: under the law all positions are independent uniforms.
+        """
+        if not self.draws:
+            return np.empty_like(coins)
+        rows, back = _distinct(columns)
+        below, mass = self._law(rows, label)
+        spread = below[back] + coins * mass[back]
+        return np.where(mass[back] > 0, np.minimum(spread, 1.0), np.nan)
+
+
+@dataclass(frozen=True)
+class Blind(Statistic):
+    """A view that can read nothing that depends on a label."""
+
+    def read(self, seen: Seen) -> Columns:
+        """Return a constant."""
+        return {"nothing": np.zeros(seen.worlds, np.int8)}
+
+    def _ratio(self, rows: Columns) -> Array:
+        return np.zeros(len(rows["nothing"]))
+
+    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:  # noqa: ARG002
+        return anything(len(rows["nothing"]), 0)
+
+
+def anything(rows: int, draws: int) -> tuple[Array, Array]:
+    """Return the law of coordinates of which nothing is said: their position is the coin."""
+    return np.zeros((rows, draws)), np.ones((rows, draws))
+
+
+def in_table(table: Array, values: Array) -> tuple[Array, Array]:
+    """Return P(< value) and P(= value) for a law on 0, 1, ..., given as a table; no chance outside of it."""
+    before = np.concatenate([[0.0], np.cumsum(table)])
+    inside = (values >= 0) & (values < len(table))
+    at = np.where(inside, values, 0)
+    return before[at], np.where(inside, table[at], 0.0)
+
+
+def bit_ratio(ratio: Array, flip: float) -> Array:
+    """Return the log ratio of the victim's two labels where that of her noisy bit is ``ratio``, maybe infinite."""
+    if flip == 0:
+        return ratio
+    less = np.exp(-np.abs(ratio))
+    gain: Array = np.sign(ratio) * np.log1p(
+        (1 - 2 * flip) * -np.expm1(-np.abs(ratio)) / (flip + (1 - flip) * less)
+    )
+    return gain
+
+
+def below_binomial(values: Array, trials: Array | int, chance: Array | float) -> Array:
+    """Return P(Bin(trials, chance) < value); arguments broadcast, 0 <= values <= trials."""
+    from scipy.special import betaincc
+
+    tail = betaincc(np.maximum(values, 1), trials - values + 1, chance)
+    return np.where(values <= 0, 0.0, tail)
+
+
+def log_binomial(values: Array, trials: Array | int, chance: Array | float) -> Array:
+    """Return log P(Bin(trials, chance) = value), -infinity where it is 0; 0 <= values <= trials."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    ways = gammaln(np.add(trials, 1)) - gammaln(values + 1) - gammaln(np.subtract(trials, values) + 1)
+    return np.asarray(
+        ways + xlogy(values, chance) + xlog1py(np.subtract(trials, values), np.negative(chance))
+    )
+
+
+def groups(columns: list[Array]) -> tuple[Array, Array]:
+    """Return (index of one row of each kind, kind of every row): rows of a kind are equal in all columns."""
+    code, kinds = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns if len(code) else []:
+        values = column.astype(np.int64)
+        low, high = int(values.min()), int(values.max())
+        if kinds * (high - low + 1) >= 2**62:  # codes must fit 64 bits: number those that occur
+            code = np.unique(code, return_inverse=True)[1]
+            kinds = int(code.max()) + 1
+        code = code * (high - low + 1) + (values - low)
+        kinds *= high - low + 1
+    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+    return first, kind
+
+
+def _distinct(columns: Columns) -> tuple[Columns, Array]:
+    """Return the rows that occur, once each, and which of them every world has: worlds share most of their rows."""
+    first, kind = groups(list(columns.values()))
+    return {name: column[first].astype(np.int64) for name, column in columns.items()}, kind

@@ -1,0 +1,240 @@
+"""Algorithm 2: the victim's bit in the clear, or counts of reports drawn from an urn of noisy bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.auditing import reading
+from p2p_sim.privacy.auditing.base import (
+    Columns,
+    Statistic,
+    anything,
+    below_binomial,
+    bit_ratio,
+    groups,
+    in_table,
+    log_binomial,
+)
+from p2p_sim.privacy.auditing.reading import UNSEEN
+from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.laws.randomized_response import local_epsilon
+from p2p_sim.privacy.laws.tails import Window, noisy_ones
+
+Array = npt.NDArray[Any]
+
+CUT = 1e-30
+"""Chance of a number of noisy ones in the urn below which it is left out."""
+
+_CELLS = 2_000_000  # size of the tables that are made at a time
+_RATIO_STEPS = 2.5  # numbers of noisy ones looked at, a standard deviation
+_PLACE_STEPS = 1.5
+
+
+@dataclass(frozen=True)
+class Told(Statistic):
+    """The victim's noisy bit, if it is seen; that it is seen has probability ``seen``, whatever her label.
+
+    ``through_reports``: whether the view knows who asks whom and reads reports.
+
+    *Source:* claims.md section 1, one curious peer and wire.
+    """
+
+    flip: float
+    seen: float
+    through_reports: bool
+    coordinates = ("bit",)
+
+    def read(self, seen: Seen) -> Columns:
+        """Return ``bit``: -1 where it is not seen."""
+        return {"bit": reading.bit_of_victim(seen, through_reports=self.through_reports)}
+
+    def _ratio(self, rows: Columns) -> Array:
+        return _told_ratio(rows["bit"], self.flip)
+
+    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        below, mass = _told_law(rows["bit"], self.seen, self.flip, label)
+        return below[:, None], mass[:, None]
+
+
+@dataclass(frozen=True)
+class Reported(Statistic):
+    """What the learner and ``colluders`` users see of a victim among ``size`` users.
+
+    Columns: ``m`` reports of honest users that carry no colluder's bit, ``k`` ones among them; with colluders also
+    ``bit``, the victim's, and where that is not seen ``known`` other bits that they got, ``picked`` of users with label
+    1, ``said`` ones among them.  ``composition``: honest others with label 1.
+
+    *Source:* claims.md section 1, learner + c users.
+    """
+
+    flip: float
+    theta: float
+    size: int
+    colluders: int
+    composition: int
+
+    def __post_init__(self) -> None:
+        before = ("bit", "known", "picked", "said") if self.colluders else ()
+        object.__setattr__(self, "coordinates", (*before, "m", "k"))
+
+    @property
+    def honest(self) -> int:
+        """Honest users, the victim among them."""
+        return self.size - self.colluders
+
+    def read(self, seen: Seen) -> Columns:
+        """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
+        m, k = reading.open_reports(seen)
+        if not self.colluders:
+            return {"m": m, "k": k}
+        bit = reading.bit_of_victim(seen, through_reports=False)
+        known, picked, said = reading.known_bits(seen, self.composition)
+        counts = {"known": known, "picked": picked, "said": said, "m": m, "k": k}
+        return {"bit": bit} | {name: np.where(bit == UNSEEN, count, 0) for name, count in counts.items()}
+
+    def _ratio(self, rows: Columns) -> Array:
+        out = _told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
+        for at, window, said in self._urns(rows):
+            m, k = rows["m"][at], rows["k"][at]
+            counts, mass = _thinned(window, said, self.honest, int(m.max()), _RATIO_STEPS)
+            for part in _parts(len(at), len(counts)):
+                ratio = _urn_ratio(m[part], k[part], counts, mass, self.honest)
+                out[at[part]] = bit_ratio(ratio, self.flip)
+        return out
+
+    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        below, mass = anything(len(rows["m"]), self.draws)
+        if self.colluders:
+            caught = -math.expm1(self.colluders * math.log1p(-1 / self.size))
+            below[:, 0], mass[:, 0] = _told_law(rows["bit"], caught, self.flip, label)
+            self._known_law(rows, below, mass)
+        open_ = rows["bit"] == UNSEEN if self.colluders else np.ones(len(below), np.bool_)
+        m = np.minimum(rows["m"][open_], self.honest)  # more have no chance, see below
+        chance = self.theta * self.honest / self.size
+        below[open_, -2] = below_binomial(m, self.honest, chance)
+        fits = rows["m"][open_] == m
+        mass[open_, -2] = np.where(fits, np.exp(log_binomial(m, self.honest, chance)), 0.0)
+        noise = np.array([self.flip, 1 - self.flip] if label else [1 - self.flip, self.flip])
+        for at, window, said in self._urns(rows):
+            m, k = rows["m"][at], rows["k"][at]
+            whole = Window(window.low, np.convolve(window.mass, noise), 0.0, window.mean, window.variance)
+            counts, weights = _thinned(whole, said, self.honest, int(m.max()), _PLACE_STEPS)
+            for part in _parts(len(at), len(counts)):
+                place = _urn_law(m[part], k[part], counts, weights, self.honest)
+                below[at[part], -1], mass[at[part], -1] = place
+        return below, mass
+
+    def _known_law(self, rows: Columns, below: Array, mass: Array) -> None:
+        """Fill in the coordinates known, picked and said."""
+        others, cells = self.honest - 1, self.size - 1
+        open_ = np.flatnonzero(rows["bit"] == UNSEEN)
+        known, picked = rows["known"][open_], rows["picked"][open_]
+        below[open_, 1], mass[open_, 1] = in_table(_occupied(self.colluders, others, cells), known)
+        for at in _by(open_, [known]):
+            table = _chosen(others, self.composition, int(rows["known"][at[0]]))
+            below[at, 2], mass[at, 2] = in_table(table, rows["picked"][at])
+        for at in _by(open_, [known, picked]):
+            true, false = rows["picked"][at[0]], rows["known"][at[0]] - rows["picked"][at[0]]
+            window = noisy_ones(self.flip, int(true), max(0, int(false)), 0, CUT)
+            below[at, 3], mass[at, 3] = in_table(window.mass, rows["said"][at] - window.low)
+
+    def _urns(self, rows: Columns) -> Iterator[tuple[Array, Window, int]]:
+        """Yield (rows, law of the noisy ones that nobody knows, known ones), the victim's bit not among them."""
+        others = self.honest - 1
+        if not self.colluders:
+            if len(rows["m"]):
+                ones = noisy_ones(self.flip, self.composition, others - self.composition, 0, CUT)
+                yield np.arange(len(rows["m"])), ones, 0
+            return
+        open_ = np.flatnonzero(rows["bit"] == UNSEEN)
+        for at in _by(open_, [rows[name][open_] for name in ("known", "picked", "said")]):
+            known, picked, said = (int(rows[name][at[0]]) for name in ("known", "picked", "said"))
+            zeros = others - self.composition - (known - picked)
+            yield at, noisy_ones(self.flip, self.composition - picked, zeros, 0, CUT), said
+
+
+def _told_ratio(bit: Array, flip: float) -> Array:
+    epsilon = local_epsilon(flip)
+    return np.where(bit == UNSEEN, 0.0, np.where(bit == 1, epsilon, -epsilon))
+
+
+def _told_law(bit: Array, seen: float, flip: float, label: int) -> tuple[Array, Array]:
+    """Return the law of -1, 0, 1."""
+    one = 1 - flip if label else flip
+    return in_table(np.array([1 - seen, seen * (1 - one), seen * one]), bit - UNSEEN)
+
+
+def _urn_ratio(m: Array, k: Array, counts: Array, mass: Array, size: int) -> Array:
+    """Return log P(k of m ones | the victim's bit is 1) / P(.. | 0); ``counts``: of ones in the urn without her."""
+    logs = np.log(mass)
+    with_zero, with_one = (
+        logs + log_binomial(k[:, None], m[:, None], (counts + bit) / size) for bit in (0, 1)
+    )
+    top = np.maximum(with_zero.max(1), with_one.max(1))
+    base = np.where(np.isfinite(top), top, 0.0)[:, None]  # no chance at all: log 0 - log 0 is made 0
+    zero, one = np.exp(with_zero - base).sum(1), np.exp(with_one - base).sum(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isfinite(top), np.log(one) - np.log(zero), 0.0)
+
+
+def _urn_law(m: Array, k: Array, counts: Array, mass: Array, size: int) -> tuple[Array, Array]:
+    """Return P(K < k) and P(K = k) of m draws from an urn with ``counts`` ones of chance ``mass``."""
+    at = np.clip(k, 0, m)
+    below = below_binomial(at[:, None], m[:, None], counts / size) @ mass
+    exactly = np.exp(log_binomial(at[:, None], m[:, None], counts / size)) @ mass
+    return below, np.where(at == k, exactly, 0.0)
+
+
+def _thinned(window: Window, known: int, size: int, m: int, steps: float) -> tuple[Array, Array]:
+    """Return numbers of ones in the urn and their chances: every h-th only, as sums over bells need few terms.
+
+    ``steps``: how many a standard deviation, of the narrower of the window and what m draws tell of the number.
+
+    *Source:* Poisson summation: for a bell of deviation s the error is about exp(-2 (pi s/h)^2), 1e-19 at 1.5.
+    """
+    share = min(1 - 0.5 / size, max(0.5 / size, (window.mean + known) / size))
+    told = share * (1 - share) * size * size / max(m, 1)
+    spread = math.sqrt(1 / (1 / max(window.variance, 1e-9) + 1 / told))
+    step = max(1, math.floor(spread / steps))
+    mass = window.mass[::step]
+    kept = mass > CUT
+    counts = window.low + known + np.arange(0, len(window.mass), step, dtype=np.float64)
+    return counts[kept], mass[kept] * step
+
+
+def _occupied(balls: int, wanted: int, cells: int) -> Array:
+    """Return the law of how many of ``wanted`` cells, among ``cells``, get one of ``balls``."""
+    law = np.zeros(min(balls, wanted) + 1)
+    law[0] = 1.0
+    free = (wanted - np.arange(len(law))) / cells
+    for _ in range(balls):
+        law = law * (1 - free) + np.concatenate([[0.0], (law * free)[:-1]])
+    return law
+
+
+def _chosen(users: int, marked: int, taken: int) -> Array:
+    """Return the law of how many marked ones are among ``taken`` of ``users``: hypergeometric."""
+    if taken > users:
+        return np.zeros(1)
+    ways = [math.comb(marked, i) * math.comb(users - marked, taken - i) for i in range(taken + 1)]
+    return np.array([way / math.comb(users, taken) for way in ways])
+
+
+def _by(rows: Array, keys: list[Array]) -> list[Array]:
+    """Return ``rows`` cut into those of equal keys."""
+    first, kind = groups(keys)
+    order = np.argsort(kind, kind="stable")
+    return (
+        np.split(rows[order], np.cumsum(np.bincount(kind, minlength=len(first)))[:-1]) if len(first) else []
+    )
+
+
+def _parts(rows: int, width: int) -> list[slice]:
+    step = max(1, _CELLS // max(1, width))
+    return [slice(start, start + step) for start in range(0, rows, step)]

@@ -1,0 +1,121 @@
+"""Algorithm 2's messages, counted world by world: what a coalition holds that depends on the victim's label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.auditing.worlds import Columns, Seen
+
+Array = npt.NDArray[Any]
+
+UNSEEN = -1
+"""Stands for a bit that was not seen."""
+
+
+def readable(columns: Columns, field: str, wanted: Array) -> Array:
+    """Return the indices of the messages, among those where the mask ``wanted`` is true, whose field can be read."""
+    if field not in columns.fields:
+        return np.empty(0, np.intp)
+    return np.flatnonzero(wanted if columns.readable is None else wanted & columns.readable)
+
+
+def bit_of_victim(seen: Seen, *, through_reports: bool) -> Array:
+    """Return the victim's noisy bit as somebody was told it, or ``UNSEEN``; int8, (worlds,).
+
+    ``through_reports``: whether it is known who asks whom, so that a report gives away the bit of who was asked.
+    """
+    bits = np.full(seen.worlds, UNSEEN, np.int8)
+    if through_reports and (reports := seen.kinds.get("report")) is not None:
+        rows = readable(reports, "y", _asked_victim(seen)[reports.sender])
+        bits[reports.sender[rows] // seen.size] = reports.fields["y"][rows] if len(rows) else 0
+    if (labels := seen.kinds.get("label")) is not None:
+        rows = readable(labels, "y_hat", labels.sender % seen.size == 0)
+        bits[labels.sender[rows] // seen.size] = labels.fields["y_hat"][rows] if len(rows) else 0
+    return bits
+
+
+def _asked_victim(seen: Seen) -> Array:
+    """Return a mask of all users: who asked the victim.  Her ask to herself does not travel, and so is missed."""
+    asked = np.zeros(seen.worlds * seen.size, np.bool_)
+    asked[:: seen.size] = True
+    if (asks := seen.kinds.get("ask")) is not None:
+        asked[asks.sender[asks.sender % seen.size == 0]] = False
+        asked[asks.sender[asks.recipient % seen.size == 0]] = True
+    return asked
+
+
+def open_reports(seen: Seen) -> tuple[Array, Array]:
+    """Return, a world, how many reports of honest users came that carry no colluder's bit, and the ones among them."""
+    reports = seen.kinds.get("report")
+    if reports is None:
+        return np.zeros(seen.worlds, np.int64), np.zeros(seen.worlds, np.int64)
+    sender, y = reports.sender, reports.fields["y"]
+    if seen.colluders:
+        kept = ~_tied(seen)[sender]
+        sender, y = sender[kept], y[kept]
+    return counted(sender, y, seen.size, seen.worlds)
+
+
+def _tied(seen: Seen) -> Array:
+    """Return a mask of all users: colluders, and who asked one of them."""
+    tied = np.zeros((seen.worlds, seen.size), np.bool_)
+    tied[:, 1 : 1 + seen.colluders] = True
+    flat = tied.reshape(-1)
+    if (asks := seen.kinds.get("ask")) is not None:
+        flat[asks.sender[_colluder(seen, asks.recipient)]] = True
+    return flat
+
+
+def _colluder(seen: Seen, users: Array) -> Array:
+    place = users % seen.size
+    return np.asarray((place >= 1) & (place <= seen.colluders))
+
+
+def known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
+    """Return, a world, of how many honest others colluders know the bit; of how many with label 1; and the ones."""
+    labels = seen.kinds.get("label")
+    if labels is None or "y_hat" not in labels.fields:
+        nothing = np.zeros(seen.worlds, np.int64)
+        return nothing, nothing, nothing
+    told = (labels.sender % seen.size > seen.colluders) & _colluder(seen, labels.recipient)
+    rows = readable(labels, "y_hat", told)
+    users, first = np.unique(labels.sender[rows], return_index=True)  # asked twice, she says the same twice
+    ones = labels.fields["y_hat"][rows][first].astype(np.bool_)
+    true = users % seen.size <= seen.colluders + composition
+    world = users // seen.size
+    known, picked, said = (np.bincount(world[mask], minlength=seen.worlds) for mask in (..., true, ones))
+    return known, picked, said
+
+
+def counted(sender: Array, y: Array, size: int, worlds: int) -> tuple[Array, Array]:
+    """Return (reports, ones among them) of each world; this is the hot path of an audit.
+
+    ``sender``: user ids, in any order; ``y``: bits.
+    """
+    bits = y.view(np.uint8) if y.dtype == np.bool_ and y.flags.c_contiguous else y.astype(np.uint8)
+    if len(sender) == 0:
+        return np.zeros(worlds, np.int64), np.zeros(worlds, np.int64)
+    if bool((sender[1:] > sender[:-1]).all()):  # in order, each at most once, as programs leave them
+        if len(sender) == worlds * size:
+            return np.full(worlds, size), _row_sums(bits.reshape(worlds, size))
+        edges = np.searchsorted(sender, np.arange(worlds + 1, dtype=sender.dtype) * size)
+        return np.diff(edges), _part_sums(bits, edges)
+    world = sender // size
+    return np.bincount(world, minlength=worlds), np.bincount(world[bits != 0], minlength=worlds)
+
+
+def _row_sums(bits: Array) -> Array:
+    # A sum of bytes stays in bytes, many at a time, if no more than 255 are added up.
+    short = [bits[:, i : i + 255].sum(1, dtype=np.uint8) for i in range(0, bits.shape[1], 255)]
+    return np.asarray(np.sum(short, axis=0, dtype=np.int64))
+
+
+def _part_sums(bits: Array, edges: Array) -> Array:
+    filled = np.diff(edges) > 0
+    sums = np.zeros(len(filled), np.int64)
+    if filled.any():
+        sums[filled] = np.add.reduceat(bits, edges[:-1][filled], dtype=np.int64)
+    return sums
