@@ -18,6 +18,7 @@ from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.trace import store
 from p2p_sim.trace.replay import Life, replay
+from p2p_sim.view import View, look
 
 Array = npt.NDArray[Any]
 
@@ -84,14 +85,27 @@ class Run:
 
     def replay(self, user: int, *, protocol: Any = None) -> Life:
         """Return one user's whole history, recomputed from the seed by re-running her closed world."""
-        program = protocol if protocol is not None else self.source
-        if program is None:
-            raise InputError(
-                f"{self.protocol} is not a shipped protocol: give it, replay(user, protocol=...)"
-            )
+        program = self._program(protocol, "replay(user, protocol=...)")
         if self.population is None or self.seed is None:
             raise InputError("this run was saved without its population: nothing can be replayed from it")
         return replay(program, self.population, self.seed, user)
+
+    def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
+        """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
+
+        ``channels``: "plain", or "encrypted" towards the wire.  Unnamed users are the first that are not named.
+        What the trace does not hold is recomputed from the seed: for users alone their closed world, otherwise the
+        whole run, of up to 1,000,000 users.  Raises InputError for an unknown part or user, and where nothing can be
+        recomputed.
+        """
+        return look(self, name, channels, self._program(protocol, "view(name, protocol=...)"))
+
+    def _program(self, given: Any, how: str) -> Any:
+        """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""
+        program = given if given is not None else self.source
+        if program is None:
+            raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}")
+        return program
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:
         """Write the run directory (run.json, population.parquet, outputs/, messages/), whole or not at all.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.compose import World
-from p2p_sim.core.draw import Draw, Observer
+from p2p_sim.core.draw import Draw
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
@@ -60,18 +60,13 @@ def user_parties(
     cuts: list[int],
     seed: int,
     compute: ModuleType,
-    observed: tuple[int, Observer] | None = None,
 ) -> list[Party]:
-    """Make the blocks of one site: columns of its users, cut at the given rows (counted from ``first``).
-
-    ``observed``: a row that is a block of its own, and who is told of its draws.
-    """
+    """Make the blocks of one site: columns of its users, cut at the given rows (counted from ``first``)."""
     parties = []
     for low, high in itertools.pairwise(cuts):
         rows = range(first + low, first + high)
         ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
-        watched = observed is not None and rows == range(observed[0], observed[0] + 1)
-        draw = Draw(seed, USER, ids, compute, observed[1] if observed is not None and watched else None)
+        draw = Draw(seed, USER, ids, compute)
         parties.append(Party(USER, rows, ids, draw, block_of(columns, low, high, world)))
     return parties
 

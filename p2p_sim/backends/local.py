@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from p2p_sim.backends import layout
 from p2p_sim.core import compute as computing
 from p2p_sim.core.draw import Observer
@@ -13,6 +16,13 @@ from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
+
+Watch = Callable[[str, range | npt.NDArray[np.integer[Any]]], Observer | None]
+"""Asked for every block, with its role and ids: who is told of its draws, None for nobody."""
+
+
+def nobody(_role: str, _ids: Any) -> None:
+    """Watch no draws."""
 
 
 class LocalPlace:
@@ -42,25 +52,22 @@ def run(
     seed: int,
     *,
     blocks: int | None = None,
-    cuts: list[int] | None = None,
     digest: bool = True,
     trace: TraceLevel = TraceLevel("none"),  # noqa: B008 (frozen)
     progress: Progress | None = None,
-    observed: tuple[int, Observer] | None = None,
+    watch: Watch = nobody,
 ) -> Finished:
-    """Run a protocol here.  ``blocks``: into how many the users are cut; ``cuts``: at which rows, instead.
-
-    ``observed``: a row that ``cuts`` make a block of its own, and who is told of its draws.
-    """
+    """Run a protocol here.  ``blocks``: into how many the users are cut; ``watch``: who is told of whose draws."""
     layout.check(protocol, population)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population)
     parts = min(users, blocks or -(-users // compute.BLOCK))
     columns = layout.slice_of(population, 0, users, protocol.label_count() == 2)
-    edges = cuts or layout.edges(users, parts)
-    parties = {USER: layout.user_parties(columns, world, 0, edges, seed, compute, observed)}
+    parties = {USER: layout.user_parties(columns, world, 0, layout.edges(users, parts), seed, compute)}
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
+    for me in (me for blocks_of_role in parties.values() for me in blocks_of_role):
+        me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
     site = Site(protocol, world, directory, 0, parties, compute, digest, trace, progress)
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)

@@ -1,8 +1,8 @@
-"""Replay: one user's whole history, recomputed from the seed by re-running her closed world.
+"""Replay: the whole history of some parties, recomputed from the seed by re-running their closed world.
 
-The closed world is everybody who can reach her: nobody where users send each other nothing; her cluster, and with a
-graph whoever is joined to it by clusters and edges; everybody where a server sends to users, where there are no
-clusters, or where users write to ids that are neither a drawn member's nor an asker's.
+The closed world of a user is everybody who can reach her: nobody where users send each other nothing; her cluster, and
+with a graph whoever is joined to it by clusters and edges; everybody where a server sends to users, where there are no
+clusters, or where users write to ids that are neither a drawn member's nor an asker's.  A server's is everybody.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import local
-from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.trace import store
+from p2p_sim.trace.draws import Draws, Recorder
 
 Array = npt.NDArray[Any]
+Messages = Mapping[str, dict[str, Array]]
+"""Columns by kind, as ``Run.messages``."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +43,55 @@ class Life:
 
     user: int
     world: int
-    sent: Mapping[str, dict[str, Array]]
-    received: Mapping[str, dict[str, Array]]
+    sent: Messages
+    received: Messages
     drawn: tuple[Drawn, ...]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was recomputed: the messages of ``world`` users, and the draws of those asked about.
+
+    ``digest``: of the run, None unless it was run again as a whole.
+    """
+
+    world: int
+    messages: Messages
+    draws: Draws
+    digest: str | None
 
 
 def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
     """Recompute the life of one user; raises InputError if there is no such user."""
     if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
         raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")
-    rows = closed_world(protocol, population, int(user))
+    past = relive(protocol, population, seed, {USER: np.array([user])})
+    sent: dict[str, dict[str, Array]] = {}
+    received: dict[str, dict[str, Array]] = {}
+    for kind, message in protocol.messages().items():
+        columns = past.messages[kind]
+        for end, role, into in (("sender", message.sender, sent), ("recipient", message.recipient, received)):
+            if role == USER:
+                mine = columns[end] == user
+                into[kind] = {name: column[mine] for name, column in columns.items()}
+    drawn = []
+    for stream, draw in past.draws.items():
+        name, _, step = stream.removeprefix(f"{USER}/").rpartition("/")
+        values = draw["value"]
+        drawn.append(Drawn(name, int(step), values[0] if len(values) == 1 else values))
+    return Life(int(user), past.world, sent, received, tuple(drawn))
+
+
+def relive(protocol: Any, population: Population, seed: int, members: Mapping[str, Array]) -> Past:
+    """Run the closed world of some parties again.
+
+    ``members``: by role, whose draws are taken down: rows of users, ascending; 0 for a server.  Any server among them,
+    even with nobody (an empty array), means everybody.
+    """
+    everybody = np.arange(population.users)
+    rows = closed_world(protocol, population, members[USER]) if set(members) == {USER} else everybody
     try:
-        finished, drawn = _relive(protocol, population, seed, int(user), rows)
+        finished, recorder = _again(protocol, population, seed, members, rows)
         narrow = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
@@ -60,57 +99,43 @@ def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
         if len(rows) == population.users:
             raise
         narrow = True
-    if narrow:  # somebody outside may have written to her
-        rows = np.arange(population.users)
-        finished, drawn = _relive(protocol, population, seed, int(user), rows)
-    full = TraceLevel("full")
-    messages = store.sorted_trace(protocol, finished.totals.trace, full)
-    sent: dict[str, dict[str, Array]] = {}
-    received: dict[str, dict[str, Array]] = {}
-    for kind, message in protocol.messages().items():
-        columns = messages[kind]
-        for end, role, into in (("sender", message.sender, sent), ("recipient", message.recipient, received)):
-            if role == USER:
-                mine = columns[end] == user
-                into[kind] = {name: column[mine] for name, column in columns.items()}
-    return Life(int(user), len(rows), sent, received, tuple(drawn))
+    if narrow:  # somebody outside may have written to them
+        rows = everybody
+        finished, recorder = _again(protocol, population, seed, members, rows)
+    messages = store.sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
+    whole = len(rows) == population.users
+    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if whole else None)
 
 
-def _relive(
-    protocol: Any, population: Population, seed: int, user: int, rows: Array
-) -> tuple[Finished, list[Drawn]]:
-    """Run the users of some rows, the asked one in a block of her own."""
+def _again(
+    protocol: Any, population: Population, seed: int, members: Mapping[str, Array], rows: Array
+) -> tuple[Finished, Recorder]:
+    """Run the users of some rows, and take down what the members draw."""
     world = population if len(rows) == population.users else population.part(rows)
-    place = int(np.searchsorted(rows, user))
-    drawn: list[Drawn] = []
-
-    def observe(name: str, step: int, value: Any) -> None:
-        values = value.data if isinstance(value, PerMessage) else value
-        drawn.append(Drawn(name, step, values[0] if len(values) == 1 else values))
-
-    cuts = sorted({0, place, place + 1, len(rows)})
-    kept: dict[str, Any] = {"digest": False, "trace": TraceLevel("full"), "observed": (place, observe)}
-    return local.run(protocol, world, seed, cuts=cuts, **kept), drawn
+    ids = {USER: members.get(USER, rows[:0])}
+    if population.ids is not None:
+        ids = {USER: population.ids[ids[USER]]}
+    recorder = Recorder({**members, **ids})
+    full = TraceLevel("full")
+    return local.run(protocol, world, seed, trace=full, watch=recorder.watch), recorder
 
 
-def closed_world(protocol: Any, population: Population, user: int) -> Array:
-    """Return the rows of everybody who can reach a user, ascending."""
+def closed_world(protocol: Any, population: Population, users: Array) -> Array:
+    """Return the rows of everybody who can reach some users (rows, ascending), ascending."""
     ends = [(message.sender, message.recipient) for message in protocol.messages().values()]
     if any(recipient == USER and sender != USER for sender, recipient in ends):
         return np.arange(population.users)
     if (USER, USER) not in ends:
-        return np.array([user])
+        return users
     clusters, graph = population.clusters, population.graph
     if clusters is None:  # one cluster of everybody
         return np.arange(population.users)
-    if graph is None:
-        return clusters.rows_of(int(clusters.codes[user]))
     inside = np.zeros(population.users, np.bool_)
-    front = np.array([user])
+    front = users
     while len(front):
         inside[front] = True
-        codes = np.unique(clusters.codes[front]).tolist()
-        reached = [clusters.rows_of(code) for code in codes] + [graph.rows_of(int(row)) for row in front]
+        reached = [clusters.rows_of(code) for code in np.unique(clusters.codes[front]).tolist()]
+        reached += [] if graph is None else [graph.rows_of(int(row)) for row in front]
         following = np.unique(np.concatenate(reached))
         front = following[~inside[following]]
     return np.flatnonzero(inside)

@@ -1,4 +1,4 @@
-"""Columns as Parquet files."""
+"""Columns as Arrow tables and Parquet files."""
 
 from __future__ import annotations
 
@@ -12,21 +12,31 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def write(path: Path, columns: Mapping[str, Array]) -> None:
-    """Write columns of one length; a column of shape (n, k) becomes lists of k."""
-    import pyarrow as pa
-    from pyarrow import parquet
+def arrow(columns: Mapping[str, Array], hidden: Mapping[str, Array] | None = None) -> Any:
+    """Return columns of one length as an Arrow table; a column of shape (n, k) becomes lists of k.
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    ``hidden``: by column, a mask of the rows that are null.
+    """
+    import pyarrow as pa
+
     arrays = {}
     for name, column in columns.items():
         flat = np.ascontiguousarray(column)
-        arrays[name] = (
-            pa.array(flat)
-            if flat.ndim == 1
-            else pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
-        )
-    parquet.write_table(pa.table(arrays), path, compression="zstd")
+        mask = None if hidden is None or name not in hidden else np.asarray(hidden[name])
+        if flat.ndim == 1:
+            arrays[name] = pa.array(flat, mask=mask)
+        else:
+            nulls = None if mask is None else pa.array(mask)
+            arrays[name] = pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1], mask=nulls)
+    return pa.table(arrays)
+
+
+def write(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write columns of one length."""
+    from pyarrow import parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(arrow(columns), path, compression="zstd")
 
 
 def read_all(folder: Path) -> dict[str, dict[str, Array]]:

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"core"},
     {"backends", "network", "crypto", "trace"},
-    {"views"},
-    {"run"},
+    {"views", "view"},
+    {"run", "paired"},
     {"privacy"},
     {"learning", "leakage"},
     {"report"},

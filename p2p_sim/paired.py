@@ -1,0 +1,180 @@
+"""Paired runs: the same randomness, one label replaced, and what changes in every view."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.backends import layout
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.population import Population
+from p2p_sim.run import Run, run
+from p2p_sim.view import named
+from p2p_sim.views import CHANNELS, WIRE, Coalition
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+_ADDRESS = ("round", "recipient", "sender", "seq")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair:
+    """Two runs that share all randomness and differ in the label of user ``change``, ``labels`` in turn."""
+
+    runs: tuple[Run, Run]
+    change: int
+    labels: tuple[int, int]
+
+    def __repr__(self) -> str:
+        before, after = self.labels
+        return f"<Pair of {self.runs[0].protocol.partition(':')[2]} runs, user {self.change}: {before} -> {after}>"
+
+    def diff(self, view: str, *, channels: str = "plain") -> dict[str, Columns]:
+        """Return what a coalition sees differently, by kind; kinds without a difference are left out.
+
+        A message is a row: round, sender, recipient, seq, ``first`` and ``second`` (whether it is in that run),
+        ``readable``, and for each field NAME ``NAME_first`` and ``NAME_second``, 0 where it is not there or cannot be
+        read.  Raises InputError as ``Run.view`` does.
+        """
+        if channels not in CHANNELS:
+            raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+        protocol, people = self.runs[0].source, self.runs[0].population
+        assert people is not None
+        ids = np.arange(people.users) if people.ids is None else people.ids
+        return self._seen_by(named(Coalition.parse(view, protocol.roles()), view, ids), channels)
+
+    def diffs(self, *, channels: str = "plain") -> dict[str, dict[str, Columns]]:
+        """Return the differences of each server, of the wire, and of each single user who sees any."""
+        roles = self.runs[0].source.roles()
+        found = {name: self.diff(name, channels=channels) for name in [*roles[1:], WIRE]}
+        for user in self._concerned():
+            single = self._seen_by(Coalition(frozenset(), frozenset({user}), 0, False), channels)
+            found |= {f"user:{user}": single} if single else {}
+        return found
+
+    def _seen_by(self, coalition: Coalition, channels: str) -> dict[str, Columns]:
+        kinds = self.runs[0].source.messages()
+        cuts = {
+            kind: _cut(coalition, kinds[kind], columns, channels)
+            for kind, columns in self._differences.items()
+        }
+        return {kind: columns for kind, columns in cuts.items() if len(columns["round"])}
+
+    def _concerned(self) -> list[int]:
+        """Return the users who sent or received a message that differs, ascending."""
+        kinds: Mapping[str, Message] = self.runs[0].source.messages()
+        ends = [np.zeros(0, np.int64)]
+        for kind, columns in self._differences.items():
+            ends += [columns["sender"]] if kinds[kind].sender == USER else []
+            ends += [columns["recipient"]] if kinds[kind].recipient == USER else []
+        users: list[int] = np.unique(np.concatenate(ends)).tolist()
+        return users
+
+    @functools.cached_property
+    def _differences(self) -> dict[str, Columns]:
+        """All messages that are in one run only, or whose fields differ."""
+        first, second = self.runs
+        kinds: Mapping[str, Message] = first.source.messages()
+        return {
+            kind: _differing(first.messages(kind), second.messages(kind), list(message.fields))
+            for kind, message in kinds.items()
+        }
+
+
+def paired(
+    protocol: Any,
+    population: Population,
+    *,
+    change: int,
+    to: int | None = None,
+    seed: int = 0,
+    backend: str = "local",
+) -> Pair:
+    """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
+
+    ``to``: her other label; by default the next one.  Raises InputError for a user or a label that there is not.
+    """
+    if not isinstance(population, Population):
+        raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
+    layout.check(protocol, population)
+    whole = isinstance(change, (int, np.integer)) and not isinstance(change, bool)
+    if not whole or not 0 <= change < population.users:
+        raise InputError(f"change = {change!r}: users are 0 to {population.users - 1}")
+    labels = protocol.label_count()
+    before = int(population.y[change])
+    after = (before + 1) % labels if to is None else to
+    if after not in range(labels) or after == before:
+        raise InputError(f"to = {to!r}: must be another label than user {change}'s, from 0 to {labels - 1}")
+    y = population.y.copy()
+    y[change] = after
+    runs = [
+        run(protocol, people, seed=seed, backend=backend, trace="full")
+        for people in (population, replace(population, y=y))
+    ]
+    return Pair((runs[0], runs[1]), int(change), (before, int(after)))
+
+
+def _differing(one: Columns, other: Columns, fields: list[str]) -> Columns:
+    """Return the messages of one kind that differ: addresses, ``first``, ``second``, and the fields of both runs."""
+    places = _joined(one, other)
+    there = [place >= 0 for place in places]
+    changed = ~(there[0] & there[1])
+    both = np.flatnonzero(~changed)
+    for name in fields:
+        apart = one[name][places[0][both]] != other[name][places[1][both]]
+        changed[both] |= apart.reshape(len(both), -1).any(axis=1)
+    places, there = [place[changed] for place in places], [mask[changed] for mask in there]
+    result: Columns = {}
+    for name in ("round", "sender", "recipient", "seq"):
+        result[name] = _taken(one[name], places[0])
+        result[name][there[1]] = other[name][places[1][there[1]]]
+    result |= {"first": there[0], "second": there[1]}
+    for name in fields:
+        result[f"{name}_first"] = _taken(one[name], places[0])
+        result[f"{name}_second"] = _taken(other[name], places[1])
+    return result
+
+
+def _joined(one: Columns, other: Columns) -> list[Array]:
+    """Return, for every address of either run in order, its row in each, -1 where it is not there."""
+    sizes = [len(columns["round"]) for columns in (one, other)]
+    if sizes[0] == sizes[1] and all(np.array_equal(one[name], other[name]) for name in _ADDRESS):
+        return [np.arange(sizes[0]), np.arange(sizes[0])]
+    keys = [np.concatenate([one[name], other[name]]) for name in _ADDRESS]
+    order = np.lexsort(keys[::-1])  # stable: of two equal addresses the first run's comes first
+    new = np.ones(len(order), np.bool_)
+    if len(order):
+        new[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    group = np.cumsum(new) - 1
+    places = [np.full(int(new.sum()), -1) for _ in sizes]
+    mine = order < sizes[0]
+    places[0][group[mine]] = order[mine]
+    places[1][group[~mine]] = order[~mine] - sizes[0]
+    return places
+
+
+def _taken(column: Array, places: Array) -> Array:
+    """Return a column's values at some places, 0 where a place is -1."""
+    taken = np.zeros((len(places), *column.shape[1:]), column.dtype)
+    taken[places >= 0] = column[places[places >= 0]]
+    return taken
+
+
+def _cut(coalition: Coalition, message: Message, columns: Columns, channels: str) -> Columns:
+    """Return the differences that a coalition sees: not those in fields that it cannot read."""
+    seen, readable = coalition.sees(message, columns, channels)
+    seen = seen & (readable | ~(columns["first"] & columns["second"]))
+    kept = {name: column[seen] for name, column in columns.items()}
+    for name in message.fields:
+        for end in ("first", "second"):
+            kept[f"{name}_{end}"][~readable[seen]] = 0
+    kept["readable"] = readable[seen]
+    head = ("round", "sender", "recipient", "seq", "first", "second", "readable")
+    return {name: kept[name] for name in [*head, *(name for name in kept if name not in head)]}

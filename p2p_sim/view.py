@@ -1,0 +1,250 @@
+"""What one coalition saw of a run: the messages, with what it can read of them, its own inputs and draws."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.population import Population
+from p2p_sim.trace import tables
+from p2p_sim.trace.draws import Draws
+from p2p_sim.trace.replay import Past, relive
+from p2p_sim.views import CHANNELS, Coalition
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+MOST_USERS = 1_000_000
+"""Users up to whom a whole run is repeated when its messages were not kept."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View:
+    """What a coalition saw.  ``name``: as asked for; ``coalition``: the same with every user named.
+
+    ``messages``: by kind, columns round, sender, recipient, seq, the fields, nbytes, and ``readable``: where it is
+    false the fields are 0.  Order: (round, recipient, sender, seq).  ``missing``: what a sampled trace leaves out, in
+    words; None if nothing.
+    """
+
+    name: str
+    coalition: Coalition
+    channels: str
+    messages: Mapping[str, Columns]
+    missing: str | None
+    kinds: Mapping[str, Message]
+    _population: Callable[[], Population] = field(repr=False)
+    _past: Callable[[], Past] = field(repr=False)
+    _cluster: int | None = None
+
+    def __repr__(self) -> str:
+        counts = [f"{len(columns['round']):,} {kind}" for kind, columns in self.messages.items()]
+        part = "" if self._cluster is None else f", cluster {self._cluster}"
+        return f"<View of {self.name}{part}: {', '.join(counts)}>"
+
+    def table(self, kind: str) -> Any:
+        """Return the messages of one kind as an Arrow table, null where a field cannot be read.
+
+        Raises InputError for another kind.
+        """
+        if kind not in self.messages:
+            raise InputError(f"no message kind {kind!r} in this view; it has {list(self.messages)}")
+        columns = self.messages[kind]
+        hidden = dict.fromkeys(self.kinds[kind].fields, ~columns["readable"])
+        return tables.arrow(columns, hidden)
+
+    @functools.cached_property
+    def public(self) -> Columns:
+        """What everybody knows of all users, a row each: user, cluster and x if there are, ``public/NAME``."""
+        people, rows = self._population(), self._rows()
+        columns = {"user": _ids(people)}
+        columns |= {} if people.clusters is None else {"cluster": people.clusters.label}
+        columns |= {} if people.x is None else {"x": people.x}
+        columns |= {f"public/{name}": column for name, column in people.public.items()}
+        return columns if rows is None else {name: column[rows] for name, column in columns.items()}
+
+    @functools.cached_property
+    def inputs(self) -> Columns:
+        """What its users held, a row each: user, y, ``secret/NAME``."""
+        people, rows = self._population(), self._rows()
+        mine = np.isin(_ids(people), np.array(sorted(self.coalition.users), np.int64))
+        own = np.flatnonzero(mine if rows is None else mine & rows)
+        columns = {"user": _ids(people), "y": people.y}
+        columns |= {f"secret/{name}": column for name, column in people.secret.items()}
+        return {name: column[own] for name, column in columns.items()}
+
+    @functools.cached_property
+    def draws(self) -> Draws:
+        """What its members drew, by stream ``role/name/step``: columns party (id), slot, value.
+
+        Recomputed from the seed when first asked for.  Raises InputError if nothing can be recomputed.
+        """
+        drawn, rows = self._past().draws, self._rows()
+        if rows is None:
+            return drawn
+        users = _ids(self._population())[rows]
+        cut = {}
+        for stream, columns in drawn.items():
+            mine = np.isin(columns["party"], users) | (not stream.startswith(f"{USER}/"))
+            cut[stream] = {name: column[mine] for name, column in columns.items()}
+        return cut
+
+    def cluster_of(self, kind: str) -> Array:
+        """Return the cluster number of each message of a kind: of its sender, if that is a server of its recipient.
+
+        A population without clusters is one cluster, 0; messages between servers belong to none, -1.
+        """
+        columns, message, people = self.messages[kind], self.kinds[kind], self._population()
+        if USER not in (message.sender, message.recipient):
+            return np.full(len(columns["round"]), -1)
+        users = columns["sender" if message.sender == USER else "recipient"]
+        rows = users if people.ids is None else np.searchsorted(people.ids, users)
+        return np.zeros(len(rows), np.int64) if people.clusters is None else people.clusters.label[rows]
+
+    def world(self, cluster: int) -> View:
+        """Return the part of the view that concerns the users of one cluster; raises InputError for another."""
+        people = self._population()
+        known = np.zeros(1, np.int64) if people.clusters is None else people.clusters.label
+        if not bool((known == cluster).any()):
+            raise InputError(f"no cluster {cluster!r}: this run has {len(people.sizes):,}, see view.public")
+        cut = {}
+        for kind, columns in self.messages.items():
+            mine = self.cluster_of(kind) == cluster
+            cut[kind] = {name: column[mine] for name, column in columns.items()}
+        return replace(self, messages=cut, _cluster=cluster)
+
+    def _rows(self) -> Array | None:
+        """Return a mask of the users whom the view concerns, None for all."""
+        people = self._population()
+        if self._cluster is None or people.clusters is None:
+            return None
+        return np.asarray(people.clusters.label == self._cluster)
+
+
+def look(run: Any, name: str, channels: str, protocol: Any) -> View:
+    """Return the view of a coalition in a run; see ``Run.view``."""
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    coalition = Coalition.parse(name, protocol.roles())
+    kinds: dict[str, Message] = protocol.messages()
+    if run.population is None and run.trace != "full":
+        run.messages(next(iter(kinds)))  # says so if the run kept none
+    coalition = named(coalition, name, _known(run, kinds))
+    past = functools.cache(lambda: _recomputed(run, protocol, coalition))
+    messages, missing = _messages(run, coalition, past)
+    seen = {kind: cut(coalition, message, messages[kind], channels) for kind, message in kinds.items()}
+    return View(name, coalition, channels, seen, missing, kinds, lambda: _population(run), past)
+
+
+def named(coalition: Coalition, name: str, ids: Array) -> Coalition:
+    """Return a coalition with its unnamed users chosen, the first of ``ids`` (ascending) that it does not name.
+
+    Raises InputError for a user who is not among them, and for more users than there are.
+    """
+    if coalition.user_count > len(ids):
+        raise InputError(
+            f"view = {name!r} has {coalition.user_count:,} users, the run has {len(ids):,}: name fewer"
+        )
+    for user in sorted(coalition.users):
+        place = int(np.searchsorted(ids, user))
+        if place == len(ids) or int(ids[place]) != user:
+            span = f"{ids[0]} to {ids[-1]}"
+            some = "" if int(ids[-1]) == len(ids) - 1 else f", {len(ids):,} of them"
+            raise InputError(f"view = {name!r}: user {user} is not in this run; its users are {span}{some}")
+    return coalition.named(ids[: coalition.user_count].tolist())
+
+
+def cut(coalition: Coalition, message: Message, columns: Columns, channels: str) -> Columns:
+    """Return what a coalition sees of some messages of one kind: unreadable fields are 0, ``readable`` says where."""
+    seen, readable = coalition.sees(message, columns, channels)
+    if not seen.all():
+        columns, readable = {name: column[seen] for name, column in columns.items()}, readable[seen]
+    shown = dict(columns) | {"readable": readable}
+    if not readable.all():
+        for name in message.fields:
+            shown[name] = columns[name].copy()
+            shown[name][~readable] = 0
+    return shown
+
+
+def _messages(
+    run: Any, coalition: Coalition, past: Callable[[], Past]
+) -> tuple[Mapping[str, Columns], str | None]:
+    """Return messages among which are all that a coalition handled, and what is missing of them."""
+    if run.trace == "full":
+        return run._trace, None
+    try:
+        if coalition.servers or coalition.wire:
+            _check_size(run)
+        return past().messages, None
+    except InputError as error:
+        kept = run.kept()
+        if kept is None:
+            raise
+        whole = sum(count.messages for count in run.counts.values())
+        return run._trace, (
+            f"the trace ({run.trace}) holds {kept:,} of the {whole:,} messages of the run, and the others were not "
+            f"recomputed: {error}"
+        )
+
+
+def _check_size(run: Any) -> None:
+    if run.population is not None and run.population.users > MOST_USERS:
+        raise InputError(
+            f"this run kept not all messages (trace={run.trace!r}), and only runs of up to {MOST_USERS:,} users "
+            "are repeated to see them: run it with trace='full', or look through the eyes of users only"
+        )
+
+
+def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
+    people = _population(run)
+    servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
+    members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
+    users = np.array(sorted(coalition.users), np.int64)
+    rows = users if people.ids is None else np.searchsorted(people.ids, users)
+    try:
+        past = relive(protocol, people, run.seed, {**members, USER: rows})
+    except ProtocolError as error:
+        raise InputError(
+            f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"
+        ) from error
+    if None not in (past.digest, run.digest) and past.digest != run.digest:
+        raise InputError(
+            f"repeated from its seed, this run has digest {past.digest} instead of {run.digest}: it came from another "
+            "version of the protocol, of its parameters or of the population"
+        )
+    return past
+
+
+def _population(run: Any) -> Population:
+    if run.population is None or run.seed is None:
+        raise InputError(
+            "this run was saved without its population: inputs, draws and messages that were not kept are not known"
+        )
+    people: Population = run.population
+    return people
+
+
+def _ids(people: Population) -> Array:
+    return np.arange(people.users) if people.ids is None else people.ids
+
+
+def _known(run: Any, kinds: Mapping[str, Message]) -> Array:
+    """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
+    if run.population is not None:
+        return _ids(run.population)
+    ends = [np.zeros(0, np.int64)]
+    ends += [
+        run._trace[kind][end]
+        for kind, message in kinds.items()
+        for end, role in (("sender", message.sender), ("recipient", message.recipient))
+        if role == USER
+    ]
+    return np.unique(np.concatenate(ends))
