@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,13 @@ class Coalition:
     def touches(self, message: Message, columns: dict[str, Array]) -> Array:
         """Return a mask of the messages that a member sent or received."""
         mask = np.zeros(len(columns["sender"]), np.bool_)
-        members = np.array(sorted(self.users), np.int64)
         for end, role in (("sender", message.sender), ("recipient", message.recipient)):
-            mask |= np.isin(columns[end], members) if role == USER else role in self.servers
+            mask |= np.isin(columns[end], self._members) if role == USER else role in self.servers
         return mask
+
+    @cached_property
+    def _members(self) -> Array:
+        return np.fromiter(self.users, np.int64, len(self.users))
 
     def reads(self, message: Message) -> bool:
         """Whether a member who handles such a message can read its fields."""

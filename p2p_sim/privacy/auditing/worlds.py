@@ -21,7 +21,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.ledger import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
-from p2p_sim.views import Coalition, travels
+from p2p_sim.views import Coalition
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +74,7 @@ class Seen:
 class Situation:
     """What every world is: a protocol among ``size`` users, and who looks.
 
-    ``coalition``: servers, ``some_users`` colluders, the wire.  ``composition``: how many others have label 1.
+    ``coalition``: its users are the colluders, whatever they are called.  ``composition``: others with label 1.
     """
 
     protocol: Any
@@ -86,7 +86,7 @@ class Situation:
     @property
     def colluders(self) -> int:
         """Users of the victim's cluster in the coalition."""
-        return self.coalition.some_users
+        return self.coalition.user_count
 
     def population(self, worlds: int) -> Population:
         """Return ``worlds`` worlds, half of them with each label of the victim."""
@@ -99,25 +99,17 @@ class Situation:
         starts = np.arange(worlds + 1, dtype=np.int64) * self.size
         return Population(labels, Members(np.repeat(names, self.size), starts, None, names))
 
-    def members(self, users: Array) -> Array:
-        """Return a mask of the ids that belong to colluders."""
-        place = users % self.size
-        return (place >= 1) & (place <= self.colluders)
-
-    def watch(self, users: int) -> Watch:
-        """Return which messages the coalition can see anything of."""
-        whole = {
-            kind
-            for kind, message in self.protocol.messages().items()
-            if self.coalition.wire or {message.sender, message.recipient} & self.coalition.servers
-        }
-        return Watch(frozenset(whole), self.members(np.arange(users)) if self.colluders else None)
+    def everybody(self, worlds: int) -> Coalition:
+        """Return the coalitions of all worlds as one, its users by their ids."""
+        places = np.arange(1, 1 + self.colluders)
+        ids = (np.arange(worlds)[:, None] * self.size + places).ravel().tolist()
+        return Coalition(self.coalition.servers, frozenset(ids), 0, self.coalition.wire)
 
 
 def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
     """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
     each = max(1, _BATCH[settings.backend] // situation.size // 2)
-    population: Population | None = None
+    population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
         worlds = 2 * min(each, trials - first)
         if worlds * situation.size > MAX_USERS:
@@ -125,8 +117,8 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
                 f"cluster_size = {situation.size:,}: two worlds have more than {MAX_USERS:,} users"
             )
         if population is None or len(population.sizes) != worlds:
-            population = situation.population(worlds)
-        yield observe(situation, population, batch_seed(seed, number), settings)
+            population, coalition = situation.population(worlds), situation.everybody(worlds)
+        yield observe(situation, population, coalition, batch_seed(seed, number), settings)
 
 
 def batch_seed(seed: int, number: int) -> int:
@@ -134,50 +126,47 @@ def batch_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"audit/{seed}/{number}".encode()).digest()[:8], "little")
 
 
-def observe(situation: Situation, population: Population, seed: int, settings: backends.Settings) -> Seen:
-    """Run once and return what the coalition saw of the messages."""
-    level = TraceLevel("seen", watch=situation.watch(population.users))
+def observe(
+    situation: Situation, population: Population, coalition: Coalition, seed: int, settings: backends.Settings
+) -> Seen:
+    """Run once and return what the coalition, of users of all worlds, saw of the messages."""
+    messages = situation.protocol.messages()
+    level = TraceLevel("seen", watch=_watch(messages, coalition, population.users))
     kept = backends.Settings(**{**vars(settings), "trace": level, "digest": False})
     finished, _ = backends.run(situation.protocol, population, seed, kept)
     kinds = {
-        kind: _columns(situation, message, finished.totals.trace.pop(kind))
-        for kind, message in situation.protocol.messages().items()
+        kind: _columns(message, finished.totals.trace.pop(kind), coalition, situation.channels)
+        for kind, message in messages.items()
         if finished.totals.trace.get(kind)
     }
     return Seen(situation.size, len(population.sizes), situation.colluders, kinds)
 
 
-def _columns(situation: Situation, message: Message, parts: list[dict[str, Array]]) -> Columns:
+def _watch(messages: dict[str, Message], coalition: Coalition, users: int) -> Watch:
+    """Return which messages the coalition can see anything of."""
+    whole = {k for k, m in messages.items() if coalition.wire or {m.sender, m.recipient} & coalition.servers}
+    mask = np.zeros(users, np.bool_)
+    mask[list(coalition.users)] = True
+    return Watch(frozenset(whole), mask if coalition.users else None)
+
+
+def _columns(message: Message, parts: list[dict[str, Array]], coalition: Coalition, channels: str) -> Columns:
     """Return what the coalition sees of some kept messages."""
     joined = {
         name: parts[0][name] if len(parts) == 1 else np.concatenate([part[name] for part in parts])
         for name in parts[0]
     }
-    coalition = situation.coalition
-    reads, wire_reads = coalition.reads(message), coalition.wire_reads(message, situation.channels)
-    inside = bool({message.sender, message.recipient} & coalition.servers)
     readable: Array | None = None
-    if not (inside and reads):  # otherwise every message is handled by a member who reads it
-        handled = _handled(situation, message, joined, inside)
-        if coalition.wire:
-            kept = handled | travels(message, joined)
-            joined, handled = {name: column[kept] for name, column in joined.items()}, handled[kept]
-        seen = handled & reads | (coalition.wire and wire_reads)
-        readable = None if seen.all() else seen
+    inside = bool({message.sender, message.recipient} & coalition.servers)
+    if not (inside and coalition.reads(message)):  # otherwise a member handles, and reads, all of them
+        seen, reads = coalition.sees(message, joined, channels)
+        joined, reads = {name: column[seen] for name, column in joined.items()}, reads[seen]
+        readable = None if reads.all() else reads
     fields = {name: joined[name] for name in message.fields}
     if readable is not None:
         hidden = {name: _hidden(column, readable) for name, column in fields.items()}
         fields = hidden if readable.any() else {}
     return Columns(message, joined["round"], joined["sender"], joined["recipient"], fields, readable)
-
-
-def _handled(situation: Situation, message: Message, columns: dict[str, Array], inside: bool) -> Array:
-    mask = np.full(len(columns["sender"]), inside)
-    if situation.colluders and not inside:
-        for end, role in (("sender", message.sender), ("recipient", message.recipient)):
-            if role == USER:
-                mask |= situation.members(columns[end])
-    return mask
 
 
 def _hidden(column: Array, readable: Array) -> Array:
