@@ -6,30 +6,36 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
 from p2p_sim.report.options import (
+    ASKED,
     HOW,
     KEPT,
-    REAL,
     SYNTHETIC,
+    Channels,
+    ClusterColumn,
+    Clusters,
+    Data,
+    Delta,
     Format,
     Json,
+    Label,
+    Positive,
+    Test,
+    Users,
+    Words,
+    check_data,
     comma_list,
     count,
-    option,
-    ratio,
     text,
+    texts,
     wants_json,
+    whole,
 )
-
-ASKED = "What is asked"
-_FOR_DATA = ("label", "positive", "cluster_column", "clusters", "test")
 
 
 @app.command(
@@ -42,19 +48,24 @@ _FOR_DATA = ("label", "positive", "cluster_column", "clusters", "test")
 class Account:
     """Say what each party learns of one label: exactly, and by the theorems.  Nothing is run."""
 
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
+    words: Words = None
+    view: Annotated[
+        list[str] | None,
+        texts(ASKED, "Who looks, such as learner+3*user: only these rows.  May be repeated."),
     ] = None
-    delta: Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")] = 1e-6
-    channels: Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    delta: Delta = 1e-6
+    composition: Annotated[
+        str, text(ASKED, "Labels of the other users; default worst.", "worst|ONES|population")
+    ] = "worst"
+    channels: Channels = "plain"
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
-    users: Annotated[int | None, count(SYNTHETIC, "How many, in clusters of --cluster-size.")] = None
-    data: Annotated[str | None, text(REAL, "A set whose clusters count, as in p2p-sim run.")] = None
-    label: Annotated[str | None, text(REAL, "The column of labels.")] = None
-    positive: Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")] = None
-    cluster_column: Annotated[str | None, text(REAL, "A column of cluster numbers.")] = None
-    clusters: Annotated[int | None, count(REAL, "Instead: clusters by k-means.")] = None
-    test: Annotated[float | None, ratio(REAL, "Share of rows that tests, so is in no cluster.")] = None
+    users: Users = None
+    data: Data = None
+    label: Label = None
+    positive: Positive = None
+    cluster_column: ClusterColumn = None
+    clusters: Clusters = None
+    test: Test = None
     seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
     plot: Annotated[str | None, text(KEPT, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
     json: Json = False
@@ -81,10 +92,14 @@ class Account:
     def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
         from p2p_sim.cli import promises
         from p2p_sim.report import account, plots
+        from p2p_sim.report.question import Question
 
         protocol, people = chosen.protocol, self._population(chosen.protocol, progress)
         size = self.cluster_size if people is None else None
-        question = account.Question(protocol, self.delta, size, people, self.channels)
+        question = Question(
+            protocol, self.delta, size, people, self.channels,
+            only=tuple(self.view or ()), composition=_composition(self.composition),
+        )  # fmt: skip
         progress("accounting", 0, 0)
         table = account.table_of(question, promises.of, promises.local_epsilon(protocol))
         if self.plot is not None:
@@ -128,10 +143,19 @@ class Account:
         check_seed(self.seed)
         if self.data is not None and (self.users is not None or self.cluster_size is not None):
             raise InputError("--data has clusters of its own: leave --users and --cluster-size out")
-        for name in _FOR_DATA:
-            if self.data is None and getattr(self, name) is not None:
-                raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
-        if self.cluster_column is not None and self.clusters is not None:
-            raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
+        check_data(self)
+        _composition(self.composition)
         if self.plot is not None:
             plots.kind_of(self.plot)
+
+
+def _composition(value: str) -> str | int:
+    """Read a composition; raises InputError."""
+    if value in ("worst", "population"):
+        return value
+    try:
+        return whole(value)
+    except ValueError:
+        raise InputError(
+            f"--composition {value!r}: must be worst, population, or how many other honest users have label 1"
+        ) from None

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 
 import protocols
-from p2p_sim.cli.account import ASKED
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
-from p2p_sim.report.options import Format, Json, count, ratio, text, wants_json
+from p2p_sim.report.options import ASKED, Format, Json, count, ratio, text, wants_json
 
 
 @app.command(

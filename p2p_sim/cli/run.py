@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
@@ -21,19 +19,26 @@ from p2p_sim.report.options import (
     KEPT,
     REAL,
     SYNTHETIC,
+    ClusterColumn,
+    Clusters,
+    Data,
     Format,
     Json,
+    Label,
+    Positive,
+    Test,
+    Users,
+    Words,
+    check_data,
     comma_list,
     count,
     flag,
+    given,
     option,
     ratio,
     text,
     wants_json,
 )
-
-_FOR_DATA = ("label", "positive", "cluster_column", "clusters", "test", "model")
-_FOR_USERS = ("cluster_size", "share")
 
 
 @app.command(
@@ -46,23 +51,17 @@ _FOR_USERS = ("cluster_size", "share")
 class Run:
     """Run a protocol among users with real examples, train a model on what was released, keep the run."""
 
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
-    ] = None
-    data: Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")] = None
-    label: Annotated[str | None, text(REAL, "The column of labels.")] = None
-    positive: Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")] = None
-    cluster_column: Annotated[str | None, text(REAL, "A column of cluster numbers.")] = None
-    clusters: Annotated[
-        int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
-    ] = None
-    test: Annotated[
-        float | None, ratio(REAL, "Share of rows that tests; default the set's own test part, else 0.2.")
-    ] = None
+    words: Words = None
+    data: Data = None
+    label: Label = None
+    positive: Positive = None
+    cluster_column: ClusterColumn = None
+    clusters: Clusters = None
+    test: Test = None
     model: Annotated[
         str | None, text(REAL, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
-    users: Annotated[int | None, count(SYNTHETIC, "How many.")] = None
+    users: Users = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users a cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
     backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
@@ -110,14 +109,14 @@ class Run:
     def _run(self, protocol: Any, progress: Any) -> Any:
         from p2p_sim.learning import experiment
 
-        plan = self._given("backend", "shards", "blocks", "address", "seed", "trace")
+        plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace")
         plan["digest"] = not self.no_digest
         if self.users is not None:
-            sizes = self._given("cluster_size", "share")
+            sizes = given(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
-        choices = self._given("label", "cluster_column", "clusters", "test", "model")
+        choices = given(self, "label", "cluster_column", "clusters", "test", "model")
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run
@@ -132,29 +131,24 @@ class Run:
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
-        other, needed = (_FOR_DATA, "--data") if self.data is None else (_FOR_USERS, "--users")
-        for name in self._given(*other):
-            raise InputError(f"{option(name)} goes with {needed}, which is not there: leave it out")
-        if self.cluster_column is not None and self.clusters is not None:
-            raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
+        check_data(self, ("model",))
+        for name in given(self, "cluster_size", "share") if self.users is None else ():
+            raise InputError(f"{option(name)} goes with --users, which is not there: leave it out")
         backends.Settings(self.backend, self.blocks, self.shards, self.address)
         TraceLevel.parse(self.trace)
         check_seed(self.seed)
         if self.address is not None:
             address.probe(self.address)
 
-    def _given(self, *names: str) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-
 
 def privacy_of(protocol: Any, population: Any) -> dict[str, Any]:
     """Return the privacy table of a run as JSON values: plain channels, delta = min(1e-6, 1 / users^2)."""
     from p2p_sim.cli import promises
-    from p2p_sim.report import account, console
+    from p2p_sim.report import account, console, question
 
     delta = min(account.DELTA, 1 / population.users**2)
-    question = account.Question(protocol, delta, population=population, quick=True)
+    asked = question.Question(protocol, delta, population=population, quick=True)
     table: dict[str, Any] = console.plain(
-        account.table_of(question, promises.of, promises.local_epsilon(protocol))
+        account.table_of(asked, promises.of, promises.local_epsilon(protocol))
     )
     return table

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from p2p_sim import privacy
-from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.combine import Scaled
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report import console
 from p2p_sim.report.figures import bracket_text, figure, number_text
+from p2p_sim.report.question import REAL, Question, View
 
 DELTA = 1e-6
 """Delta where none is asked for."""
@@ -24,63 +22,6 @@ DELTA = 1e-6
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
 QUICK_SIZES, QUICK_USERS, QUICK_SECONDS = 64, 20_000, 1.2
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[dict[str, Any]]]
-
-
-@dataclass(frozen=True)
-class View:
-    """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: curious or deviating; ``colluders``: how many."""
-
-    name: str
-    title: str
-    colluders: int = 0
-    users: str = "curious"
-
-    @property
-    def slow(self) -> bool:
-        """Whether its law takes seconds."""
-        return self.name.startswith("learner+") and self.colluders > 0 and self.users == "curious"
-
-
-LEARNER, WIRE = View("learner", "learner"), View("wire", "wire")
-PEER = View("user", "user: one curious peer", 1)
-SPEAKING = (
-    LEARNER, PEER, View("learner+user", "learner+1*user", 1), View("learner+3*user", "learner+3*user", 3),
-    View("user", "user: one deviating peer", 1, "deviating"), WIRE, View("learner+wire", "learner+wire"),
-)  # fmt: skip
-SILENT = (LEARNER, PEER, WIRE)
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds."""
-
-    protocol: Any
-    delta: float
-    cluster_size: int | None = None
-    population: Population | None = None
-    channels: str = "plain"
-    quick: bool = False
-
-    def views(self) -> tuple[View, ...]:
-        """Return the rows: users who send each other nothing form no coalitions worth a row."""
-        kinds = self.protocol.messages().values()
-        return SPEAKING if any(k.sender == k.recipient == USER for k in kinds) else SILENT
-
-    def sizes(self) -> list[int]:
-        """Return the distinct sizes of clusters."""
-        if self.population is not None:
-            return [int(size) for size in np.unique(self.population.sizes)]
-        return [] if self.cluster_size is None else [int(self.cluster_size)]
-
-    def profile(self, view: View, size: int | None = None) -> PrivacyProfile:
-        """Return a view's profile: of a cluster size, or of what was asked about."""
-        where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
-        if self.population is not None and size is None:
-            where = {"population": self.population}
-        name = view.name
-        if size is not None and view.colluders >= size and view.slow:
-            name = f"learner+{size - 1}*user" if size > 1 else "learner"
-        return privacy.profile(self.protocol, name, channels=self.channels, users=view.users, **where)
 
 
 def table_of(question: Question, promises: Promises, local: float | None) -> dict[str, Any]:
@@ -93,6 +34,7 @@ def table_of(question: Question, promises: Promises, local: float | None) -> dic
     return {
         "delta": float(question.delta),
         "channels": question.channels,
+        "composition": question.composition,
         "clusters": _clusters(question),
         "local_epsilon": local,
         "neighbours": "one label, replaced; epsilon in nats",
@@ -105,12 +47,10 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
     }  # fmt: skip
-    if sizes and view.colluders >= sizes[-1]:
-        row["refused"] = (
-            f"the largest cluster has {sizes[-1]} users: at most {sizes[-1] - 1} beside the victim"
-        )
+    row["refused"] = question.misfit(view)
+    if row["refused"]:
         return row
-    profile = question.profile(view, sizes[-1] if question.population is not None and sizes else None)
+    profile = question.profile(view, _shown(question, sizes[-1:]))
     if profile.law is None:
         row["refused"] = profile.why
         return row
@@ -143,10 +83,10 @@ def _figures(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the figure of the worst cluster, and those of smallest, median and largest."""
     delta, people = question.delta, question.population
-    if people is None:
+    if people is None or question.composition == REAL:
         return figure(question.profile(view), delta), None
     known: dict[int, dict[str, Any]] = {}
-    fits = [size for size in sizes if size > view.colluders or view.name != "user"]
+    fits = [size for size in sizes if str(view.who.at_most(size - 1))]
 
     def of(size: int) -> dict[str, Any]:
         if size not in known:
@@ -221,7 +161,7 @@ def as_text(told: Mapping[str, Any]) -> str:
             found = row["by_cluster"] or {}
             cells += ["-" if found.get(k) is None else bracket_text(found[k]) for k in head[3:6]]
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
-    clusters = told["clusters"]
+    clusters, composition = told["clusters"], told.get("composition", "worst")
     above = f"Privacy of one label at delta = {told['delta']:g}, {told['channels']} channels"
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
@@ -229,6 +169,7 @@ def as_text(told: Mapping[str, Any]) -> str:
     elif clusters is not None:
         both = sorted({clusters["smallest"], clusters["largest"]})
         above += f"; clusters of {' to '.join(f'{size:,}' for size in both)}"
+    above += "" if composition == "worst" else f"; composition: {composition}"
     foot = [f"[{number}] {text}" for text, number in notes.items()]
     return "\n".join([above, console.table(head, lines), *foot])
 
@@ -258,12 +199,17 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[[str], str])
 def profiles(question: Question, table: Mapping[str, Any]) -> dict[str, PrivacyProfile]:
     """Return the profiles of the rows that were accounted, by title.
 
-    Of a population: those of its smallest cluster that fits the view.
+    Of a population: those of its smallest cluster that fits the view, unless its own labels are asked about.
     """
     out = {}
-    sizes = question.sizes()
     for view, row in zip(question.views(), table["views"], strict=True):
         if row["exact"] is not None:
-            fits = [size for size in sizes if size > view.colluders]
-            out[view.title] = question.profile(view, fits[0] if question.population is not None else None)
+            fits = [size for size in question.sizes() if size > view.colluders]
+            out[view.title] = question.profile(view, _shown(question, fits[:1]))
     return out
+
+
+def _shown(question: Question, sizes: Sequence[int]) -> int | None:
+    """Return the one size that stands for a population whose composition is not its own, otherwise None."""
+    one = question.population is not None and question.composition != REAL
+    return sizes[0] if one and sizes else None

@@ -10,13 +10,39 @@ import typer
 
 from p2p_sim.core.errors import InputError
 
+ASKED = "What is asked"
 REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
 HOW, KEPT = "How it runs", "What it leaves"
+
+
+def whole(value: str | int) -> int:
+    """Read a whole number, also as 1e7; raises ValueError naming it."""
+    if isinstance(value, int):  # typer hands defaults over too
+        return value
+    size = number(value)
+    if not math.isfinite(size) or size != int(size):
+        raise ValueError(f"{value!r} must be a whole number")
+    if size >= 2**53 and ("e" in value.lower() or "." in value):
+        raise ValueError(f"{value!r} is not exact as a decimal: write the whole number out")
+    return int(size) if "e" in value.lower() or "." in value else int(value)
+
+
+def number(value: str | float) -> float:
+    """Read a number; raises ValueError naming it."""
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{value!r} must be a number") from None
 
 
 def text(panel: str, help: str, metavar: str | None = None) -> Any:
     """Make an option that holds text."""
     return typer.Option(help=help, metavar=metavar, rich_help_panel=panel, show_default=False)
+
+
+def texts(panel: str, help: str) -> Any:
+    """Make an option that holds text and may be repeated."""
+    return typer.Option(help=help, metavar="TEXT", rich_help_panel=panel, show_default=False)
 
 
 def count(panel: str, help: str) -> Any:
@@ -38,24 +64,37 @@ Json = Annotated[bool, flag(KEPT, "Short for --format json.", "--json")]
 Format = Annotated[str, text(KEPT, "What stdout holds: text (default), or one JSON document.", "text|json")]
 
 
-def whole(value: str | int) -> int:
-    """Read a whole number, also as 1e7; raises ValueError naming it."""
-    if isinstance(value, int):  # typer hands defaults over too
-        return value
-    size = number(value)
-    if not math.isfinite(size) or size != int(size):
-        raise ValueError(f"{value!r} must be a whole number")
-    if size >= 2**53 and ("e" in value.lower() or "." in value):
-        raise ValueError(f"{value!r} is not exact as a decimal: write the whole number out")
-    return int(size) if "e" in value.lower() or "." in value else int(value)
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
+]
+Data = Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")]
+Label = Annotated[str | None, text(REAL, "The column of labels.")]
+Positive = Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")]
+ClusterColumn = Annotated[str | None, text(REAL, "A column of cluster numbers.")]
+Clusters = Annotated[
+    int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
+]
+Test = Annotated[
+    float | None,
+    ratio(REAL, "Share of rows that tests, and is in no cluster; default the set's own part, else 0.2."),
+]
+Users = Annotated[int | None, count(SYNTHETIC, "How many.")]
+Channels = Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")]
+Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 
-def number(value: str | float) -> float:
-    """Read a number; raises ValueError naming it."""
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"{value!r} must be a number") from None
+def given(command: Any, *names: str) -> dict[str, Any]:
+    """Return the options of a command that were given, by name."""
+    return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
+
+
+def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
+    """Check the options that go with ``--data``, and ``more``; raises InputError."""
+    names = ("label", "positive", "cluster_column", "clusters", "test", *more)
+    for name in given(command, *names) if command.data is None else ():
+        raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
+    if command.cluster_column is not None and command.clusters is not None:
+        raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
 
 
 def option(field: str) -> str:

@@ -1,0 +1,131 @@
+"""What is accounted: which views are rows of a table, of what users, at which composition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from p2p_sim import privacy
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.views import WIRE, Coalition
+
+REAL = "population"
+"""The composition that the labels of a population really have."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: curious or deviating."""
+
+    name: str
+    title: str
+    who: Coalition
+    users: str = "curious"
+
+    @property
+    def colluders(self) -> int:
+        """How many users look."""
+        return self.who.user_count
+
+    @property
+    def slow(self) -> bool:
+        """Whether its law takes seconds."""
+        return bool(self.who.servers) and self.colluders > 0 and not self.who.wire and self.users == "curious"
+
+
+def rows(protocol: Any) -> list[View]:
+    """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
+
+    Users who send each other nothing form no coalitions worth a row.
+    """
+    roles = protocol.roles()
+    servers = [role for role in roles if role != USER]
+    speaking = any(kind.sender == kind.recipient == USER for kind in protocol.messages().values())
+
+    def row(name: str, title: str = "", users: str = "curious") -> View:
+        return View(name, title or name, Coalition.parse(name, roles), users)
+
+    peer, deviating = row(USER, "user: one curious peer"), row(USER, "user: one deviating peer", "deviating")
+    alone = [row(server) for server in servers]
+    if not speaking:
+        return [*alone, peer, row(WIRE)]
+    main = next((role for role in servers if role == "learner"), *servers[:1])
+    few = row(f"{main}+user", f"{main}+1*user")
+    return [*alone, peer, few, row(f"{main}+3*user"), deviating, row(WIRE), row(f"{main}+{WIRE}")]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds.
+
+    ``only``: names of views, all rows if empty.  ``composition``: as ``privacy.profile`` takes it.  Raises InputError
+    for a composition that does not fit, and for views asked for by name that the clusters or the composition rule out.
+    """
+
+    protocol: Any
+    delta: float
+    cluster_size: int | None = None
+    population: Population | None = None
+    channels: str = "plain"
+    quick: bool = False
+    only: tuple[str, ...] = ()
+    composition: str | int = "worst"
+
+    def __post_init__(self) -> None:
+        if self.composition == REAL and self.population is None:
+            raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
+        if isinstance(self.composition, int) and self.population is not None:
+            raise InputError(f"composition = {self.composition}: of one cluster; give --cluster-size alone")
+        why = {view.name: self.misfit(view) for view in self.views()}
+        for name, reason in why.items():
+            if reason and (self.only or all(why.values())):
+                raise InputError(f"view = {name!r}: {reason}")
+
+    def views(self) -> list[View]:
+        """Return the rows; raises InputError for a part of a view that the protocol does not have."""
+        every, roles = rows(self.protocol), self.protocol.roles()
+        chosen: list[View] = []
+        for name in self.only:
+            who = Coalition.parse(name, roles)
+            found = [view for view in every if view.who == who] or [View(name, str(who), who)]
+            chosen += [view for view in found if view not in chosen]
+        return chosen if self.only else every
+
+    def sizes(self) -> list[int]:
+        """Return the distinct sizes of clusters."""
+        if self.population is not None:
+            return [int(size) for size in np.unique(self.population.sizes)]
+        return [] if self.cluster_size is None else [int(self.cluster_size)]
+
+    def misfit(self, view: View) -> str:
+        """Return why nobody can look like this here, or nothing."""
+        sizes = self.sizes()
+        if sizes and view.colluders >= sizes[-1]:
+            return f"the largest cluster has {sizes[-1]} users: at most {sizes[-1] - 1} beside the victim"
+        if self.composition == REAL and view.colluders:
+            return f"composition = {REAL!r} is for views without users, who know their own labels"
+        honest = sizes[-1] - 1 - view.colluders if sizes else 0
+        if sizes and isinstance(self.composition, int) and self.composition > honest:
+            return f"composition = {self.composition}: there are {honest} other honest users"
+        return ""
+
+    def profile(self, view: View, size: int | None = None) -> PrivacyProfile:
+        """Return a view's profile: of a cluster size, or of what was asked about."""
+        where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
+        if self.population is not None and size is None:
+            where = {"population": self.population}
+        who = view.who if size is None else view.who.at_most(size - 1)
+        name = view.name if who == view.who or not str(who) else str(who)
+        return privacy.profile(
+            self.protocol,
+            name,
+            composition=self.composition,
+            channels=self.channels,
+            users=view.users,
+            **where,
+        )

@@ -1,0 +1,139 @@
+"""Which rows `account` shows, at which composition, and what its curves follow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from p2p_sim import Population, privacy
+from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.privacy.laws.noise import Gaussian
+from p2p_sim.report import plots, question
+from protocols import PeerToPeer, RandomizedResponse
+from tests.cli.conftest import below
+from tests.cli.test_bad_input import refused
+
+ACCOUNT = ("account", "peer-to-peer", "--alpha", "0.1")
+SMALL = (*ACCOUNT, "--cluster-size", "12")
+LABELS = [f"{i},{int(i < 9)},{int(i < 14)}" for i in range(40)]
+
+
+def names(told):
+    return [(row["name"], row["users"]) for row in told["views"]]
+
+
+def test_only_the_views_asked_for(cli):
+    told = cli(*SMALL, "--view", "wire", "--view", "2*user + learner", "--view", "wire", "--json").json
+    assert names(told) == [("wire", "curious"), ("2*user + learner", "curious")]
+    expected = privacy.profile(PeerToPeer(0.1), "learner+2*user", cluster_size=12).epsilon(1e-6)
+    assert told["views"][1]["exact"]["epsilon"] == expected
+    assert told["views"][1]["view"] == "learner+2*user"
+    both = cli(*SMALL, "--view", "user", "--json").json
+    assert names(both) == [("user", "curious"), ("user", "deviating")]
+    named = cli(*SMALL, "--view", "learner+user:7", "--json").json["views"][0]
+    assert named["exact"] == cli(*SMALL, "--view", "user+learner", "--json").json["views"][0]["exact"]
+
+
+def test_a_composition_of_one_cluster(cli):
+    for ones in (0, 5, 11):
+        told = cli(*SMALL, "--view", "learner", "--composition", ones, "--json").json
+        expected = privacy.profile(PeerToPeer(0.1), cluster_size=12, composition=ones)
+        assert told["views"][0]["exact"]["epsilon"] == expected.epsilon(1e-6)
+        assert told["composition"] == ones
+    worst = cli(*SMALL, "--view", "learner", "--composition", "worst").out
+    assert worst == cli(*SMALL, "--view", "learner").out
+    assert "composition: 5" in cli(*SMALL, "--view", "wire", "--composition", "5").out
+    eleven = {
+        row["name"]: row["refused"] for row in cli(*SMALL, "--composition", "11", "--json").json["views"]
+    }
+    assert eleven["learner"] == ""
+    assert eleven["learner+3*user"] == "composition = 11: there are 8 other honest users"
+
+
+def test_the_labels_that_a_population_has(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(LABELS) + "\n")
+    words = (*ACCOUNT, "--data", "a.csv", "--cluster-column", "c", "--test", "0.1")
+    told = cli(*words, "--composition", "population", "--plot", "a.svg", "--json").json
+    found = {row["name"]: row for row in told["views"]}
+    worst = {row["name"]: row for row in cli(*words, "--json").json["views"]}
+    assert 0 < found["learner"]["exact"]["epsilon"] < worst["learner"]["exact"]["epsilon"]
+    assert "labels as they are in this population" in found["learner"]["exact"]["assumes"][-1]
+    assert "is for views without users" in found["learner+user"]["refused"]
+    assert (tmp_path / "a.svg").stat().st_size > 0
+    refused(cli(*words, "--composition", "population", "--view", "user"), "'user'", "without users")
+    refused(cli(*words, "--composition", "3"), "composition = 3", "--cluster-size alone")
+
+
+CASES = {
+    "unknown view": (("--view", "moon"), ["'moon'", "learner, user, user:17, 3*user, wire"]),
+    "repeated part": (("--view", "wire+wire"), ["'wire+wire'", "each party once"]),
+    "empty view": (("--view", ""), ["unknown part ''"]),
+    "no users": (("--view", "0*user"), ["'0*user'", "at least one"]),
+    "too many users": (("--view", "12*user"), ["'12*user'", "at most 11 beside the victim"]),
+    "text": (("--composition", "best"), ["'best'", "worst, population, or"]),
+    "half": (("--composition", "1.5"), ["'1.5'", "worst, population, or"]),
+    "nan": (("--composition", "nan"), ["'nan'", "worst, population, or"]),
+    "negative": (("--composition", "-1"), ["composition = -1"]),
+    "fits no view": (("--composition", "12"), ["composition = 12", "11 other honest users"]),
+    "does not fit this view": (
+        ("--composition", "11", "--view", "learner+user"),
+        ["'learner+user'", "10 other"],
+    ),
+    "nobody's labels": (("--composition", "population"), ["'population'", "--data or --users"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refuses(case, cli, tmp_path):
+    words, parts = CASES[case]
+    refused(cli(*SMALL, *words), *parts)
+    assert below(tmp_path) == {}
+
+
+@dataclass(frozen=True)
+class Relayed(Protocol):
+    """A protocol whose servers are called otherwise."""
+
+    hand = Message("user", "relay", "hands a bit in", y=bool)
+    pass_on = Message("relay", "analyst", "passes the bits on", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.hand(y=me.y)
+
+    def relay(self, me: Party) -> Rounds:
+        handed = yield self.hand.receive()
+        yield self.pass_on(y=handed.y)
+
+    def analyst(self, me: Party) -> Rounds:
+        yield self.pass_on.receive()
+
+
+def test_every_server_has_a_row():
+    assert [view.name for view in question.rows(Relayed())] == ["relay", "analyst", "user", "wire"]
+    assert [view.name for view in question.rows(RandomizedResponse(1.0))] == ["learner", "user", "wire"]
+
+
+@pytest.mark.parametrize("view", ["learner", "learner+user", "wire"])
+@pytest.mark.parametrize(("alpha", "theta", "size"), [(0.1, 1.0, 60), (0.2, 0.5, 25), (0.0, 1.0, 9)])
+def test_a_curve_follows_its_profile(view, alpha, theta, size):
+    """Within a percent where delta is above 1e-6, and a quarter of a decade in the far tail."""
+    profile = privacy.profile(PeerToPeer(alpha, theta), view, cluster_size=size)
+    epsilons, deltas = plots.curve(profile.law)
+    assert epsilons[0] == 0
+    assert (np.diff(epsilons) > 0).all()
+    for epsilon, delta in list(zip(epsilons, deltas, strict=True))[::3]:
+        exact = max(1e-12, profile.delta(float(epsilon)))
+        assert abs(math.log10(delta / exact)) < (0.005 if exact > 1e-6 else 0.25)
+    assert profile.delta(float(epsilons[-1])) <= 1e-12 or alpha == 0
+
+
+def test_curves_of_several_laws_and_of_none_that_end():
+    people = Population.from_arrays(y=np.arange(30) < 4, cluster=np.repeat([0, 1], [10, 20]))
+    profile = privacy.profile(PeerToPeer(0.2), population=people, composition="population")
+    epsilons, deltas = plots.curve(profile.law)
+    assert deltas[4] == pytest.approx(profile.delta(float(epsilons[4])), rel=1e-3)
+    endless = plots.curve(Gaussian(1.0))
+    assert 1e-12 <= endless[1][-1] < 1e-11
