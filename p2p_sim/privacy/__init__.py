@@ -8,6 +8,7 @@ from p2p_sim.privacy.accountant import by_cluster, profile
 from p2p_sim.privacy.calibrate import Calibration, calibrate
 from p2p_sim.privacy.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.enumerate import EnumeratedView, enumerate_view
+from p2p_sim.privacy.mechanisms import gaussian, laplace, shuffled_response
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
 
 __all__ = [
@@ -23,5 +24,8 @@ __all__ = [
     "compose",
     "composed",
     "enumerate_view",
+    "gaussian",
+    "laplace",
     "profile",
+    "shuffled_response",
 ]
