@@ -5,6 +5,7 @@ from __future__ import annotations
 # Imported here and not on demand: a function must take the name that the file of the same name leaves behind.
 from p2p_sim.privacy import bounds
 from p2p_sim.privacy.accountant import by_cluster, profile
+from p2p_sim.privacy.audit import Audit, audit
 from p2p_sim.privacy.calibrate import Calibration, calibrate
 from p2p_sim.privacy.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.enumerate import EnumeratedView, enumerate_view
@@ -12,12 +13,14 @@ from p2p_sim.privacy.mechanisms import gaussian, laplace, shuffled_response
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
 
 __all__ = [
+    "Audit",
     "Bracket",
     "Calibration",
     "EnumeratedView",
     "LocalBudget",
     "PrivacyProfile",
     "RefusedError",
+    "audit",
     "bounds",
     "by_cluster",
     "calibrate",

@@ -15,6 +15,9 @@ Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 """Counts by name, one value a world."""
 
+NEVER = -1e200
+"""Stands for the logarithm of no chance."""
+
 
 class Statistic(ABC):
     """A sufficient statistic of what a coalition sees of one world, with its law under both labels of the victim.
@@ -113,13 +116,17 @@ def below_binomial(values: Array, trials: Array | int, chance: Array | float) ->
 
 
 def log_binomial(values: Array, trials: Array | int, chance: Array | float) -> Array:
-    """Return log P(Bin(trials, chance) = value), -infinity where it is 0; 0 <= values <= trials."""
-    from scipy.special import gammaln, xlog1py, xlogy
+    """Return log P(Bin(trials, chance) = value), at most ``NEVER`` where it is 0; 0 <= values <= trials."""
+    from scipy.special import gammaln
 
-    ways = gammaln(np.add(trials, 1)) - gammaln(values + 1) - gammaln(np.subtract(trials, values) + 1)
-    return np.asarray(
-        ways + xlogy(values, chance) + xlog1py(np.subtract(trials, values), np.negative(chance))
-    )
+    rest = np.subtract(trials, values)
+    ways = gammaln(np.add(trials, 1)) - gammaln(np.add(values, 1)) - gammaln(rest + 1)
+    with np.errstate(divide="ignore"):  # a finite stand-in for log 0, since 0 times it must be 0
+        one, zero = (
+            np.maximum(np.log(chance), 2 * NEVER),
+            np.maximum(np.log1p(np.negative(chance)), 2 * NEVER),
+        )
+    return np.asarray(ways + values * one + rest * zero)
 
 
 def groups(columns: list[Array]) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.auditing import reading
 from p2p_sim.privacy.auditing.base import (
+    NEVER,
     Columns,
     Statistic,
     anything,
@@ -34,6 +35,7 @@ CUT = 1e-30
 _CELLS = 2_000_000  # size of the tables that are made at a time
 _RATIO_STEPS = 2.5  # numbers of noisy ones looked at, a standard deviation
 _PLACE_STEPS = 1.5
+_GAP = 20  # numbers of ones over which adding up is faster than a new tail
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,7 @@ class Reported(Statistic):
             m, k = rows["m"][at], rows["k"][at]
             whole = Window(window.low, np.convolve(window.mass, noise), 0.0, window.mean, window.variance)
             counts, weights = _thinned(whole, said, self.honest, int(m.max()), _PLACE_STEPS)
-            for part in _parts(len(at), len(counts)):
-                place = _urn_law(m[part], k[part], counts, weights, self.honest)
-                below[at[part], -1], mass[at[part], -1] = place
+            below[at, -1], mass[at, -1] = _urn_law(m, k, counts, weights, self.honest)
         return below, mass
 
     def _known_law(self, rows: Columns, below: Array, mass: Array) -> None:
@@ -177,18 +177,36 @@ def _urn_ratio(m: Array, k: Array, counts: Array, mass: Array, size: int) -> Arr
         logs + log_binomial(k[:, None], m[:, None], (counts + bit) / size) for bit in (0, 1)
     )
     top = np.maximum(with_zero.max(1), with_one.max(1))
-    base = np.where(np.isfinite(top), top, 0.0)[:, None]  # no chance at all: log 0 - log 0 is made 0
-    zero, one = np.exp(with_zero - base).sum(1), np.exp(with_one - base).sum(1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.isfinite(top), np.log(one) - np.log(zero), 0.0)
+    zero, one = np.exp(with_zero - top[:, None]).sum(1), np.exp(with_one - top[:, None]).sum(1)
+    with np.errstate(divide="ignore"):
+        ratio = np.log(one) - np.log(zero)
+    return np.where(top > NEVER, ratio, 0.0)
 
 
 def _urn_law(m: Array, k: Array, counts: Array, mass: Array, size: int) -> tuple[Array, Array]:
-    """Return P(K < k) and P(K = k) of m draws from an urn with ``counts`` ones of chance ``mass``."""
+    """Return P(K < k) and P(K = k) of m draws from an urn with ``counts`` ones of chance ``mass``.
+
+    Rows are in ascending order of m, then k.  One tail is computed where a run of near k's begins; from there on,
+    probabilities are added up, which is faster.
+    """
     at = np.clip(k, 0, m)
-    below = below_binomial(at[:, None], m[:, None], counts / size) @ mass
-    exactly = np.exp(log_binomial(at[:, None], m[:, None], counts / size)) @ mass
-    return below, np.where(at == k, exactly, 0.0)
+    starts = np.append(True, (np.diff(m) != 0) | (np.diff(at) > _GAP))
+    first = np.flatnonzero(starts)
+    run = np.cumsum(starts) - 1
+    lengths = at[np.append(first[1:], len(at)) - 1] - at[first] + 1
+    begin = np.cumsum(lengths) - lengths
+    every_k = np.arange(lengths.sum()) - np.repeat(begin - at[first], lengths)
+    every_m = np.repeat(m[first], lengths)
+    exactly, tails = np.empty(len(every_k)), np.empty(len(first))
+    for part in _parts(len(every_k), len(counts)):
+        logs = log_binomial(every_k[part, None], every_m[part, None], counts / size)
+        exactly[part] = np.exp(logs) @ mass
+    for part in _parts(len(first), len(counts)):
+        heads = first[part]
+        tails[part] = below_binomial(at[heads, None], m[heads, None], counts / size) @ mass
+    added = np.cumsum(exactly) - exactly
+    row = begin[run] + at - at[first][run]
+    return tails[run] + added[row] - added[begin[run]], np.where(at == k, exactly[row], 0.0)
 
 
 def _thinned(window: Window, known: int, size: int, m: int, steps: float) -> tuple[Array, Array]:

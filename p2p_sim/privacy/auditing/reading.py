@@ -14,6 +14,8 @@ Array = npt.NDArray[Any]
 UNSEEN = -1
 """Stands for a bit that was not seen."""
 
+_MANY = 50  # reports a world from which sums over stretches are faster than a table
+
 
 def readable(columns: Columns, field: str, wanted: Array) -> Array:
     """Return the indices of the messages, among those where the mask ``wanted`` is true, whose field can be read."""
@@ -98,13 +100,16 @@ def counted(sender: Array, y: Array, size: int, worlds: int) -> tuple[Array, Arr
     bits = y.view(np.uint8) if y.dtype == np.bool_ and y.flags.c_contiguous else y.astype(np.uint8)
     if len(sender) == 0:
         return np.zeros(worlds, np.int64), np.zeros(worlds, np.int64)
-    if bool((sender[1:] > sender[:-1]).all()):  # in order, each at most once, as programs leave them
+    many = len(sender) >= _MANY * worlds
+    if many and bool((sender[1:] > sender[:-1]).all()):  # in order, each at most once, as programs leave them
         if len(sender) == worlds * size:
             return np.full(worlds, size), _row_sums(bits.reshape(worlds, size))
         edges = np.searchsorted(sender, np.arange(worlds + 1, dtype=sender.dtype) * size)
         return np.diff(edges), _part_sums(bits, edges)
-    world = sender // size
-    return np.bincount(world, minlength=worlds), np.bincount(world[bits != 0], minlength=worlds)
+    code = sender // size * 2
+    code += bits
+    table = np.bincount(code, minlength=2 * worlds).reshape(worlds, 2)
+    return table.sum(1), table[:, 1]
 
 
 def _row_sums(bits: Array) -> Array:

@@ -108,7 +108,7 @@ class Situation:
 
 def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
     """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
-    each = max(1, _BATCH[settings.backend] // situation.size // 2)
+    each = _each(settings.backend, situation.size)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
         worlds = 2 * min(each, trials - first)
@@ -119,6 +119,16 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
         if population is None or len(population.sizes) != worlds:
             population, coalition = situation.population(worlds), situation.everybody(worlds)
         yield observe(situation, population, coalition, batch_seed(seed, number), settings)
+
+
+def users_a_batch(backend: str, size: int, trials: int) -> int:
+    """Return the most users of one run of an audit."""
+    return 2 * size * min(trials, _each(backend, size))
+
+
+def _each(backend: str, size: int) -> int:
+    """Return how many worlds a label are run at once."""
+    return max(1, _BATCH[backend] // size // 2)
 
 
 def batch_seed(seed: int, number: int) -> int:

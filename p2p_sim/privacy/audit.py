@@ -1,0 +1,292 @@
+"""Audits: the privacy that one view was measured to have, beside what is claimed for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from p2p_sim import backends
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.accountant import profile
+from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing.claims import (
+    CONSISTENT,
+    EXACT,
+    INCONCLUSIVE,
+    VIOLATED,
+    Claim,
+    claims_of,
+    judged,
+)
+from p2p_sim.privacy.auditing.evidence import by_law, by_learning
+from p2p_sim.privacy.auditing.lawtest import LawTest, law_test
+from p2p_sim.privacy.auditing.measure import Measured, Point, measured
+from p2p_sim.privacy.auditing.statistics import statistic as statistic_of
+from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
+from p2p_sim.privacy.laws.combine import Mixture
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.views import CHANNELS, Coalition
+
+STATISTICS = ("auto", "exact", "classifier")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was measured of one view.
+
+    ``kind``: "delta" if ε was measured at δ = ``at``, "epsilon" if δ at ε = ``at``.  ``lower``: with probability
+    ``confidence``, at least this; ``cap``: the most that so many ``trials`` of each label could show.  ``claims``: each
+    with its verdict.  ``points``: δ at several ε, where δ is too small to be measured itself.  ``law``: whether the
+    worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
+    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.
+    """
+
+    protocol: str
+    view: str
+    cluster_size: int
+    composition: int
+    channels: str
+    kind: str
+    at: float
+    lower: float
+    cap: float
+    trials: int
+    confidence: float
+    statistic: str
+    claims: tuple[Claim, ...]
+    points: tuple[Point, ...]
+    law: LawTest | None
+    verdict: str
+    why: str
+    needed: int | None
+
+    @property
+    def exact(self) -> float | None:
+        """The figure of the accountant, ε or δ; None where it has no law."""
+        found = [claim for claim in self.claims if claim.name == EXACT]
+        return (found[0].epsilon if self.kind == "delta" else found[0].delta) if found else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a claim is violated, or the worlds do not follow their law."""
+        return self.verdict == VIOLATED or (self.law is not None and self.law.rejected)
+
+
+def audit(
+    protocol: Protocol,
+    view: str = "learner",
+    *,
+    cluster_size: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    backend: str = "local",
+    shards: int | None = None,
+    address: str | None = None,
+    statistic: str = "auto",
+    composition: str | int = "worst",
+    channels: str = "plain",
+    against: Protocol | PrivacyProfile | None = None,
+    claims: Mapping[str, float] | None = None,
+    false_alarm: float = 1e-6,
+    progress: Progress | None = None,
+) -> Audit:
+    """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
+
+    ``view``: as in ``profile``; its users are colluders of the victim's cluster.  ``cluster_size``: users a world.
+    ``delta`` in [0, 1): a lower bound of ε at δ; or ``epsilon`` >= 0, in nats: of δ at ε.  ``trials``: worlds a label,
+    at least 100.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the law),
+    "classifier" (learned on half of the worlds, counted on the other), "auto" (the first where there is a law).
+    ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says.
+    ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
+    ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
+    ``shards``, ``address``: as in ``run``.  Raises InputError for arguments out of range.
+
+    *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
+    the error is shared over both directions, all events, and the two bounds of each.
+    *Assumes:* colluders follow the protocol; worlds share nothing but servers.
+    """
+    kind, at = _point(epsilon, delta)
+    _check(trials, confidence, seed, statistic, channels)
+    settings = backends.Settings(backend, None, shards, address, digest=False)
+    size = _size(cluster_size)
+    model = protocol if against is None else against
+    coalition = _coalition(view, protocol, size)
+    law = (
+        model
+        if isinstance(model, PrivacyProfile)
+        else profile(model, view, cluster_size=cluster_size, channels=channels)
+    )
+    known = None if isinstance(model, PrivacyProfile) else model
+    honest = size - 1 - coalition.user_count
+    ones = _composition(composition, honest, law, kind, at)
+    exact = None
+    if known is not None and law.law is not None and statistic != "classifier":
+        exact = statistic_of(known, coalition, size=size, composition=ones, channels=channels)
+    if statistic == "exact" and exact is None:
+        raise InputError(
+            f"statistic = 'exact': no law of view {view!r} is known; give 'auto' or 'classifier'"
+        )
+    situation = Situation(protocol, coalition, size, ones, channels)
+    tell = progress or (lambda _label, _done, _total: None)
+    with backends.opened(settings, users_a_batch(backend, size, trials)):
+        if exact is not None:
+            evidence = by_law(situation, exact, trials, seed, settings, tell)
+        else:
+            evidence = by_learning(situation, trials, seed, settings, tell)
+    tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
+    here = law.law if known is None or law.law is None else _here(known, view, size, ones, channels)
+    found = measured(kind, at, evidence, confidence, here)
+    reads = law.law is None or law.law.pure() > 0
+    claimed = judged(
+        claims_of(known, law, size, reads, (kind, at), claims or {}), kind, found.lower, found.cap
+    )
+    verdict, why = _verdict(claimed, found, kind)
+    return Audit(
+        type(protocol).__name__, view, size, ones, channels, kind, at, found.lower, found.cap, evidence.trials,
+        confidence, evidence.how, claimed, found.points, tested, verdict, why,
+        _needed(claimed, found, kind, at, confidence) if verdict == INCONCLUSIVE else None,
+    )  # fmt: skip
+
+
+def _verdict(claims: tuple[Claim, ...], found: Measured, kind: str) -> tuple[str, str]:
+    """Return the verdict over all claims and points, and why."""
+    name, unit = ("epsilon", " nats") if kind == "delta" else ("delta", "")
+    for claim in claims:
+        value = claim.epsilon if kind == "delta" else claim.delta
+        if claim.verdict == VIOLATED:
+            return VIOLATED, f"{name} is at least {found.lower:.6g}{unit}; {claim.name} claims {value:.6g}"
+    for point in found.points:
+        if point.verdict == VIOLATED:
+            where = f"at epsilon = {point.epsilon:.6g}"
+            return VIOLATED, f"{where} delta is at least {point.lower:.6g}; exact is {point.exact:.6g}"
+    if any(point.verdict == CONSISTENT for point in found.points):
+        return CONSISTENT, "delta is too small to be measured; the curve was, at several epsilons"
+    main = next((claim for claim in claims if claim.verdict in (CONSISTENT, INCONCLUSIVE)), None)
+    if main is None:
+        return INCONCLUSIVE, "nothing is claimed of this view; give claims="
+    if main.verdict == INCONCLUSIVE:
+        return INCONCLUSIVE, f"too few trials to contradict or support {main.name}"
+    return CONSISTENT, f"the lower bound is not above what {main.name} claims"
+
+
+def _needed(
+    claims: tuple[Claim, ...], found: Measured, kind: str, at: float, confidence: float
+) -> int | None:
+    """Return how many trials a label should give a lower bound of half of the first claim that is undecided."""
+    claim = next((claim for claim in claims if claim.verdict == INCONCLUSIVE), None)
+    if claim is None:
+        return None
+    value = claim.epsilon if kind == "delta" else claim.delta
+    cap = intervals.trials_for_epsilon if kind == "delta" else intervals.trials_for_delta
+    least = cap(value, at, found.events, confidence) if math.isfinite(value) else None
+    if found.cap <= value:
+        return least
+    return found.needed(value / 2)
+
+
+def _point(epsilon: float | None, delta: float | None) -> tuple[str, float]:
+    """Return which figure is given, and its value; raises InputError unless exactly one is."""
+    if (epsilon is None) == (delta is None):
+        raise InputError(
+            f"epsilon = {epsilon!r} and delta = {delta!r}: give one of the two; the other is measured"
+        )
+    name, value = ("delta", delta) if epsilon is None else ("epsilon", epsilon)
+    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < (1 if name == "delta" else math.inf):  # type: ignore[arg-type]
+        raise InputError(
+            f"{name} = {value!r}: must be a number, at least 0" + (" and below 1" if name == "delta" else "")
+        )
+    return name, float(value)  # type: ignore[arg-type]
+
+
+def _check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str) -> None:
+    check_seed(seed)
+    if isinstance(trials, bool) or not isinstance(trials, (int, np.integer)) or trials < 1:
+        raise InputError(f"trials = {trials!r}: must be a whole number of worlds, at least 1")
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
+    for name, value, allowed in (
+        ("statistic", statistic, STATISTICS),
+        ("channels", channels, CHANNELS),
+    ):
+        if value not in allowed:
+            raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}")
+    count = int(trials) if statistic != "classifier" else int(trials) // 2
+    if count < 1 or intervals.cap_epsilon(count, 0.0, 1, confidence) == 0:
+        least = intervals.trials_for_epsilon(0.0, 0.0, 1, confidence) or 1
+        least *= 2 if statistic == "classifier" else 1
+        raise InputError(
+            f"trials = {trials}: too few to say anything at confidence {confidence:g}; give at least {least}"
+        )
+
+
+def _size(cluster_size: Any) -> int:
+    if cluster_size is None:
+        return 1
+    if isinstance(cluster_size, bool) or not isinstance(cluster_size, (int, np.integer)) or cluster_size < 1:
+        raise InputError(f"cluster_size = {cluster_size!r}: must be a whole number of users, at least 1")
+    return int(cluster_size)
+
+
+def _coalition(view: str, protocol: Protocol, size: int) -> Coalition:
+    """Return who looks; raises InputError for parts that a world does not have."""
+    coalition = Coalition.parse(view, protocol.roles())
+    if coalition.user_count >= size:
+        raise InputError(
+            f"view = {view!r}: {coalition.user_count} users look, and a world of {size} has {size - 1} beside the "
+            "victim; give a larger cluster_size"
+        )
+    outside = [user for user in coalition.users if not 1 <= user < size]
+    if outside:
+        raise InputError(
+            f"view = {view!r}: user {min(outside)} is not in a world of {size}, whose users are 0 (the victim) to "
+            f"{size - 1}; name others, or just how many: '{coalition.user_count}*user'"
+        )
+    return coalition
+
+
+def _composition(asked: str | int, honest: int, law: PrivacyProfile, kind: str, at: float) -> int:
+    """Return how many honest others have label 1; where the law has no worst composition, half of them."""
+    if asked == "worst":
+        if law.law is None or law.law.pure() == 0:
+            return honest // 2
+        where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
+        worst = law.law.at_worst(where) if math.isfinite(where) else law.law
+        found = _found(worst)
+        return honest // 2 if found is None else found
+    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 0 <= asked <= honest:
+        raise InputError(
+            f"composition = {asked!r}: must be 'worst' or how many of the {honest} other honest users have label 1"
+        )
+    return int(asked)
+
+
+def _found(law: Law) -> int | None:
+    """Return the composition in a law or in a part of it."""
+    parts = [law] if not isinstance(law, Mixture) else [case for _, case in law.cases]
+    found = [getattr(part, "composition", None) for part in parts]
+    return next((ones for ones in found if ones is not None), None)
+
+
+def _here(protocol: Protocol, view: str, size: int, ones: int, channels: str) -> Law | None:
+    """Return the exact law at the composition that is run."""
+    return profile(protocol, view, cluster_size=size, composition=ones, channels=channels).law
+
+
+def _profile(protocol: Protocol, view: str, cluster_size: int | None, channels: str) -> PrivacyProfile:
+    found = profile(protocol, view, cluster_size=cluster_size, channels=channels)
+    if found.law is None and cluster_size is None:
+        raise InputError(
+            "cluster_size = None: give the number of users of a world; no law tells what it should be"
+        )
+    return found

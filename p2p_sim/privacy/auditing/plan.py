@@ -1,0 +1,67 @@
+"""What an audit counts, chosen before any trial is looked at: the events, from the exact law.
+
+A score is the log likelihood ratio of label 1 to label 0.  Of the exact curve, in x = e^epsilon, delta is convex with
+slope -q, where q is the chance under the denominator that the loss exceeds epsilon.  So the curve alone tells what
+the event "loss > epsilon" is worth with so many trials, in each direction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.profile import Law
+
+_KNOTS = 96
+_PART = 0.2  # of delta, that the bound at a point should reach
+POINTS = 5
+"""Points of the curve that are audited where delta is too small to be measured."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The event "loss > ``epsilon``", with its probability under the numerator, ``p``, and the denominator, ``q``."""
+
+    epsilon: float
+    p: float
+    q: float
+
+
+def chances(law: Law, side: int) -> list[Chance]:
+    """Return some events and their probabilities; ``side``: 0 for label 1 over 0, 1 for label 0 over 1."""
+    pure = min(law.pure(), 700.0)
+    last = pure if pure <= 1 else min(pure, law.epsilon(1e-9) * 1.05)
+    knots = np.linspace(0.0, last, _KNOTS)
+    delta = [law.directions(float(e))[side].value if e < pure else 0.0 for e in knots]
+    found = []
+    for i in range(_KNOTS - 1):
+        rise = math.exp(knots[i]) * math.expm1(knots[i + 1] - knots[i])
+        q = max(0.0, (delta[i] - delta[i + 1]) / rise) if rise else 0.0
+        p = min(1.0, delta[i] + math.exp(knots[i]) * q)
+        if p > 0:
+            found.append(Chance(float(knots[i] + knots[i + 1]) / 2, p, q))
+    return found
+
+
+def best(found: list[Chance], delta: float, trials: int, confidence: float) -> Chance:
+    """Return the event whose lower bound of epsilon is expected to be largest with so many trials a label."""
+
+    def worth(chance: Chance) -> float:
+        return intervals.expected_epsilon(chance.p, chance.q, delta, trials, confidence, 1)
+
+    return max(found, key=worth, default=Chance(0.0, 0.0, 0.0))
+
+
+def points(sides: list[list[Chance]], trials: int, confidence: float) -> list[float]:
+    """Return epsilons, from 0 up, at which so many trials are expected to measure a good part of delta."""
+
+    def measurable(chance: Chance) -> bool:
+        delta = chance.p - math.exp(chance.epsilon) * chance.q
+        bound = intervals.expected_delta(chance.p, chance.q, chance.epsilon, trials, confidence, 1 + POINTS)
+        return bound > _PART * delta > 0
+
+    last = max((chance.epsilon for side in sides for chance in side if measurable(chance)), default=0.0)
+    return np.linspace(0.0, last, POINTS).tolist() if last > 0 else []

@@ -1,0 +1,87 @@
+"""What theorems promise about the views of a protocol; a new protocol adds a line to ``PROMISES``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from protocols import PeerToPeer, RandomizedResponse
+
+Promise = dict[str, Any]
+"""name, epsilon (nats), delta, holds, why, basis, source."""
+
+
+def of(protocol: Any, view: str, sizes: Sequence[int], delta: float, reads: bool) -> list[Promise]:
+    """Return the theorems on a view; of several cluster sizes the one with the weakest promise.
+
+    ``reads``: whether the view can read anything that depends on a label.
+    """
+    if not reads:
+        why = "nothing that this view can read depends on a label"
+        return [_promise("nothing to read", 0.0, 0.0, True, "", "exact", why)]
+    found = PROMISES.get(type(protocol))
+    return [] if found is None else found(protocol, view, sizes, delta)
+
+
+def local_epsilon(protocol: Any) -> float | None:
+    """Return epsilon of the local randomizer in nats; None for a protocol whose randomizer is not known."""
+    if type(protocol) is PeerToPeer:
+        alpha = float(protocol.alpha)
+        return math.log((1 - alpha) / alpha) if alpha else math.inf
+    return float(protocol.epsilon) if type(protocol) is RandomizedResponse else None
+
+
+def _peer_to_peer(protocol: Any, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:
+    if view == "learner":
+        third = [_theorem3(protocol, size, delta) for size in sizes]
+        ninth = [_lemma9(protocol, size, delta) for size in sizes]
+        return [max(found, key=lambda p: p["epsilon"]) for found in (third, ninth)]
+    value = local_epsilon(protocol)
+    source = "Warner 1965: the victim's bit is flipped with probability alpha"
+    return [_promise("local ln((1-alpha)/alpha)", value, 0.0, value != math.inf, "", "exact", source)]
+
+
+def _theorem3(protocol: Any, size: int, delta: float) -> Promise:
+    from p2p_sim.privacy.bounds import clustering2022
+
+    bound = clustering2022.theorem3(size, protocol.theta)
+    asked = bound.parameters.get("alpha")
+    why, value = bound.why, bound.epsilon
+    if bound.holds and asked is not None and protocol.alpha < asked:
+        why, value = f"asks for alpha >= {asked:.6g} at s = {size}; here alpha = {protocol.alpha:g}", math.inf
+    elif bound.holds and bound.delta > delta:
+        why, value = f"promises delta = 1/s^2 = {bound.delta:.3g} only, above {delta:g}", math.inf
+    name = "Theorem 3"
+    return _promise(name, value, bound.delta, math.isfinite(value), why, bound.basis, bound.source)
+
+
+def _lemma9(protocol: Any, size: int, delta: float) -> Promise:
+    from p2p_sim.privacy.bounds import clustering2022
+
+    b = clustering2022.lemma9(size, protocol.alpha, protocol.theta, delta=delta)
+    return _promise("Lemma 9", b.epsilon, b.delta, b.holds, b.why, b.basis, b.source)
+
+
+def _randomized_response(protocol: Any, _view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    from p2p_sim.privacy.bounds import clustering2022
+
+    if math.isinf(protocol.epsilon):
+        return [_promise("Corollary 1", math.inf, 0.0, False, "epsilon = inf: nobody lies", "upper", "")]
+    b = clustering2022.corollary1(protocol.epsilon, protocol.labels)
+    return [_promise("Corollary 1", b.epsilon, b.delta, b.holds, b.why, b.basis, b.source)]
+
+
+def _promise(
+    name: str, epsilon: float | None, delta: float, holds: bool, why: str, basis: str, source: str
+) -> Promise:
+    return {
+        "name": name, "epsilon": epsilon, "delta": delta, "holds": holds, "why": why, "basis": basis,
+        "source": source,
+    }  # fmt: skip
+
+
+PROMISES: dict[type, Callable[[Any, str, Sequence[int], float], list[Promise]]] = {
+    PeerToPeer: _peer_to_peer,
+    RandomizedResponse: _randomized_response,
+}
