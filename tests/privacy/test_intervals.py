@@ -164,7 +164,7 @@ def test_bounds_exceed_the_truth_no_more_often_than_stated(p, q):
 
 def test_choosing_thresholds_on_the_counted_trials_would_exceed_the_stated_rate():
     """The broken twin: the best of all cuts, as if it had been the only one."""
-    generator, trials, repeats, confidence = np.random.default_rng(4), 2000, 400, 0.5
+    generator, trials, repeats, confidence = np.random.default_rng(4), 2000, 150, 0.5
     error, wrong = (1 - confidence) / 2, 0
     for _ in range(repeats):
         a, b = generator.random((2, trials))

@@ -1,9 +1,9 @@
 """An attack on views without a law: a score learned on one half of the worlds, counted on the other.
 
 Several ways to learn a score stand by, since none finds everything: a logistic regression over what differs beyond
-doubt (faint shifts; products of two columns), the same over all columns, a table of distinct rows, of
-the columns with few values (any dependence), boosted trees (the rest).  A quarter of the training half, held back, decides; the simpler one if in
-doubt.  Whatever is learned, the count on the other half is valid.
+doubt (faint shifts; products of two columns), the same over all columns, a table of distinct rows, of the columns
+with few values (any dependence), boosted trees (the rest).  A quarter of the training half, held back, decides; the
+simpler one if in doubt.  Whatever is learned, the count on the other half is valid.
 Source: Jagielski et al. 2020, Auditing differentially private machine learning; Nasr et al. 2021.
 """
 
