@@ -47,7 +47,7 @@ class Statistic(ABC):
     def ratios(self, columns: Columns) -> Array:
         """Return log P(columns | victim has label 1) / P(columns | label 0) of each world, in nats, maybe infinite.
 
-        A row that has no chance under either label tells nothing: 0.
+        Never NaN, also where a row has no chance under either label.
         """
         rows, back = _distinct(columns)
         return np.asarray(self._ratio(rows)[back], np.float64)
