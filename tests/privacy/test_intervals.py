@@ -99,6 +99,13 @@ def test_a_perfect_attack_reaches_the_cap_and_no_more():
         )
 
 
+def test_the_cap_of_unequal_directions_counts_their_events():
+    hits = Hits([0] * 3, [100] * 3, [100], [0], 100, 100)
+    found = epsilon_lower(hits, 0.0, 0.95).value
+    assert found == pytest.approx(intervals.cap_epsilon(100, 0.0, hits.events / 2, 0.95), rel=1e-9)
+    assert found > intervals.cap_epsilon(100, 0.0, 3, 0.95)
+
+
 def test_swapped_worlds_give_the_same_bounds():
     generator = np.random.default_rng(2)
     a, b = generator.normal(size=3000), generator.normal(0.7, 1.2, size=2000)
@@ -231,6 +238,7 @@ GOOD = Hits([1], [2], [3], [4], 10, 10)
         (lambda: count([math.nan], [0.0], [0.0]), "scores_a: NaN"),
         (lambda: count([0.0], [], [0.0]), "scores_b: no scores"),
         (lambda: intervals.cap_epsilon(10, 0.0, 0, 0.9), "thresholds = 0"),
+        (lambda: intervals.cap_epsilon(10, 0.0, 1.3, 0.9), "thresholds = 1.3"),
         (lambda: intervals.trials_to_measure(1.5, 0.1, 0.0, 1.0, 1, 0.9), "p = 1.5"),
         (lambda: intervals.trials_to_measure(0.5, -0.1, 0.0, 1.0, 1, 0.9), "q = -0.1"),
     ],

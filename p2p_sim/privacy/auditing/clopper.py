@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.auditing._checks import counted, probability, whole
+from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.auditing._checks import counted, probability
 
 Array = npt.NDArray[Any]
 
@@ -37,9 +38,16 @@ def upper(hits: Any, trials: int, error: float) -> Array:
     return upper_real(found, trials, probability("error", error))
 
 
-def share(thresholds: int, confidence: float) -> float:
-    """Return the error left for one bound: the budget over 2 directions, ``thresholds`` each, and 2 worlds."""
-    return (1 - probability("confidence", confidence)) / (4 * whole("thresholds", thresholds))
+def share(thresholds: float, confidence: float) -> float:
+    """Return the error left for one bound: the budget over 2 directions, ``thresholds`` each, and 2 worlds.
+
+    ``thresholds`` is half the number of events, where the directions have different numbers of them.
+    """
+    if isinstance(thresholds, bool) or not thresholds >= 0.5 or not (2 * thresholds) % 1 == 0:
+        raise InputError(
+            f"thresholds = {thresholds!r}: must be a whole number, at least 1, or half the events"
+        )
+    return (1 - probability("confidence", confidence)) / (4 * thresholds)
 
 
 def lower_real(hits: Array, trials: Any, error: float) -> Array:

@@ -1,4 +1,7 @@
-"""What a number of trials can show: caps that no attack exceeds, and how many trials would decide."""
+"""What a number of trials can show: caps that no attack exceeds, and how many trials would decide.
+
+``thresholds`` is their number in each direction; for unequal numbers half of ``Hits.events``.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,20 @@ MOST_TRIALS = 1 << 53
 _NONE = 1e-300  # stands for a probability of 0, whose logarithm is asked for
 
 
-def cap_epsilon(trials: int, delta: float, thresholds: int, confidence: float) -> float:
+def cap_epsilon(trials: int, delta: float, thresholds: float, confidence: float) -> float:
     """Return the largest ``epsilon_lower`` of any attack, all hits against none, with ``thresholds`` a direction."""
     shift, error = number("delta", delta, 0.0, 1.0), share(thresholds, confidence)
     return _cap(whole("trials", trials), error, lambda p, q: ratio(p, q, shift))
 
 
-def cap_delta(trials: int, epsilon: float, thresholds: int, confidence: float) -> float:
+def cap_delta(trials: int, epsilon: float, thresholds: float, confidence: float) -> float:
     """Return the largest ``delta_lower`` of any attack, all hits against none, with ``thresholds`` a direction."""
     at, error = number("epsilon", epsilon, 0.0, math.inf), share(thresholds, confidence)
     return _cap(whole("trials", trials), error, lambda p, q: excess(p, q, at))
 
 
 def expected_epsilon(
-    p: float, q: float, delta: float, trials: int, confidence: float, thresholds: int
+    p: float, q: float, delta: float, trials: int, confidence: float, thresholds: float
 ) -> float:
     """Return the ``epsilon_lower`` of an event of probabilities ``p`` and ``q`` by expected counts, at least 0."""
     shift, error = number("delta", delta, 0.0, 1.0), share(thresholds, confidence)
@@ -41,21 +44,21 @@ def expected_epsilon(
 
 
 def expected_delta(
-    p: float, q: float, epsilon: float, trials: int, confidence: float, thresholds: int
+    p: float, q: float, epsilon: float, trials: int, confidence: float, thresholds: float
 ) -> float:
     """Return the ``delta_lower`` of an event of probabilities ``p`` and ``q`` by expected counts, at least 0."""
     at, error = number("epsilon", epsilon, 0.0, math.inf), share(thresholds, confidence)
     return max(0.0, _mean(p, q, whole("trials", trials), error, lambda x, y: excess(x, y, at)))
 
 
-def trials_for_epsilon(claim: float, delta: float, thresholds: int, confidence: float) -> int | None:
+def trials_for_epsilon(claim: float, delta: float, thresholds: float, confidence: float) -> int | None:
     """Return the least number of trials a world whose ``cap_epsilon`` exceeds a claim; None if it never does."""
     claim, shift = number("claim", claim, 0.0, math.inf), number("delta", delta, 0.0, 1.0)
     error = share(thresholds, confidence)
     return _least(lambda n: _cap(n, error, lambda p, q: ratio(p, q, shift)) > claim)
 
 
-def trials_for_delta(claim: float, epsilon: float, thresholds: int, confidence: float) -> int | None:
+def trials_for_delta(claim: float, epsilon: float, thresholds: float, confidence: float) -> int | None:
     """Return the least number of trials a world whose ``cap_delta`` exceeds a claim; None if it never does."""
     claim, at = number("claim", claim, 0.0, 1.0, closed=True), number("epsilon", epsilon, 0.0, math.inf)
     error = share(thresholds, confidence)
@@ -63,7 +66,7 @@ def trials_for_delta(claim: float, epsilon: float, thresholds: int, confidence: 
 
 
 def trials_to_measure(
-    p: float, q: float, delta: float, target: float, thresholds: int, confidence: float
+    p: float, q: float, delta: float, target: float, thresholds: float, confidence: float
 ) -> int | None:
     """Return how many trials a world should give ``epsilon_lower >= target``, by expected counts; None if none do.
 
@@ -75,7 +78,7 @@ def trials_to_measure(
 
 
 def trials_to_measure_delta(
-    p: float, q: float, epsilon: float, target: float, thresholds: int, confidence: float
+    p: float, q: float, epsilon: float, target: float, thresholds: float, confidence: float
 ) -> int | None:
     """Return how many trials a world should give ``delta_lower >= target``; otherwise as ``trials_to_measure``."""
     at, target = number("epsilon", epsilon, 0.0, math.inf), number("target", target, 0.0, 1.0, closed=True)
@@ -89,7 +92,12 @@ def _cap(trials: int, error: float, figure: Callable[[Any, Any], Array]) -> floa
 
 
 def _expected(
-    p: float, q: float, thresholds: int, confidence: float, target: float, figure: Callable[[Any, Any], Array]
+    p: float,
+    q: float,
+    thresholds: float,
+    confidence: float,
+    target: float,
+    figure: Callable[[Any, Any], Array],
 ) -> int | None:
     error = share(thresholds, confidence)
     if not float(figure(number("p", p, 0.0, 1.0, closed=True), max(q, _NONE))) > target:
