@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 
 MOST_USERS = 1_000_000
-"""Users up to whom a whole run is repeated when its messages were not kept."""
+"""Users up to whom a whole run is repeated, for messages that were not kept and for draws."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,9 +136,9 @@ def look(run: Any, name: str, channels: str, protocol: Any) -> View:
     kinds: dict[str, Message] = protocol.messages()
     if run.population is None and run.trace != "full":
         run.messages(next(iter(kinds)))  # says so if the run kept none
-    coalition = named(coalition, name, _known(run, kinds))
+    coalition = named(coalition, name, users_of(run, kinds))
     past = functools.cache(lambda: _recomputed(run, protocol, coalition))
-    messages, missing = _messages(run, coalition, past)
+    messages, missing = _messages(run, past)
     seen = {kind: cut(coalition, message, messages[kind], channels) for kind, message in kinds.items()}
     return View(name, coalition, channels, seen, missing, kinds, lambda: _population(run), past)
 
@@ -174,15 +174,11 @@ def cut(coalition: Coalition, message: Message, columns: Columns, channels: str)
     return shown
 
 
-def _messages(
-    run: Any, coalition: Coalition, past: Callable[[], Past]
-) -> tuple[Mapping[str, Columns], str | None]:
+def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
     """Return messages among which are all that a coalition handled, and what is missing of them."""
     if run.trace == "full":
         return run._trace, None
     try:
-        if coalition.servers or coalition.wire:
-            _check_size(run)
         return past().messages, None
     except InputError as error:
         kept = run.kept()
@@ -195,16 +191,13 @@ def _messages(
         )
 
 
-def _check_size(run: Any) -> None:
-    if run.population is not None and run.population.users > MOST_USERS:
-        raise InputError(
-            f"this run kept not all messages (trace={run.trace!r}), and only runs of up to {MOST_USERS:,} users "
-            "are repeated to see them: run it with trace='full', or look through the eyes of users only"
-        )
-
-
 def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
     people = _population(run)
+    if people.users > MOST_USERS and (coalition.servers or coalition.wire):
+        raise InputError(
+            f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
+            f"this one has {people.users:,}: run it with trace='full', or look through the eyes of users only"
+        )
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
     users = np.array(sorted(coalition.users), np.int64)
@@ -236,7 +229,7 @@ def _ids(people: Population) -> Array:
     return np.arange(people.users) if people.ids is None else people.ids
 
 
-def _known(run: Any, kinds: Mapping[str, Message]) -> Array:
+def users_of(run: Any, kinds: Mapping[str, Message]) -> Array:
     """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
     if run.population is not None:
         return _ids(run.population)
