@@ -17,7 +17,11 @@ from p2p_sim.privacy.auditing.base import Columns, Statistic
 from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches
 
 Array = npt.NDArray[Any]
+Table = tuple[Array, list[str]]
 Tell = Callable[[str, int, int], None]
+
+_MOST = 200_000
+"""Most worlds of a label that a classifier learns from."""
 
 
 @dataclass
@@ -52,11 +56,11 @@ def by_law(
     parts: tuple[list[Columns], list[Columns]] = ([], [])
     pace = _Pace(tell, trials)
     for seen in batches(situation, trials, seed, settings):
-        half = seen.worlds // 2
-        found = statistic.read(seen)
-        parts[0].append({name: column[:half] for name, column in found.items()})
-        parts[1].append({name: column[half:] for name, column in found.items()})
-        pace(half)
+        found, ones = statistic.read(seen), seen.ones
+        assert ones is not None
+        for part, mask in zip(parts, (~ones, ones), strict=True):
+            part.append({name: column[mask] for name, column in found.items()})
+        pace(seen.worlds // 2)
     columns = {label: _joined(part) for label, part in zip(LABELS, parts, strict=True)}
     first, second = (statistic.ratios(columns[label]) for label in LABELS)
     return Evidence((first, second), "exact likelihood ratio", columns)
@@ -66,34 +70,39 @@ def by_learning(
     situation: Situation, trials: int, seed: int, settings: backends.Settings, tell: Tell
 ) -> Evidence:
     """Learn a score on the first half of the worlds of each label, and count the others."""
-    tables: list[tuple[Array, list[str]]] = []
+    tables: tuple[list[Table], list[Table]] = ([], [])
     scores: tuple[list[Array], list[Array]] = ([], [])
-    pace, learned, wanted = _Pace(tell, trials), 0, trials // 2
-    scorer, names, above, below = None, list[str](), np.empty(0), np.empty(0)
+    pace, left = _Pace(tell, trials), min(trials // 2, _MOST)
+    wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
     for seen in batches(situation, trials, seed, settings):
-        half = seen.worlds // 2
         table, columns = classifier.features(seen)
-        pace(half)
-        use = min(half, wanted - learned)
+        assert seen.ones is not None
+        halves = table[~seen.ones], table[seen.ones]
+        use = min(len(halves[0]), left)
+        left -= use
         if use:
-            tables.append((np.concatenate([table[:use], table[half : half + use]]), columns))
-            learned += use
-        if learned == wanted and scorer is None:
-            joined, names = classifier.common(tables)
-            learn = [np.concatenate([part[: len(part) // 2] for part in joined])]
-            learn.append(np.concatenate([part[len(part) // 2 :] for part in joined]))
+            for kept, half in zip(tables, halves, strict=True):
+                kept.append((half[:use], columns))
+        pace(len(halves[0]))
+        if not left and scorer is None:
             tell("learning to tell the worlds apart", 0, 0)
-            scorer = classifier.fit(*learn)
-            above, below = classifier.thresholds(scorer.scores(learn[0]), scorer.scores(learn[1]))
-            tables = []
-        if scorer is not None and use < half:
-            table = _fitted(table, columns, names)
-            scores[0].append(scorer.scores(table[use:half]))
-            scores[1].append(scorer.scores(table[half + use :]))
+            first, second, names = _two(*tables)
+            scorer = classifier.fit(first, second)
+            above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
+            tables = ([], [])
+        if scorer is not None and use < len(halves[0]):
+            for part, half in zip(scores, halves, strict=True):
+                part.append(scorer.scores(_fitted(half[use:], columns, names)))
     assert scorer is not None
     joined_scores = np.concatenate(scores[0]), np.concatenate(scores[1])
-    how = f"classifier ({scorer.name}) of {len(names)} features, learned on {learned:,} other worlds a label"
+    how = f"classifier ({scorer.name}) of {len(names)} features, learned on {wanted:,} other worlds a label"
     return Evidence(joined_scores, how, {}, above, below)
+
+
+def _two(first: list[Table], second: list[Table]) -> tuple[Array, Array, list[str]]:
+    """Return the features of both labels' worlds, with the same columns, and their names."""
+    joined, names = classifier.common([*first, *second])
+    return np.concatenate(joined[: len(first)]), np.concatenate(joined[len(first) :]), names
 
 
 def _fitted(table: Array, columns: list[str], names: list[str]) -> Array:

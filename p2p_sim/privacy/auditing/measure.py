@@ -29,13 +29,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """``lower``: the bound on ε or δ; ``cap``: the most it could have been; ``events``: counted in each direction."""
+    """``lower``: the bound on ε or δ; ``cap``: the most it could have been; ``events``: half of those counted."""
 
     kind: str
     at: float
     lower: float
     cap: float
-    events: int
+    events: float
     points: tuple[Point, ...]
     chances: tuple[Chance, ...]
     confidence: float
@@ -78,7 +78,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         more = [math.nextafter(epsilon, math.inf) for epsilon in epsilons]
         above, below = np.array([first, *more]), -np.array([second, *more])
     hits = intervals.count(*evidence.scores, above, below)
-    events = max(len(above), len(below))
+    events = hits.events / 2
     if kind == "delta":
         lower = intervals.epsilon_lower(hits, at, confidence).value
         cap = intervals.cap_epsilon(trials, at, events, confidence)

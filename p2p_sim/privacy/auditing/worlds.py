@@ -1,15 +1,16 @@
 """Worlds: many independent copies of a small situation, as disjoint clusters of one run.
 
 World w has the users w * size .. (w + 1) * size - 1.  The first is the victim, the next ones are the colluders, whose
-labels are 0; of the others, the first ``composition`` have label 1 and the rest label 0.  In the first half of the
-worlds the victim has one label, in the second half the other.  Draws are keyed by user, so worlds are independent.
+labels are 0; of the others, the first ``composition`` have label 1 and the rest label 0.  In half of the worlds the
+victim has one label, in the others the other; which half is drawn anew in every batch, so that no number that tells
+one world from another tells the label.  Draws are keyed by user, so worlds are independent.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,13 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.ledger import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
+from p2p_sim.core.words import stream, words
 from p2p_sim.views import Coalition
 
 Array = npt.NDArray[Any]
 
 LABELS = (0, 1)
-"""The victim's label in the two halves."""
+"""The victim's two labels."""
 
 _BATCH = {"local": 1_000_000, "shards": 10_000_000, "actors": 96}
 
@@ -48,12 +50,16 @@ class Columns:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``."""
+    """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``.
+
+    ``ones``: in which worlds the victim has the second label, which the coalition does not see.
+    """
 
     size: int
     worlds: int
     colluders: int
     kinds: dict[str, Columns]
+    ones: Array | None = None
 
     def world_of(self, columns: Columns) -> Array:
         """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
@@ -89,11 +95,11 @@ class Situation:
         return self.coalition.user_count
 
     def population(self, worlds: int) -> Population:
-        """Return ``worlds`` worlds, half of them with each label of the victim."""
+        """Return ``worlds`` worlds, in which the victim has the first label."""
         world = np.zeros(self.size, np.uint8)
         world[1 + self.colluders : 1 + self.colluders + self.composition] = 1
         y = np.tile(world, worlds)
-        y[:: self.size] = np.repeat(np.array(LABELS, np.uint8), worlds // 2)
+        y[:: self.size] = LABELS[0]
         labels: Array = y.view(np.bool_) if self.protocol.label_count() == 2 else y
         names = np.arange(worlds, dtype=np.int32)
         starts = np.arange(worlds + 1, dtype=np.int64) * self.size
@@ -118,7 +124,10 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
             )
         if population is None or len(population.sizes) != worlds:
             population, coalition = situation.population(worlds), situation.everybody(worlds)
-        yield observe(situation, population, coalition, batch_seed(seed, number), settings)
+        chance = batch_seed(seed, number)
+        ones = _half(chance, worlds)
+        seen = observe(situation, _labelled(population, ones), coalition, chance, settings)
+        yield replace(seen, ones=ones)
 
 
 def users_a_batch(backend: str, size: int, trials: int) -> int:
@@ -129,6 +138,21 @@ def users_a_batch(backend: str, size: int, trials: int) -> int:
 def _each(backend: str, size: int) -> int:
     """Return how many worlds a label are run at once."""
     return max(1, _BATCH[backend] // size // 2)
+
+
+def _half(seed: int, worlds: int) -> Array:
+    """Return a mask of half of the worlds, drawn at random."""
+    order = np.argsort(words(seed, stream("audit", "label", 0), 0, worlds), kind="stable")
+    mask = np.zeros(worlds, np.bool_)
+    mask[order[worlds // 2 :]] = True
+    return mask
+
+
+def _labelled(population: Population, ones: Array) -> Population:
+    """Return the worlds with the victims' labels put in."""
+    y = population.y.copy()
+    y[:: len(y) // len(ones)] = np.where(ones, LABELS[1], LABELS[0])
+    return replace(population, y=y)
 
 
 def batch_seed(seed: int, number: int) -> int:
