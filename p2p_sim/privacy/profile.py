@@ -20,6 +20,9 @@ _ROOT = 4e-14  # relative tolerance of a root
 _NEAR = 1.0002  # first step from a good guess
 _LARGE = 1e15  # nats; a delta that is not reached here never is
 _SPREAD = 1e-12  # what a root is rounded outward by
+_HAIR = 1e-11  # relative step beyond a root
+_TURNS = 60
+_EDGE = 4e-12  # this close to the pure epsilon (relative) delta is all rounding: there the root is the pure epsilon
 
 
 class RefusedError(InputError):
@@ -93,16 +96,23 @@ class Law(ABC):
     def worst(self, delta: float) -> tuple[Law, float]:
         """Return the law at the worst composition and the least epsilon whose delta is at most ``delta``."""
         pure, law = self.pure(), self.at_worst(None)
-        value = root(lambda e: law.quick().delta(e).value, delta, self.start(delta), pure)
+        value = root(_values(law.quick()), delta, self.start(delta), pure)
         if law.quick() is not law:
-            value = root(lambda e: law.delta(e).value, delta, value, pure, _NEAR)
-        for _ in range(40):
-            found = self.at_worst(value, law)
+            value = root(_values(law), delta, value, pure, _NEAR)
+        high = pure
+        for turn in range(_TURNS):
+            # A hair beyond: at its own pure epsilon a composition is all rounding, which would hide a worse one.
+            found = self.at_worst(min(pure, value * (1 + _HAIR)), law)
             if found is law:
                 break
-            law = found
-            value = root(lambda e, law=law: law.delta(e).value, delta, value, pure, _NEAR)  # type: ignore[misc]
-        return law, value
+            law, value = found, root(_values(found), delta, value, pure, _NEAR)
+            if turn > 1 and value < high:  # small steps from one composition to the next: leap half the way
+                bold = self.at_worst((value + high) / 2, law)
+                if bold.delta((value + high) / 2).value <= delta:
+                    high = (value + high) / 2
+                else:
+                    law, value = bold, root(_values(bold), delta, (value + high) / 2, pure, _NEAR)
+        return law, value if value < pure * (1 - _EDGE) else pure
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon whose delta is at most ``delta``, in (0, 1)."""
@@ -120,18 +130,28 @@ class Law(ABC):
         return Bracket(min(value, low * (1 - _SPREAD)), value, max(value, min(pure, high)))
 
 
+def _values(law: Law) -> Callable[[float], float]:
+    return lambda epsilon: law.delta(epsilon).value
+
+
 def root(
     f: Callable[[float], float], target: float, guess: float, limit: float = math.inf, step: float = 1.25
 ) -> float:
     """Return the least x in [0, limit] with f(x) <= target; f decreases, and is at most target at ``limit``.
 
-    The interval grows from ``guess`` (above 0) by factors from ``step`` on; f may reach 0.  All arguments in
-    the units of x and f.
+    At the x returned f was seen to be at most the target, just below (1e-13) to be more.  The interval grows from
+    ``guess`` (above 0) by factors from ``step`` on; f may reach 0.  All arguments in the units of x and f.
     """
     from scipy.optimize import toms748
 
+    kept = limit
+
     def gap(x: float) -> float:
-        return math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
+        nonlocal kept
+        over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
+        if over <= 0:
+            kept = min(kept, x)
+        return over
 
     if limit == 0 or gap(0.0) <= 0:
         return 0.0
@@ -150,9 +170,9 @@ def root(
             low = inner
         else:
             high, grow = inner, grow * grow
-    if gap(high) == 0:
-        return high
-    return float(toms748(gap, low, high, xtol=1e-300, rtol=_ROOT))
+    if at_high != 0:
+        toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
+    return float(kept)
 
 
 @dataclass(frozen=True)
@@ -208,8 +228,8 @@ class PrivacyProfile:
             found.upper > _FAR and found.value < _FAR and math.isfinite(at)
         ):  # delta falls: an earlier end bounds it
             before = law.delta(min(at, law.epsilon(_FAR)))
-            return found._replace(upper=min(found.upper, before.upper))
-        return found
+            return found._replace(upper=min(1.0, found.upper, before.upper))
+        return found._replace(upper=min(1.0, found.upper))
 
     def epsilon_bracket(self, delta: float) -> Bracket:
         """Return ``epsilon`` with certified ends, rounded outward."""
@@ -233,6 +253,9 @@ class PrivacyProfile:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not value >= 0:  # type: ignore[operator]
         raise InputError(f"{name} = {value!r}: must be a number, at least 0")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer or fraction beyond all floats: any law treats it as infinite
+        return math.inf

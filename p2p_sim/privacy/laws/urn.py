@@ -17,15 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc
 
+from p2p_sim.privacy.laws import beta
 from p2p_sim.privacy.laws.tails import Window, noisy_ones
 
 Array = npt.NDArray[np.float64]
 
 _BETA = 4e-13  # relative error of one tail of a binomial, plus _BETA_SIZE a bit in the urn
 _BETA_SIZE = 4e-19
-_HALF = [2497, -28939, 162680, -641776, 4134338]
-_TEN = np.array(_HALF + _HALF[::-1]) / 7257600  # integral over the middle of ten points, by interpolation
-_STEEP = 0.14  # relative change from one point to the next up to which ten points give 12 digits
+_TRIES = 8
 _FAR = -1e300  # stands for log 0, and times 0 is 0
 
 
@@ -73,6 +72,16 @@ class Draws:
     ones: Window
 
     @cached_property
+    def tables(self) -> dict[int, beta.Tables | None]:
+        """Tables by the steps they are made in."""
+        return {}
+
+    @cached_property
+    def known(self) -> dict[str, float]:
+        """By how much the last guess was off."""
+        return {}
+
+    @cached_property
     def counts(self) -> Array:
         """Ones in the urn where the victim's bit is 0, and one more at the end: shape (w + 1,)."""
         start = self.ones.low + self.urn.known_ones
@@ -98,32 +107,70 @@ class Draws:
 
     def gain(self, m: int, epsilon: float) -> tuple[float, float]:
         """Return (delta from label 0 to 1 of m draws, a bound of its error) at epsilon >= 0."""
-        a = self.urn.flip
-        keep = (1 - a) - a * math.exp(epsilon) if epsilon < 700 else float(a == 0)
+        keep = (1 - self.urn.flip) - _times(self.urn.flip, epsilon)
         if m == 0 or keep <= 0:
             return 0.0, 0.0
-        price = math.expm1(min(epsilon, 700.0))
-        k = self.best(m, math.log1p(price / keep))
-        if k > m:
+        level = math.log1p(math.expm1(epsilon) / keep) if epsilon < 700 else epsilon - math.log(keep)
+        found = self._sums(m, level)
+        if found is None:
             return 0.0, keep * self.ones.lost
-        tail = upper_tails(m, k, self.urn.size, self.counts)
-        more = float(self.ones.mass @ (tail[1:] - tail[:-1]))
-        rest = float(self.ones.mass @ tail[:-1])
-        error = (_BETA + _BETA_SIZE * self.urn.size) * (keep * (2 * rest + more) + price * rest)
+        more, rest = found
+        paid = math.expm1(epsilon) * rest if epsilon < 700 else _times(rest, epsilon)
+        error = (_BETA + _BETA_SIZE * self.urn.size) * (keep * (2 * rest + more) + paid)
         error += keep * self.ones.lost
-        return max(0.0, keep * more - price * rest), error
+        return max(0.0, keep * more - paid), error
+
+    def _sums(self, m: int, level: float) -> tuple[float, float] | None:
+        """Return (P_B - P_A, P_A) of {K >= k} at the least k whose log ratio is above ``level``; None beyond m."""
+        found = self._smooth(m, level)
+        if found is not None:
+            return found.more, found.rest
+        k = self.best(m, level)
+        if k > m:
+            return None
+        tail = upper_tails(m, k, self.urn.size, self.counts)
+        return float(self.ones.mass @ (tail[1:] - tail[:-1])), float(self.ones.mass @ tail[:-1])
+
+    def _smooth(self, m: int, level: float) -> beta.Sums | None:
+        """Return the sums at that k, where tables tell them; None elsewhere."""
+        first = self._guess(m, level)[0]
+        at = first + self.known.get("off", 0.0)  # a normal guess is off by much the same, time after time
+        for _ in range(_TRIES):
+            k = math.floor(min(m, max(0.0, at))) + 1
+            parts = beta.steps(m, k, self.urn.size, float(self.counts[0]), float(self.counts[-1]))
+            tables = self.tables.get(parts) if parts in self.tables else self._tables(parts)
+            found = tables.sums(m, k) if tables is not None else None
+            if found is None or not found.before < found.here:
+                return None
+            at = k - 1 + (level - found.before) / (found.here - found.before)
+            if found.before <= level < found.here:
+                self.known["off"] = at - first
+                return found
+            if math.floor(min(m, max(0.0, at))) + 1 == k:
+                at = k + 0.5 if level >= found.here else k - 1.5
+        return None
+
+    def _tables(self, parts: int) -> beta.Tables | None:
+        made = beta.tables(self.ones.mass, float(self.counts[0]), self.urn.size, parts) if parts else None
+        self.tables[parts] = made
+        return made
+
+    def _guess(self, m: int, level: float) -> tuple[float, float]:
+        """Return (about where the log ratio is ``level``, its slope there), by a normal approximation."""
+        share = m / self.urn.size
+        q = min(1 - 1e-9, max(1e-9, (self.ones.mean + self.urn.known_ones + 0.5) / self.urn.size))
+        slope = share / (m * q * (1 - q) + share**2 * self.ones.variance)
+        return m * q + level / slope, slope
 
     def best(self, m: int, level: float) -> int:
         """Return the least k in 0..m whose log ratio is above ``level`` >= 0, or m + 1."""
         last, at = math.nan, -1
         low, high = 0, m + 1  # ratio(low) <= level < ratio(high)
-        q = min(1 - 1e-9, max(1e-9, (self.ones.mean + self.urn.known_ones + 0.5) / self.urn.size))
-        slope = (m / self.urn.size) / (m * q * (1 - q) + (m / self.urn.size) ** 2 * self.ones.variance)
-        target = m * q + level / slope
+        target, slope = self._guess(m, level)
         for step in range(200):
             if high - low == 1:
                 break
-            k = (low + high) // 2 if step > 8 else min(high - 1, max(low + 1, math.ceil(target)))
+            k = (low + high) // 2 if step > 8 else math.ceil(min(high - 1, max(low + 1, target)))
             value = self.ratio(m, k)
             if math.isfinite(value) and math.isfinite(last) and k != at and value != last:
                 slope = max(1e-300, (value - last) / (k - at))
@@ -141,34 +188,14 @@ def upper_tails(m: int, k: int, size: int, counts: Array) -> Array:
     """Return P(Bin(m, r/size) >= k) for consecutive counts r, shape (w,), each to 12 digits; 0 <= k <= m."""
     if k <= 0:
         return np.ones(len(counts))
-    low, high = float(counts[0]), float(counts[-1])
-    if len(counts) > 100 and k > 16 and m - k > 16 and low > 4 and high < size - 4:
-        steep = max(abs(k / r - (m - k) / (size - r)) for r in (low, high))
-        steep = max(steep, math.sqrt(k / low**2 + (m - k) / (size - high) ** 2))
-        if steep < 4 * _STEEP:
-            return _integrated(m, k, size, low, len(counts), math.ceil(steep / _STEEP))
+    parts = beta.steps(m, k, size, float(counts[0]), float(counts[-1]))
+    if parts:
+        return beta.tails(m, k, size, float(counts[0]), len(counts), parts)
     return np.asarray(betainc(k, m - k + 1, np.minimum(counts / size, 1.0)), np.float64)
 
 
-def _integrated(m: int, k: int, size: int, low: float, count: int, parts: int) -> Array:
-    """Add up the derivative of the tail, a beta density, in steps of 1/parts: one exponential a step."""
-    r = low + np.arange(-4, (count - 1) * parts + 5, dtype=np.float64) / parts
-    off = r * (m / size) - k
-    constant = (
-        0.5 * math.log(m / (2 * math.pi * k * (m - k))) + _stirling(m) - _stirling(k) - _stirling(m - k)
-    )
-    density = np.exp(constant + k * np.log1p(off / k) + (m - k) * np.log1p(-off / (m - k))) * (
-        k / (r * parts)
-    )
-    steps = np.convolve(density, _TEN, "valid")  # the weights are symmetric
-    tails = np.empty(count)
-    tails[0] = float(betainc(k, m - k + 1, low / size))
-    np.cumsum(steps.reshape(count - 1, parts).sum(1), out=tails[1:])
-    tails[1:] += tails[0]
-    return tails
-
-
-def _stirling(n: int) -> float:
-    """Return log n! - log(sqrt(2 pi n) (n/e)^n) for n > 16, to 1e-13."""
-    x = 1 / (n * n)
-    return (1 / 12 - x * (1 / 360 - x * (1 / 1260 - x / 1680))) / n
+def _times(factor: float, epsilon: float) -> float:
+    """Return factor * e^epsilon, at most e^700; the factor may be 0 or tiny and epsilon large."""
+    if factor == 0 or epsilon < 700:
+        return factor * math.exp(epsilon) if factor else 0.0
+    return math.exp(min(700.0, epsilon + math.log(factor)))
