@@ -215,20 +215,14 @@ def test_real_runs_follow_the_law(view: str, channels: str, theta: float) -> Non
     assert not found.rejected, found.why
 
 
-def by_label(stat: Any, situation: Situation, trials: int, seed: int = 3) -> dict[int, Any]:
+def by_label(stat: Any, situation: Situation, trials: int) -> dict[int, Any]:
     """The statistic of real worlds, by the victim's label."""
-    parts = [stat.read(seen) for seen in batches(situation, trials, seed, backends.Settings("local"))]
-    halves = [
-        {name: np.split(column, 2)[label] for name, column in part.items()}
-        for label in (0, 1)
-        for part in parts
+    found = [
+        (stat.read(seen), seen.ones) for seen in batches(situation, trials, 3, backends.Settings("local"))
     ]
     return {
         label: {
-            name: np.concatenate(
-                [half[name] for half in halves[label * len(parts) : (label + 1) * len(parts)]]
-            )
-            for name in parts[0]
+            name: np.concatenate([part[name][ones == label] for part, ones in found]) for name in found[0][0]
         }
         for label in (0, 1)
     }

@@ -23,9 +23,11 @@ class Statistic(ABC):
     """A sufficient statistic of what a coalition sees of one world, with its law under both labels of the victim.
 
     ``coordinates``: names of the counts in the order in which the law draws them, each given those before it.
+    ``lowest``: value of the first that ``few`` begins with.
     """
 
     coordinates: tuple[str, ...] = ()
+    lowest = 0
 
     @property
     def draws(self) -> int:
@@ -51,6 +53,10 @@ class Statistic(ABC):
         """
         rows, back = _distinct(columns)
         return np.asarray(self._ratio(rows)[back], np.float64)
+
+    def few(self, label: int) -> Array | None:  # noqa: ARG002
+        """Return the law of the first coordinate's values, from ``lowest`` on; None where there are many."""
+        return None
 
     def positions(self, columns: Columns, label: int, coins: Array) -> Array:
         """Return where each world stands in the law with the victim's ``label``: uniforms, (worlds, draws).

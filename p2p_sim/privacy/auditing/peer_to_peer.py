@@ -51,16 +51,21 @@ class Told(Statistic):
     seen: float
     through_reports: bool
     coordinates = ("bit",)
+    lowest = UNSEEN
 
     def read(self, seen: Seen) -> Columns:
         """Return ``bit``: -1 where it is not seen."""
         return {"bit": reading.bit_of_victim(seen, through_reports=self.through_reports)}
 
+    def few(self, label: int) -> Array:
+        """Return the law of unseen, 0 and 1."""
+        return _told_law(self.seen, self.flip, label)
+
     def _ratio(self, rows: Columns) -> Array:
         return _told_ratio(rows["bit"], self.flip)
 
     def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
-        below, mass = _told_law(rows["bit"], self.seen, self.flip, label)
+        below, mass = in_table(self.few(label), rows["bit"] - UNSEEN)
         return below[:, None], mass[:, None]
 
 
@@ -80,6 +85,7 @@ class Reported(Statistic):
     size: int
     colluders: int
     composition: int
+    lowest = UNSEEN
 
     def __post_init__(self) -> None:
         before = ("bit", "known", "picked", "said") if self.colluders else ()
@@ -89,6 +95,11 @@ class Reported(Statistic):
     def honest(self) -> int:
         """Honest users, the victim among them."""
         return self.size - self.colluders
+
+    def few(self, label: int) -> Array | None:
+        """Return the law of the victim's bit: unseen, 0 and 1; None without colluders."""
+        caught = -math.expm1(self.colluders * math.log1p(-1 / self.size)) if self.colluders else 0.0
+        return _told_law(caught, self.flip, label) if self.colluders else None
 
     def read(self, seen: Seen) -> Columns:
         """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
@@ -112,9 +123,8 @@ class Reported(Statistic):
 
     def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
         below, mass = anything(len(rows["m"]), self.draws)
-        if self.colluders:
-            caught = -math.expm1(self.colluders * math.log1p(-1 / self.size))
-            below[:, 0], mass[:, 0] = _told_law(rows["bit"], caught, self.flip, label)
+        if (told := self.few(label)) is not None:
+            below[:, 0], mass[:, 0] = in_table(told, rows["bit"] - UNSEEN)
             self._known_law(rows, below, mass)
         open_ = rows["bit"] == UNSEEN if self.colluders else np.ones(len(below), np.bool_)
         m = np.minimum(rows["m"][open_], self.honest)  # more have no chance, see below
@@ -164,10 +174,10 @@ def _told_ratio(bit: Array, flip: float) -> Array:
     return np.where(bit == UNSEEN, 0.0, np.where(bit == 1, epsilon, -epsilon))
 
 
-def _told_law(bit: Array, seen: float, flip: float, label: int) -> tuple[Array, Array]:
-    """Return the law of -1, 0, 1."""
+def _told_law(seen: float, flip: float, label: int) -> Array:
+    """Return the law of unseen, 0, 1."""
     one = 1 - flip if label else flip
-    return in_table(np.array([1 - seen, seen * (1 - one), seen * one]), bit - UNSEEN)
+    return np.array([1 - seen, seen * (1 - one), seen * one])
 
 
 def _urn_ratio(m: Array, k: Array, counts: Array, mass: Array, size: int) -> Array:

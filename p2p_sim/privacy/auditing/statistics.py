@@ -88,8 +88,12 @@ class Answered(Statistic):
     def _ratio(self, rows: Columns) -> Array:
         return np.where(rows["y"] == 1, self.epsilon, np.where(rows["y"] == 0, -self.epsilon, 0.0))
 
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+    def few(self, label: int) -> Array:
+        """Return the law of the labels that are said."""
         table = np.full(self.labels, self.lie)
         table[label] = 1 - self.lie * (self.labels - 1)
-        below, mass = in_table(table, rows["y"])
+        return table
+
+    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        below, mass = in_table(self.few(label), rows["y"])
         return below[:, None], mass[:, None]
