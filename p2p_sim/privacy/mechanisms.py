@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from p2p_sim.privacy.bounds._check import real, whole
 from p2p_sim.privacy.laws import categories
+from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -27,6 +28,8 @@ def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders
     """
     n, kinds = whole("users", users, 1, 10**10), whole("labels", labels, 2, 256)
     t, local = whole("colluders", colluders, 0, n - 1), real("epsilon0", epsilon0, 0.0, infinite=True)
+    if local == 0:
+        return PrivacyProfile("shuffled reports", "exact", "no report depends on a label", (), "", Nothing())
     if local > _FAR:
         law = LocalResponse(local, kinds)
         return PrivacyProfile("shuffled reports", "upper", "the local guarantee", (), "", law)
