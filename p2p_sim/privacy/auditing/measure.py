@@ -13,7 +13,7 @@ from p2p_sim.privacy.auditing.evidence import Evidence
 from p2p_sim.privacy.auditing.plan import Chance
 from p2p_sim.privacy.profile import Law
 
-_MEASURABLE = 10
+MEASURABLE = 10
 """Trials in which something of probability delta should be seen, for delta to be measurable."""
 
 
@@ -63,16 +63,17 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     to be measured, it is measured at several ε.  Without scores of a law, events are those that a classifier chose.
     """
     trials = evidence.trials
-    sides = [] if here is None or here.pure() == 0 else [plan.chances(here, side) for side in range(2)]
-    if kind == "epsilon" and here is not None:
-        sides = [[_at(here, side, at)] for side in range(2)]
+    if kind == "epsilon":
+        sides = [] if here is None else [[_at(here, side, at)] for side in range(2)]
+    else:
+        sides = [] if here is None or here.pure() == 0 else [plan.chances(here, side) for side in range(2)]
     epsilons: list[float] = []
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below
     elif kind == "epsilon":
         above, below = np.array([math.nextafter(at, math.inf)]), np.array([-math.nextafter(at, math.inf)])
     else:
-        if here is not None and 0 < at < _MEASURABLE / trials:
+        if here is not None and 0 < at < MEASURABLE / trials:
             epsilons = plan.points(sides, trials, confidence)
         first, second = (plan.best(side, at, trials, confidence).epsilon for side in sides or [[], []])
         more = [math.nextafter(epsilon, math.inf) for epsilon in epsilons]
