@@ -90,7 +90,7 @@ class Account:
         return 0
 
     def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
-        from p2p_sim.cli import promises
+        from p2p_sim.privacy import promises
         from p2p_sim.report import account, plots
         from p2p_sim.report.question import Question
 

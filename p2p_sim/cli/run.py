@@ -143,7 +143,7 @@ class Run:
 
 def privacy_of(protocol: Any, population: Any) -> dict[str, Any]:
     """Return the privacy table of a run as JSON values: plain channels, delta = min(1e-6, 1 / users^2)."""
-    from p2p_sim.cli import promises
+    from p2p_sim.privacy import promises
     from p2p_sim.report import account, console, question
 
     delta = min(account.DELTA, 1 / population.users**2)

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.cli import promises
+from p2p_sim.privacy import promises
 from p2p_sim.report import figures
 from protocols import PeerToPeer
 from tests.cli.conftest import below
