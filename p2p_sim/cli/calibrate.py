@@ -7,13 +7,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
-from p2p_sim.report.options import ASKED, Format, Json, count, ratio, text, wants_json
+from p2p_sim.report.options import (
+    ASKED,
+    HOW,
+    SYNTHETIC,
+    Channels,
+    ClusterColumn,
+    Clusters,
+    Data,
+    Delta,
+    Format,
+    Json,
+    Label,
+    Positive,
+    Test,
+    Words,
+    check_data,
+    count,
+    ratio,
+    text,
+    wants_json,
+)
+
+_DATA = ("data", "label", "positive", "cluster_column", "clusters", "test", "seed")
 
 
 @app.command(
@@ -26,15 +47,20 @@ from p2p_sim.report.options import ASKED, Format, Json, count, ratio, text, want
 class Calibrate:
     """Find the parameter at which a view is (ε, δ)-private, and say what every other view gets there."""
 
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its other parameters are options.")
-    ] = None
+    words: Words = None
     vary: Annotated[str, text(ASKED, "The parameter to find, or cluster-size; default alpha.")] = "alpha"
     view: Annotated[str, text(ASKED, "Who looks, such as learner+3*user; default learner.")] = "learner"
     epsilon: Annotated[float | None, ratio(ASKED, "What the view may learn, in nats.")] = None
-    delta: Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")] = 1e-6
-    cluster_size: Annotated[int | None, count(ASKED, "Users in the victim's cluster.")] = None
-    channels: Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    delta: Delta = 1e-6
+    channels: Channels = "plain"
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
+    data: Data = None
+    label: Label = None
+    positive: Positive = None
+    cluster_column: ClusterColumn = None
+    clusters: Clusters = None
+    test: Test = None
+    seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
     json: Json = False
     format: Format = "text"
 
@@ -48,38 +74,81 @@ class Calibrate:
         kind, named, values = parameters.given(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = {p.name: p.default for p in named.values() if p.name != vary} | values
+        self._check(kind, fixed)
         with Progress() as progress, terminal.stdout_kept():
-            progress(f"solving for {vary}", 0, 0)
-            told = self._told(kind, vary, fixed)
+            told = self._told(kind, vary, fixed, progress)
         sys.stdout.write(console.as_json(told) if as_json else _as_text(told))
         return 0
 
-    def _told(self, kind: Any, vary: str, fixed: dict[str, Any]) -> dict[str, Any]:
+    def _told(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> dict[str, Any]:
         from p2p_sim import privacy
-        from p2p_sim.report import figures
 
+        assert self.epsilon is not None
+        people = self._people(kind, vary, fixed, progress)
+        progress(f"solving for {vary}", 0, 0)
+        found = privacy.calibrate(
+            kind, vary=vary, view=self.view, cluster_size=self.cluster_size, population=people,
+            epsilon=self.epsilon, delta=self.delta, channels=self.channels, **fixed,
+        )  # fmt: skip
+        progress("accounting for the other views", 0, 0)
+        others = self._others(found, people)
+        return {
+            "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
+            "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
+            "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
+            "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
+            "slack": found.slack, "views": others,
+        }  # fmt: skip
+
+    def _check(self, kind: Any, fixed: dict[str, Any]) -> None:
         if self.epsilon is None:
             raise InputError("--epsilon is missing: give the target, in nats")
         if "epsilon" in fixed:
             raise InputError(
                 f"{kind.command_name()}: here --epsilon is the target; solve with --vary epsilon"
             )
+        if self.data is not None and self.cluster_size is not None:
+            raise InputError("--data has clusters of its own: leave --cluster-size out")
+        check_seed(self.seed)
+        check_data(self)
 
-        found = privacy.calibrate(
-            kind, vary=vary, view=self.view, cluster_size=self.cluster_size, epsilon=self.epsilon,
-            delta=self.delta, channels=self.channels, **fixed,
-        )  # fmt: skip
-        others = {}
-        for name, profile in found.views.items():
-            refused = {"refused": profile.why, "basis": "refused"}
-            others[name] = refused if profile.law is None else figures.figure(profile, self.delta)
-        return {
-            "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
-            "cluster_size": found.cluster_size, "view": self.view, "epsilon_target": self.epsilon, "delta": self.delta,
-            "channels": self.channels,
-            "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
-            "slack": found.slack, "views": others,
-        }  # fmt: skip
+    def _people(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> Population | None:
+        """Return the users of ``--data``, read as ``p2p-sim account`` reads them."""
+        if self.data is None:
+            return None
+        from p2p_sim.cli.account import Account
+
+        given = {name: getattr(self, name) for name in _DATA}
+        some = fixed if vary == "cluster_size" else fixed | {vary: 0.25}
+        return Account(**given)._population(kind(**some), progress)
+
+    def _others(self, found: Any, people: Population | None) -> dict[str, Any]:
+        """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""
+        from p2p_sim.report import account, figures
+        from p2p_sim.report.question import Question
+
+        if people is None:
+            return {
+                name: {"refused": profile.why, "basis": "refused"}
+                if profile.law is None
+                else figures.figure(profile, self.delta)
+                for name, profile in found.views.items()
+            }
+        only = tuple(found.views)
+        question = Question(found.protocol, self.delta, None, people, self.channels, only=only)
+        rows = [row for row in account.table_of(question, _none, None)["views"] if row["users"] == "curious"]
+        return {row["name"]: row["exact"] or {"refused": row["refused"], "basis": "refused"} for row in rows}
+
+
+def _none(*_: Any) -> list[Any]:
+    return []
+
+
+def _clusters(people: Population | None) -> dict[str, int] | None:
+    if people is None:
+        return None
+    sizes = people.sizes
+    return {"count": len(sizes), "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
 
 def _as_text(told: Mapping[str, Any]) -> str:
@@ -87,7 +156,9 @@ def _as_text(told: Mapping[str, Any]) -> str:
     from p2p_sim.report.figures import bracket_text
 
     fixed = ", ".join(f"{name} = {value}" for name, value in told["fixed"].items())
-    size = f"; cluster of {told['cluster_size']:,}" if told["cluster_size"] else ""
+    size, many = f"; cluster of {told['cluster_size']:,}" if told["cluster_size"] else "", told["clusters"]
+    if many:
+        size = f"; each of {many['count']:,} clusters of {many['smallest']:,} to {many['largest']:,}"
     value = told["value"]
     exact = f"{int(value):,}" if told["vary"] == "cluster_size" else f"{value:.10g}"
     lines = [

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
-from p2p_sim.privacy.profile import Bracket, PrivacyProfile
+from p2p_sim.privacy.laws.combine import Worst
+from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
+from p2p_sim.views import Coalition
 
 VIEWS = ("learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire")
 """What is told beside the view that was asked for."""
 
 _STEPS = 60
+_FLOOR = 1e-9
+_MOST = 1e300
+_TARGET = ("epsilon", "delta")
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,7 @@ def calibrate(
     vary: str,
     view: str = "learner",
     cluster_size: int | None = None,
+    population: Population | None = None,
     epsilon: float,
     delta: float,
     channels: str = "plain",
@@ -77,45 +85,69 @@ def calibrate(
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
 
-    ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least).  ``epsilon`` >= 0 in
-    nats, ``delta`` in [0, 1).  The value found is accounted for again, with certified ends.  Raises
-    InputError where nothing in range keeps the promise, with the best that can be reached, and for a refused view.
+    ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least that is *proven* to
+    do: of a bracket the upper end counts, so a slightly smaller one may do too).  ``cluster_size``, or ``population``:
+    the promise holds in each of its clusters.  ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a
+    protocol's own epsilon can only be solved for.  The value found is accounted for again, with certified ends.
+    Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
+    and for parameters that are missing, unknown or out of range.
 
     *Source:* bisection over the accountant's δ(ε), which grows with theta and epsilon and falls with alpha; for
     cluster_size a falling δ is presumed, and the found size itself is checked.
     """
-    where = _range(kind, vary, fixed)
+    where, lookers = _range(kind, vary, fixed), Coalition.parse(view, kind.roles()).user_count
     _check_target(epsilon, delta)
-    options: dict[str, Any] = {"channels": channels, "users": users}
+    if vary == "cluster_size":
+        where = replace(where, useful=lookers + 1)
+        for name, given in (("cluster_size", cluster_size), ("population", population)):
+            if given is not None:
+                raise InputError(f"{name} is fixed and cluster_size is to be found: leave it out")
+    options: dict[str, Any] = {"channels": channels, "users": users, "population": population}
 
-    def account(value: float, what: str = view) -> PrivacyProfile:
+    def account(value: float, what: str = view, **other: Any) -> PrivacyProfile:
         size, parameters = cluster_size, dict(fixed)
         if vary == "cluster_size":
             size = int(value)
         else:
             parameters[vary] = float(value)
-        return profile(kind(**parameters), what, cluster_size=size, **options)
+        return profile(kind(**parameters), what, **({"cluster_size": size} | options | other))
 
-    def kept(value: float) -> bool:
-        found = account(value)
-        bracket = found.delta_bracket(epsilon)
-        return bracket.upper <= delta
+    def keeps(**other: Any) -> Callable[[float], bool]:
+        return lambda value: _keeps(account(value, **other), epsilon, delta)
 
-    value = _search(where, kept, lambda: _unreachable(vary, view, epsilon, delta, account(where.private)))
-    found = account(value)
-    reached = found.epsilon_bracket(delta)
-    achieved = reached._replace(
-        upper=min(reached.upper, epsilon)
-    )  # that delta holds at the target was checked
+    def refuse(best: float) -> InputError:
+        return _unreachable(vary, view, epsilon, delta, account(best))
+
+    value = None
+    fits = [] if population is None else [int(n) for n in population.sizes if n > lookers]
+    if fits:  # the smallest cluster is mostly the worst one, and quicker than all of them
+        value = _search(where, keeps(population=None, cluster_size=min(fits)))
+    if value is None or not keeps()(value):
+        value = _search(where, keeps())
+    if value is None:
+        raise refuse(where.private)
+    reached = account(value).epsilon_bracket(delta)
+    achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
     size = int(value) if vary == "cluster_size" else cluster_size
+    room = size if population is None else int(population.sizes.max())
+    views = {what: account(value, what) for what in _others(view, room)}
     protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
-    views = {what: account(value, what) for what in _others(view, size)}
     slack = epsilon - achieved.upper
     return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, views)
 
 
-def _search(where: Range, kept: Callable[[float], bool], refuse: Callable[[], InputError]) -> float:
-    """Bisect between the ends; return the most useful value found that keeps the promise."""
+def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
+    """Whether a certified upper end of delta keeps the promise; deltas far below the target need not be told apart."""
+    if found.law is None:
+        raise RefusedError(f"view {found.view!r}: {found.why}")
+    laws = found.law.laws if isinstance(found.law, Worst) else (found.law,)
+    return all(
+        epsilon >= law.pure() or law.with_floor(delta * _FLOOR).delta(epsilon).upper <= delta for law in laws
+    )
+
+
+def _search(where: Range, kept: Callable[[float], bool]) -> float | None:
+    """Bisect between the ends; return the most useful value found that keeps the promise, or None."""
     if kept(where.useful):
         return where.useful
     good, bad = where.private, where.useful
@@ -124,7 +156,7 @@ def _search(where: Range, kept: Callable[[float], bool], refuse: Callable[[], In
             bad *= 2
         good = min(bad * 2, where.private)
     if not kept(good):
-        raise refuse()
+        return None
     for _ in range(_STEPS):
         middle = math.sqrt(good * bad) if where.spread else (good + bad) / 2
         middle = float(round(middle)) if where.whole else middle
@@ -138,20 +170,30 @@ def _search(where: Range, kept: Callable[[float], bool], refuse: Callable[[], In
 
 
 def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
-    names = {f.name for f in fields(kind)} | {"cluster_size"}  # type: ignore[arg-type]
-    known = [name for name in RANGES if name in names]
+    parameters = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    meet = any(m.sender == m.recipient == USER for m in kind.messages().values())  # else no law has clusters
+    known = [name for name in RANGES if name in parameters or (name == "cluster_size" and meet)]
     if vary not in known:
-        raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(known)}")
+        raise InputError(
+            f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(known) or 'nothing'}"
+        )
     if vary in fixed:
         raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
     for name in fixed:
-        if name not in names:
-            raise InputError(f"{kind.__name__} has no parameter {name!r}; it has {', '.join(sorted(names))}")
+        if name not in parameters:
+            raise InputError(f"{kind.__name__} has no parameter {name!r}; it has {', '.join(parameters)}")
+    for name, parameter in parameters.items():
+        needed = parameter.default is MISSING and parameter.default_factory is MISSING
+        if needed and name not in fixed and name != vary:
+            told = f"give {name}=..., or vary={name!r}"
+            if name in _TARGET:
+                told = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
+            raise InputError(f"{name} of {kind.__name__} is missing: {told}")
     return RANGES[vary]
 
 
 def _check_target(epsilon: Any, delta: Any) -> None:
-    for name, value, high in (("epsilon", epsilon, math.inf), ("delta", delta, 1)):
+    for name, value, high in (("epsilon", epsilon, _MOST), ("delta", delta, 1)):
         number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
         if not number or not 0 <= value < high:
             raise InputError(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
-from p2p_sim import InputError, privacy
+from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy.calibrate import calibrate
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -55,6 +57,71 @@ def test_the_least_cluster() -> None:
     size = int(found.value)
     assert privacy.profile(PeerToPeer(0.25), cluster_size=size).epsilon(1e-3) <= 0.5
     assert privacy.profile(PeerToPeer(0.25), cluster_size=size - 1).epsilon(1e-3) > 0.5
+
+
+@pytest.mark.parametrize(("view", "least"), [("user", 2), ("learner+user", 2), ("learner+3*user", 4)])
+def test_the_least_cluster_of_a_view_with_users(view: str, least: int) -> None:
+    asked: dict[str, Any] = {"view": view, "alpha": 0.25, "epsilon": 0.1}
+    found = calibrate(PeerToPeer, vary="cluster_size", delta=0.2, **asked)
+    assert found.cluster_size == found.value > least
+    assert privacy.profile(PeerToPeer(0.25), view, cluster_size=int(found.value)).delta(0.1) <= 0.2
+    assert privacy.profile(PeerToPeer(0.25), view, cluster_size=int(found.value) - 1).delta(0.1) > 0.2
+    assert calibrate(PeerToPeer, vary="cluster_size", delta=0.9, **asked).value == least
+
+
+def test_all_clusters_of_a_population() -> None:
+    y = np.arange(100) % 2 == 0
+    people = Population.from_arrays(y=y, cluster=np.repeat([0, 1, 2, 3], [5, 15, 30, 50]))
+    asked: dict[str, Any] = {"vary": "alpha", "epsilon": 0.5, "delta": 1e-3}
+    found = calibrate(PeerToPeer, population=people, **asked)
+    alone = [calibrate(PeerToPeer, cluster_size=n, **asked).value for n in (5, 15, 30, 50)]
+    assert found.value == pytest.approx(max(alone), rel=1e-6)
+    assert privacy.profile(found.protocol, population=people).delta(0.5) <= 1e-3
+    assert found.cluster_size is None
+    assert list(found.views) == ["user", "learner+user", "learner+3*user", "wire", "learner+wire"]
+    whole = privacy.profile(found.protocol, "user", population=people)
+    assert found.views["user"].epsilon(1e-9) == whole.epsilon(1e-9)
+    three = calibrate(PeerToPeer, population=people, view="learner+3*user", **asked)
+    assert privacy.profile(three.protocol, "learner+3*user", population=people).delta(0.5) <= 1e-3
+
+
+def test_where_the_smallest_cluster_is_not_the_worst() -> None:
+    """Of few reports a lone user's bit travels less often than that of one of two: the wire learns more there."""
+    people = Population.from_arrays(y=np.zeros(3, bool), cluster=np.array([0, 1, 1]))
+    asked: dict[str, Any] = {"vary": "alpha", "view": "wire", "theta": 0.1, "epsilon": 0.5, "delta": 0.01}
+    found = calibrate(PeerToPeer, population=people, **asked)
+    alone, pair = (calibrate(PeerToPeer, cluster_size=n, **asked).value for n in (1, 2))
+    assert alone < pair
+    assert found.value == pytest.approx(pair, rel=1e-6)
+
+
+def test_only_what_the_law_depends_on_is_offered() -> None:
+    target: dict[str, Any] = {"epsilon": 0.5, "delta": 1e-3}
+    with pytest.raises(InputError, match=r"of RandomizedResponse, one can solve for epsilon$"):
+        calibrate(RandomizedResponse, vary="cluster_size", **target)
+    people = Population.from_arrays(y=np.zeros(3, bool))
+    for fixed in ({"cluster_size": 20}, {"population": people}):
+        with pytest.raises(InputError, match="is fixed and cluster_size is to be found"):
+            calibrate(PeerToPeer, vary="cluster_size", alpha=0.1, **fixed, **target)
+    with pytest.raises(InputError, match="give one of the two"):
+        calibrate(PeerToPeer, vary="alpha", cluster_size=3, population=people, **target)
+
+
+@dataclass(frozen=True)
+class Both(PeerToPeer):
+    """A protocol with a parameter of the target's name, which has no default."""
+
+    epsilon: float = field(kw_only=True)
+
+
+def test_what_is_missing_is_named() -> None:
+    target: dict[str, Any] = {"epsilon": 0.5, "delta": 1e-3, "cluster_size": 20}
+    with pytest.raises(
+        InputError, match=r"alpha of PeerToPeer is missing: give alpha=\.\.\., or vary='alpha'"
+    ):
+        calibrate(PeerToPeer, vary="theta", **target)
+    with pytest.raises(InputError, match="epsilon of Both is missing: here epsilon is the target"):
+        calibrate(Both, vary="alpha", **target)
 
 
 def test_every_other_view_is_told() -> None:
