@@ -66,7 +66,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     if kind == "epsilon":
         sides = [] if here is None else [[_at(here, side, at)] for side in range(2)]
     else:
-        sides = [] if here is None or here.pure() == 0 else [plan.chances(here, side) for side in range(2)]
+        sides = [] if here is None or here.pure() == 0 else plan.chances(here)
     epsilons: list[float] = []
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below

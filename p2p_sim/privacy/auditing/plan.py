@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.privacy.auditing import intervals
 from p2p_sim.privacy.profile import Law
@@ -30,12 +31,17 @@ class Chance:
     q: float
 
 
-def chances(law: Law, side: int) -> list[Chance]:
-    """Return some events and their probabilities; ``side``: 0 for label 1 over 0, 1 for label 0 over 1."""
+def chances(law: Law) -> list[list[Chance]]:
+    """Return some events and their probabilities: first those of label 1 over 0, then those of label 0 over 1."""
     pure = min(law.pure(), 700.0)
     last = pure if pure <= 1 else min(pure, law.epsilon(1e-9) * 1.05)
     knots = np.linspace(0.0, last, _KNOTS)
-    delta = [law.directions(float(e))[side].value if e < pure else 0.0 for e in knots]
+    curves = [law.directions(float(e)) if e < pure else None for e in knots]
+    deltas = ([0.0 if both is None else both[side].value for both in curves] for side in range(2))
+    return [_events(knots, delta) for delta in deltas]
+
+
+def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> list[Chance]:
     found = []
     for i in range(_KNOTS - 1):
         rise = math.exp(knots[i]) * math.expm1(knots[i + 1] - knots[i])
