@@ -16,7 +16,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
 
-BENCHMARKS = ("engine", "account")
+BENCHMARKS = ("engine", "account", "audit")
 
 
 @app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")
@@ -26,6 +26,7 @@ class Bench:
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
     users: Annotated[int | None, count(HOW, "How many; default 1e7, and 1e6 for account.")] = None
+    trials: Annotated[int | None, count(HOW, "For audit, instead: worlds a label; default 20000.")] = None
     cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
     repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
     json: Json = False
@@ -39,12 +40,21 @@ class Bench:
         as_json = wants_json(self.json, self.format)
         module = benchmark(self.name)
         cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
+        size = self._size(module)
         with Progress() as progress, terminal.stdout_kept():
-            result = module.main(
-                module.USERS if self.users is None else self.users, cases, self.repeat, progress
-            )
+            result = module.main(size, cases, self.repeat, progress)
         sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
         return 0
+
+    def _size(self, module: ModuleType) -> int:
+        """Return how large the largest cases are; raises InputError for the size of another benchmark."""
+        trials = self.name == "audit"
+        wrong, name = (self.users, "users") if trials else (self.trials, "trials")
+        if wrong is not None:
+            raise InputError(f"--{name} {wrong} means nothing to benchmark {self.name!r}: leave it out")
+        asked = self.trials if trials else self.users
+        size: int = (module.TRIALS if trials else module.USERS) if asked is None else asked
+        return size
 
 
 def benchmark(name: str) -> ModuleType:

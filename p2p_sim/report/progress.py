@@ -15,6 +15,7 @@ _BAR_AFTER, _BAR_STEP, _LINE_STEP, _HEARTBEAT = 0.5, 0.1, 2.0, 30.0
 class Progress:
     """Called with (what is happening, done, in all); an empty first word goes on with the last; 0: unknown.
 
+    The words may change, as a speed does, while the count goes on: the clock of the bar goes on too.
     A thread of its own shows the latest call, so that calls are cheap and long steps show too.
     """
 
@@ -69,15 +70,20 @@ class Progress:
         )
         console = Console(file=self._stream)
         with Bar(*columns, console=console, transient=True, redirect_stdout=False, auto_refresh=False) as bar:
-            shown = ""
+            shown = ("", 0, 0)
             while not self._stop.wait(_BAR_STEP):
                 label, done, total = self._state
-                if label != shown:
+                same = (
+                    total > 1 and total == shown[2] and done >= shown[1]
+                )  # the count goes on: the same work
+                if label != shown[0] and not same:
                     for old in bar.task_ids:
                         bar.remove_task(old)
-                    task, shown = bar.add_task(label, total=None), label
-                if shown:
-                    bar.update(task, completed=done, total=total if total > 1 else None, refresh=True)
+                    task = bar.add_task(label, total=None)
+                shown = (label, done, total)
+                if label:
+                    size = total if total > 1 else None
+                    bar.update(task, description=label, completed=done, total=size, refresh=True)
 
 
 def line(label: str, done: int, total: int) -> str:

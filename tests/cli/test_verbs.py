@@ -25,7 +25,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
 
 
-@pytest.mark.parametrize("verb", ["run", "account", "calibrate", "data", "bench"])
+@pytest.mark.parametrize("verb", ["run", "account", "calibrate", "audit", "data", "bench"])
 def test_help_shows_an_example(verb, cli):
     done = cli(verb, "--help")
     assert done.status == 0
@@ -35,7 +35,7 @@ def test_help_shows_an_example(verb, cli):
 def test_help_names_verbs_and_parameters(cli):
     assert cli().out == cli("--help").out
     assert cli().status == 0
-    for verb in ("run", "account", "calibrate", "data", "bench"):
+    for verb in ("run", "account", "calibrate", "audit", "data", "bench"):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
     assert "Usage: p2p-sim run PROTOCOL [OPTIONS]" in told
@@ -47,7 +47,8 @@ def test_help_names_verbs_and_parameters(cli):
 
 
 def test_no_parameter_hides_behind_an_option():
-    taken = {name.replace("_", "-") for name in program.run.Run.__dataclass_fields__}
+    options = {*program.run.Run.__dataclass_fields__, *program.audit.Audit.__dataclass_fields__}
+    taken = {name.replace("_", "-") for name in options}
     for kind in parameters.known(protocols.ALL).values():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
 

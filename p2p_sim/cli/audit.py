@@ -1,0 +1,196 @@
+"""``p2p-sim audit``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import protocols
+from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+from p2p_sim.report.options import (
+    ASKED,
+    HOW,
+    Channels,
+    Format,
+    Json,
+    Words,
+    count,
+    flag,
+    option,
+    ratio,
+    text,
+    texts,
+    wants_json,
+    whole,
+)
+
+SEEN = 100
+"""Trials in which something of the default delta is expected to be seen."""
+
+CHANGED = ("cluster_size", "claim", "composition", "channels", "statistic", "backend", "shards", "address")
+"""Options that a command to do it again names where they are not the default."""
+
+
+@app.command(
+    "audit",
+    cls=ProtocolCommand,
+    context_settings={"ignore_unknown_options": True},
+    epilog="Example: p2p-sim audit peer-to-peer --alpha 0.1 --view learner --cluster-size 100 --delta 1e-3",
+)
+@dataclass(frozen=True)
+class Audit:
+    """Run many small worlds and measure what a view learns of one label.  Exit status 1: a claim is violated."""
+
+    words: Words = None
+    view: Annotated[list[str] | None, texts(ASKED, "Who looks; default learner.  May be repeated.")] = None
+    all_views: Annotated[bool, flag(ASKED, "Every row of account.", "--all-views")] = False
+    cluster_size: Annotated[int | None, count(ASKED, "Users of a world: the victim's cluster.")] = None
+    delta: Annotated[
+        float | None, ratio(ASKED, f"Measure ε at this δ, in [0, 1); default {SEEN} / trials.")
+    ] = None
+    at_epsilon: Annotated[float | None, ratio(ASKED, "Instead: measure δ at this ε, in nats.")] = None
+    claim: Annotated[float | None, ratio(ASKED, "A figure of your own to check: ε at δ, or δ at ε.")] = None
+    composition: Annotated[str, text(ASKED, "Labels of the other users; default worst.", "worst|ONES")] = (
+        "worst"
+    )
+    channels: Channels = "plain"
+    trials: Annotated[int, count(HOW, "Worlds for each label of the victim; default 100000.")] = 100_000
+    confidence: Annotated[float, ratio(HOW, "That all lower bounds of the table hold; default 0.95.")] = 0.95
+    statistic: Annotated[str, text(HOW, "What is counted; default auto.", "auto|exact|classifier")] = "auto"
+    seed: Annotated[int, count(HOW, "Decides every draw; default 0.")] = 0
+    backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
+    shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
+    address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, _command: Command) -> int:
+        """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
+        from p2p_sim.report import audit, console
+        from p2p_sim.report.progress import Progress
+
+        as_json = wants_json(self.json, self.format)
+        chosen = self._chosen()
+        kind, at = self._point()
+        with Progress() as progress, terminal.stdout_kept():
+            told = self._told(chosen, kind, at, progress)
+        sys.stdout.write(console.as_json(told) if as_json else audit.as_text(told))
+        return int(any(row.get("failed") for row in told["views"]))
+
+    def _chosen(self) -> Any:
+        from p2p_sim.report import parameters
+
+        words, offered = parameters.own(self.words or [], protocols.ALL)
+        try:
+            return parameters.choose(words, offered, "audit")
+        except InputError as error:
+            if "unknown option '--epsilon'" not in str(error):
+                raise
+            raise InputError(
+                "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
+            ) from error
+
+    def _told(self, chosen: Any, kind: str, at: float, progress: Any) -> dict[str, Any]:
+        from p2p_sim.privacy.auditing import arguments
+        from p2p_sim.report import audit
+
+        protocol = chosen.protocol
+        arguments.check(self.trials, self.confidence, self.seed, self.statistic, self.channels)
+        views, misfits = self._views(protocol, at if kind == "delta" else 0.0)
+        shared = 1 - (1 - self.confidence) / sum(not why for why in misfits)
+        rows = []
+        for view, why in zip(views, misfits, strict=True):
+            start = time.perf_counter()
+            found = None if why else self._audit(protocol, view, {kind: at}, shared, progress)
+            rows.append(audit.row(view, found, why, time.perf_counter() - start))
+        values = {name: value for name, value in protocol.parameters().items() if value is not None}
+        return {
+            "protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults),
+            "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
+            "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
+            "channels": self.channels, "composition": self.composition, "statistic": self.statistic,
+            "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
+            "command": self._again(protocol, values, kind, at),
+        }  # fmt: skip
+
+    def _views(self, protocol: Any, delta: float) -> tuple[list[Any], list[str]]:
+        """Return who looks, and of each why a world has no room for it; raises InputError."""
+        from p2p_sim.learning import experiment
+        from p2p_sim.privacy.auditing.arguments import coalition_of
+        from p2p_sim.report.question import Question
+
+        if self.all_views and self.view:
+            raise InputError("--all-views and --view are both there: give one of them")
+        if self.cluster_size is None and experiment.speaks(protocol):
+            raise InputError("nothing to audit: give --cluster-size N, the users of a world")
+        if self.cluster_size is not None and self.cluster_size < 1:
+            raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
+        only = () if self.all_views else tuple(self.view or ["learner"])
+        question = Question(
+            protocol, delta, self.cluster_size or 1, None, self.channels,
+            only=only, composition=_composition(self.composition),
+        )  # fmt: skip
+        views = [view for view in question.views() if view.users == "curious"]
+        misfits = [question.misfit(view) for view in views]
+        for view, why in zip(views, misfits, strict=True):
+            if not why:  # all are checked before the first is audited
+                coalition_of(view.name, protocol, self.cluster_size or 1)
+        return views, misfits
+
+    def _audit(self, protocol: Any, view: Any, at: dict[str, float], confidence: float, progress: Any) -> Any:
+        from p2p_sim import privacy
+
+        def tell(label: str, done: int, total: int) -> None:
+            progress(f"{view.title}: {label}", done, total)
+
+        tell("what is known exactly", 0, 0)
+        return privacy.audit(
+            protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
+            trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
+            address=self.address, statistic=self.statistic, composition=_composition(self.composition),
+            channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
+        )  # fmt: skip
+
+    def _point(self) -> tuple[str, float]:
+        """Return the figure that is given, and its value."""
+        if self.delta is not None and self.at_epsilon is not None:
+            raise InputError("--delta and --at-epsilon are both there: the one is measured at the other")
+        if self.at_epsilon is not None:
+            return "epsilon", self.at_epsilon
+        return "delta", min(0.1, SEEN / max(1, self.trials)) if self.delta is None else self.delta
+
+    def _again(self, protocol: Any, values: dict[str, Any], kind: str, at: float) -> str:
+        """Return the command that gives the same figures."""
+        from p2p_sim.report import parameters
+
+        own = next((word for word in self.words or [] if ":" in word and not word.startswith("-")), None)
+        words = ["p2p-sim", "audit", own or protocol.command_name()]
+        for name in (each.name for each in parameters.parameters(type(protocol)).values()):
+            words += [option(name), str(values[name])] if name in values else []
+        for view in self.view or ([] if self.all_views else ["learner"]):
+            words += ["--view", view]
+        words += ["--all-views"] if self.all_views else []
+        words += ["--delta" if kind == "delta" else "--at-epsilon", f"{at!r}"]
+        for name in ("trials", "confidence", "seed"):
+            words += [option(name), str(getattr(self, name))]
+        for name in CHANGED:
+            if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                words += [option(name), str(getattr(self, name))]
+        return shlex.join(words)
+
+
+def _composition(value: str) -> str | int:
+    """Read a composition; raises InputError."""
+    if value == "worst":
+        return value
+    try:
+        return whole(value)
+    except ValueError:
+        raise InputError(
+            f"--composition {value!r}: must be worst, or how many other honest users have label 1"
+        ) from None
