@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from p2p_sim import backends
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing._checks import probability
+from p2p_sim.privacy.auditing.arguments import (
+    alike,
+    check,
+    check_enough,
+    check_models,
+    coalition_of,
+    given_point,
+    world_size,
+)
 from p2p_sim.privacy.auditing.claims import (
     CONSISTENT,
     EXACT,
     INCONCLUSIVE,
     VIOLATED,
     Claim,
+    check_given,
     claims_of,
     judged,
 )
@@ -32,9 +41,6 @@ from p2p_sim.privacy.auditing.statistics import statistic as statistic_of
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.laws.combine import Mixture
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from p2p_sim.views import CHANNELS, Coalition
-
-STATISTICS = ("auto", "exact", "classifier")
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,9 @@ def audit(
 
     ``view``: as in ``profile``; its users are colluders of the victim's cluster.  ``cluster_size``: users a world.
     ``delta`` in [0, 1): a lower bound of ε at δ; or ``epsilon`` >= 0, in nats: of δ at ε.  ``trials``: worlds a label,
-    at least 100.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the law),
-    "classifier" (learned on half of the worlds, counted on the other), "auto" (the first where there is a law).
+    enough to show anything.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the
+    law: sees what the law speaks of, and no leak beside it), "classifier" (learned on half of the worlds, counted on
+    the other: of everything that the view shows), "auto" (the first where there is a law of these messages).
     ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
@@ -115,12 +122,15 @@ def audit(
     the error is shared over both directions, all events, and the two bounds of each.
     *Assumes:* colluders follow the protocol; worlds share nothing but servers.
     """
-    kind, at = _point(epsilon, delta)
-    _check(trials, confidence, seed, statistic, channels)
+    kind, at = given_point(epsilon, delta)
+    check(trials, confidence, seed, statistic, channels)
+    probability("false_alarm", false_alarm)
+    check_given({} if claims is None else claims, kind)
+    check_models(protocol, against)
     settings = backends.Settings(backend, None, shards, address, digest=False)
-    size = _size(cluster_size)
+    size = world_size(cluster_size)
     model = protocol if against is None else against
-    coalition = _coalition(view, protocol, size)
+    coalition = coalition_of(view, protocol, size)
     law = (
         model
         if isinstance(model, PrivacyProfile)
@@ -130,12 +140,13 @@ def audit(
     honest = size - 1 - coalition.user_count
     ones = _composition(composition, honest, law, kind, at)
     exact = None
-    if known is not None and law.law is not None and statistic != "classifier":
+    if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
         exact = statistic_of(known, coalition, size=size, composition=ones, channels=channels)
     if statistic == "exact" and exact is None:
         raise InputError(
-            f"statistic = 'exact': no law of view {view!r} is known; give 'auto' or 'classifier'"
+            f"statistic = 'exact': no law of view {view!r} of these messages is known; give 'auto' or 'classifier'"
         )
+    check_enough(trials, confidence, learning=exact is None)
     situation = Situation(protocol, coalition, size, ones, channels)
     tell = progress or (lambda _label, _done, _total: None)
     with backends.opened(settings, users_a_batch(backend, size, trials)):
@@ -144,6 +155,9 @@ def audit(
         else:
             evidence = by_learning(situation, trials, seed, settings, tell)
     tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
+    if tested is not None and evidence.late is not None:
+        odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
+        tested = replace(tested, p_value=0.0, rejected=True, why=odd)
     here = law.law if known is None or law.law is None else _here(known, view, size, ones, channels)
     found = measured(kind, at, evidence, confidence, here)
     reads = law.law is None or law.law.pure() > 0
@@ -182,7 +196,7 @@ def _verdict(claims: tuple[Claim, ...], found: Measured, kind: str) -> tuple[str
 def _needed(
     claims: tuple[Claim, ...], found: Measured, kind: str, at: float, confidence: float
 ) -> int | None:
-    """Return how many trials a label should give a lower bound of half of the first claim that is undecided."""
+    """Return how many trials should give a lower bound of a good part of the first claim that is undecided."""
     claim = next((claim for claim in claims if claim.verdict == INCONCLUSIVE), None)
     if claim is None:
         return None
@@ -191,68 +205,8 @@ def _needed(
     least = cap(value, at, found.events, confidence) if math.isfinite(value) else None
     if found.cap <= value:
         return least
-    return found.needed(value / 2)
-
-
-def _point(epsilon: float | None, delta: float | None) -> tuple[str, float]:
-    """Return which figure is given, and its value; raises InputError unless exactly one is."""
-    if (epsilon is None) == (delta is None):
-        raise InputError(
-            f"epsilon = {epsilon!r} and delta = {delta!r}: give one of the two; the other is measured"
-        )
-    name, value = ("delta", delta) if epsilon is None else ("epsilon", epsilon)
-    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or not 0 <= float(value) < (1 if name == "delta" else math.inf):  # type: ignore[arg-type]
-        raise InputError(
-            f"{name} = {value!r}: must be a number, at least 0" + (" and below 1" if name == "delta" else "")
-        )
-    return name, float(value)  # type: ignore[arg-type]
-
-
-def _check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str) -> None:
-    check_seed(seed)
-    if isinstance(trials, bool) or not isinstance(trials, (int, np.integer)) or trials < 1:
-        raise InputError(f"trials = {trials!r}: must be a whole number of worlds, at least 1")
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
-    for name, value, allowed in (
-        ("statistic", statistic, STATISTICS),
-        ("channels", channels, CHANNELS),
-    ):
-        if value not in allowed:
-            raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}")
-    count = int(trials) if statistic != "classifier" else int(trials) // 2
-    if count < 1 or intervals.cap_epsilon(count, 0.0, 1, confidence) == 0:
-        least = intervals.trials_for_epsilon(0.0, 0.0, 1, confidence) or 1
-        least *= 2 if statistic == "classifier" else 1
-        raise InputError(
-            f"trials = {trials}: too few to say anything at confidence {confidence:g}; give at least {least}"
-        )
-
-
-def _size(cluster_size: Any) -> int:
-    if cluster_size is None:
-        return 1
-    if isinstance(cluster_size, bool) or not isinstance(cluster_size, (int, np.integer)) or cluster_size < 1:
-        raise InputError(f"cluster_size = {cluster_size!r}: must be a whole number of users, at least 1")
-    return int(cluster_size)
-
-
-def _coalition(view: str, protocol: Protocol, size: int) -> Coalition:
-    """Return who looks; raises InputError for parts that a world does not have."""
-    coalition = Coalition.parse(view, protocol.roles())
-    if coalition.user_count >= size:
-        raise InputError(
-            f"view = {view!r}: {coalition.user_count} users look, and a world of {size} has {size - 1} beside the "
-            "victim; give a larger cluster_size"
-        )
-    outside = [user for user in coalition.users if not 1 <= user < size]
-    if outside:
-        raise InputError(
-            f"view = {view!r}: user {min(outside)} is not in a world of {size}, whose users are 0 (the victim) to "
-            f"{size - 1}; name others, or just how many: '{coalition.user_count}*user'"
-        )
-    return coalition
+    plans = (found.needed(value / part) for part in (2, 10, 100))  # events of the law may not reach half
+    return next((trials for trials in plans if trials is not None), None)
 
 
 def _composition(asked: str | int, honest: int, law: PrivacyProfile, kind: str, at: float) -> int:
@@ -281,12 +235,3 @@ def _found(law: Law) -> int | None:
 def _here(protocol: Protocol, view: str, size: int, ones: int, channels: str) -> Law | None:
     """Return the exact law at the composition that is run."""
     return profile(protocol, view, cluster_size=size, composition=ones, channels=channels).law
-
-
-def _profile(protocol: Protocol, view: str, cluster_size: int | None, channels: str) -> PrivacyProfile:
-    found = profile(protocol, view, cluster_size=cluster_size, channels=channels)
-    if found.law is None and cluster_size is None:
-        raise InputError(
-            "cluster_size = None: give the number of users of a world; no law tells what it should be"
-        )
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 from p2p_sim.core.errors import InputError
@@ -65,11 +66,20 @@ def claims_of(
         why = "" if math.isfinite(local) else "nobody lies"
         found.append(_of_promise(told | {"why": why, "source": "a user's own coin"}, kind, at))
     for name, value in extra.items():
-        if not isinstance(value, (int, float)) or not value >= 0:
-            raise InputError(f"claims[{name!r}] = {value!r}: must be a number, at least 0")
         first, second = (float(value), at) if kind == "delta" else (at, float(value))
         found.append(Claim(name, first, second, "claimed", True, "", "given"))
     return found
+
+
+def check_given(extra: Any, kind: str) -> None:
+    """Check a caller's claims, of ε if ``kind`` is "delta" and of δ otherwise; raises InputError."""
+    if not isinstance(extra, Mapping):
+        raise InputError(f"claims = {extra!r}: give a dict of names to numbers")
+    most, said = (math.inf, "") if kind == "delta" else (1.0, " and at most 1")
+    for name, value in extra.items():
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not 0 <= value <= most:
+            raise InputError(f"claims[{name!r}] = {value!r}: must be a number, at least 0{said}")
 
 
 def judged(claims: list[Claim], kind: str, lower: float, cap: float) -> tuple[Claim, ...]:
@@ -83,7 +93,8 @@ def _verdict(claim: Claim, kind: str, lower: float, cap: float) -> str:
     value = claim.epsilon if kind == "delta" else claim.delta
     if lower > value:
         return VIOLATED
-    return INCONCLUSIVE if cap <= value or (lower == 0 and value > 0) else CONSISTENT
+    # An infinite epsilon claims nothing, so no number of trials could contradict it.
+    return INCONCLUSIVE if cap <= value < math.inf or (lower == 0 and value > 0) else CONSISTENT
 
 
 def _of_profile(law: PrivacyProfile, kind: str, at: float) -> Claim:

@@ -38,6 +38,8 @@ _BETTER = 2.0  # standard errors by which a way of learning must be better than 
 _FAR = 6.0  # standard deviations beyond which a value is cut
 _MOST = 200_000  # rows a world that learning looks at
 _LEAST_HITS = 20
+THRESHOLDS = 8
+"""Events of each direction that are counted, at most."""
 _NO = np.zeros(0, np.int64)
 _LARGE = 2.0**62  # whole numbers up to here are hashed as they are
 
@@ -67,7 +69,7 @@ def halves(table: Array) -> tuple[Array, Array]:
     return table[0::2], table[1::2]
 
 
-def attack(features_a: Array, features_b: Array, count_thresholds: int = 8) -> tuple[Hits, Scorer]:
+def attack(features_a: Array, features_b: Array, count_thresholds: int = THRESHOLDS) -> tuple[Hits, Scorer]:
     """Learn on one half of the worlds, choose the thresholds there, and count on the other half.
 
     ``features_a``, ``features_b``: (worlds, f), at least 2 worlds each, the same columns (``common``).
@@ -100,7 +102,7 @@ def fit(train_a: Array, train_b: Array) -> Scorer:
         return Scorer(name, columns, train_a.shape[1], learner(a, b))
 
 
-def thresholds(scores_a: Array, scores_b: Array, count: int = 8) -> tuple[Array, Array]:
+def thresholds(scores_a: Array, scores_b: Array, count: int = THRESHOLDS) -> tuple[Array, Array]:
     """Return thresholds of "score >= t" and of "score <= t" from the training half's scores, ``count`` each or fewer.
 
     One where the worlds differ most, the others from a score that few rows reach, some 20, to one that half

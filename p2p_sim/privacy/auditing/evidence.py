@@ -30,6 +30,7 @@ class Evidence:
 
     ``columns``: the statistic of each world, for a test of its law; empty for a classifier.  ``above``, ``below``:
     thresholds that a classifier chose on the worlds it learned from.  ``how``: where the scores come from.
+    ``late``: a kind of message that came in several rounds, of which no law here speaks.
     """
 
     scores: tuple[Array, Array]
@@ -37,6 +38,7 @@ class Evidence:
     columns: dict[int, Columns] = field(default_factory=dict)
     above: Array | None = None
     below: Array | None = None
+    late: str | None = None
 
     @property
     def trials(self) -> int:
@@ -54,8 +56,11 @@ def by_law(
 ) -> Evidence:
     """Score every world by its exact log likelihood ratio."""
     parts: tuple[list[Columns], list[Columns]] = ([], [])
-    pace = _Pace(tell, trials)
+    pace, rounds = _Pace(tell, trials), dict[str, set[int]]()
     for seen in batches(situation, trials, seed, settings):
+        for kind, sent in seen.kinds.items():
+            ends = [int(sent.round.min()), int(sent.round.max())] if len(sent.round) else []
+            rounds.setdefault(kind, set()).update(ends)
         found, ones = statistic.read(seen), seen.ones
         assert ones is not None
         for part, mask in zip(parts, (~ones, ones), strict=True):
@@ -63,7 +68,8 @@ def by_law(
         pace(seen.worlds // 2)
     columns = {label: _joined(part) for label, part in zip(LABELS, parts, strict=True)}
     first, second = (statistic.ratios(columns[label]) for label in LABELS)
-    return Evidence((first, second), "exact likelihood ratio", columns)
+    late = next((kind for kind, when in rounds.items() if len(when) > 1), None)
+    return Evidence((first, second), "exact likelihood ratio", columns, late=late)
 
 
 def by_learning(

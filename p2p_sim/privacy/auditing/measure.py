@@ -71,7 +71,11 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below
     elif kind == "epsilon":
-        above, below = np.array([math.nextafter(at, math.inf)]), np.array([-math.nextafter(at, math.inf)])
+        first = second = math.nextafter(at, math.inf)
+        # Beyond its pure epsilon the law gives the event no chance, but what runs may not obey the law.
+        if here is not None and at >= here.pure():
+            first, second = (plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here))
+        above, below = np.array([first]), np.array([-second])
     else:
         if here is not None and 0 < at < MEASURABLE / trials:
             epsilons = plan.points(sides, trials, confidence)

@@ -171,7 +171,7 @@ class Reported(Statistic):
 
 def _told_ratio(bit: Array, flip: float) -> Array:
     epsilon = local_epsilon(flip)
-    return np.where(bit == UNSEEN, 0.0, np.where(bit == 1, epsilon, -epsilon))
+    return np.where(bit == 1, epsilon, np.where(bit == 0, -epsilon, 0.0))
 
 
 def _told_law(seen: float, flip: float, label: int) -> Array:

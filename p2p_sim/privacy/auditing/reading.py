@@ -14,6 +14,9 @@ Array = npt.NDArray[Any]
 UNSEEN = -1
 """Stands for a bit that was not seen."""
 
+BOTH = 2
+"""Stands for a bit of which 0 and 1 were seen: who flips once does not tell two stories."""
+
 _MANY = 50  # reports a world from which sums over stretches are faster than a table
 
 
@@ -25,18 +28,20 @@ def readable(columns: Columns, field: str, wanted: Array) -> Array:
 
 
 def bit_of_victim(seen: Seen, *, through_reports: bool) -> Array:
-    """Return the victim's noisy bit as somebody was told it, or ``UNSEEN``; int8, (worlds,).
+    """Return the victim's noisy bit as somebody was told it, ``UNSEEN``, or ``BOTH``; int8, (worlds,).
 
     ``through_reports``: whether it is known who asks whom, so that a report gives away the bit of who was asked.
     """
-    bits = np.full(seen.worlds, UNSEEN, np.int8)
+    told = np.zeros((2, seen.worlds), np.bool_)
     if through_reports and (reports := seen.kinds.get("report")) is not None:
         rows = readable(reports, "y", _asked_victim(seen)[reports.sender])
-        bits[reports.sender[rows] // seen.size] = reports.fields["y"][rows] if len(rows) else 0
+        if len(rows):
+            told[reports.fields["y"][rows].astype(np.intp), reports.sender[rows] // seen.size] = True
     if (labels := seen.kinds.get("label")) is not None:
         rows = readable(labels, "y_hat", labels.sender % seen.size == 0)
-        bits[labels.sender[rows] // seen.size] = labels.fields["y_hat"][rows] if len(rows) else 0
-    return bits
+        if len(rows):
+            told[labels.fields["y_hat"][rows].astype(np.intp), labels.sender[rows] // seen.size] = True
+    return np.asarray(np.array([UNSEEN, 0, 1, BOTH], np.int8)[told[0] + 2 * told[1]])
 
 
 def _asked_victim(seen: Seen) -> Array:

@@ -56,7 +56,7 @@ def _told(coalition: Coalition, size: int, theta: float, reads: bool, channels: 
 
 @dataclass(frozen=True)
 class Answered(Statistic):
-    """The victim's own answer ``y`` to randomized response, -1 if there is none.
+    """The victim's own answer ``y`` to randomized response, -1 if there is none and -2 if there are several.
 
     ``epsilon``: at least 0, in nats.  ``lie``: the chance of any one other label.  ``labels``: k.
 
@@ -82,7 +82,9 @@ class Answered(Statistic):
         reports = seen.kinds.get("report")
         if reports is not None:
             rows = readable(reports, "y", reports.sender % seen.size == 0)
-            y[reports.sender[rows] // seen.size] = reports.fields["y"][rows] if len(rows) else 0
+            world = reports.sender[rows] // seen.size
+            y[world] = reports.fields["y"][rows] if len(rows) else 0
+            y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
         return {"y": y}
 
     def _ratio(self, rows: Columns) -> Array:

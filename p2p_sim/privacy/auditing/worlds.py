@@ -38,6 +38,7 @@ class Columns:
     """The messages of one kind that a coalition sees; ``fields``: those that it can read in at least some.
 
     ``readable``: in which, None for all; what it cannot read is 0.  ``sender``, ``recipient``: ids, 0 for a server.
+    ``cluster``: the world of each, where neither end tells it, whether or not the coalition can read that field.
     """
 
     message: Message
@@ -46,6 +47,7 @@ class Columns:
     recipient: Array
     fields: dict[str, Array]
     readable: Array | None = None
+    cluster: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,18 @@ class Seen:
             return columns.sender // self.size
         if message.recipient == USER:
             return columns.recipient // self.size
-        if "cluster" not in columns.fields:
+        named = columns.fields.get("cluster") if columns.cluster is None else columns.cluster
+        if named is None:
             raise InputError(
                 f"messages {message.kind!r} go from server to server, so worlds cannot be told apart: "
                 "give them a field `cluster`, or audit with one cluster a run"
             )
-        return columns.fields["cluster"].astype(np.int64)
+        if len(named) and not 0 <= int(named.min()) <= int(named.max()) < self.worlds:
+            raise InputError(
+                f"messages {message.kind!r} have a field `cluster` from {named.min()} to {named.max()}: it must be "
+                f"the number of the cluster in the run, here from 0 to {self.worlds - 1}"
+            )
+        return named.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -197,10 +205,11 @@ def _columns(message: Message, parts: list[dict[str, Array]], coalition: Coaliti
         joined, reads = {name: column[seen] for name, column in joined.items()}, reads[seen]
         readable = None if reads.all() else reads
     fields = {name: joined[name] for name in message.fields}
+    cluster = fields.get("cluster") if USER not in (message.sender, message.recipient) else None
     if readable is not None:
         hidden = {name: _hidden(column, readable) for name, column in fields.items()}
         fields = hidden if readable.any() else {}
-    return Columns(message, joined["round"], joined["sender"], joined["recipient"], fields, readable)
+    return Columns(message, joined["round"], joined["sender"], joined["recipient"], fields, readable, cluster)
 
 
 def _hidden(column: Array, readable: Array) -> Array:

@@ -1,0 +1,112 @@
+"""What an audit may be asked: every argument is checked before the first world runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import MAX_USERS, check_seed
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing.classifier import THRESHOLDS
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.views import CHANNELS, Coalition
+
+STATISTICS = ("auto", "exact", "classifier")
+
+
+def given_point(epsilon: float | None, delta: float | None) -> tuple[str, float]:
+    """Return which figure is given, and its value; raises InputError unless exactly one is."""
+    if (epsilon is None) == (delta is None):
+        raise InputError(
+            f"epsilon = {epsilon!r} and delta = {delta!r}: give one of the two; the other is measured"
+        )
+    name, value = ("delta", delta) if epsilon is None else ("epsilon", epsilon)
+    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    if not number or not 0 <= float(value) < (1 if name == "delta" else math.inf):  # type: ignore[arg-type]
+        raise InputError(
+            f"{name} = {value!r}: must be a number, at least 0" + (" and below 1" if name == "delta" else "")
+        )
+    return name, float(value)  # type: ignore[arg-type]
+
+
+def check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str) -> None:
+    """Check the numbers and names of an audit; raises InputError."""
+    check_seed(seed)
+    if isinstance(trials, bool) or not isinstance(trials, (int, np.integer)) or trials < 1:
+        raise InputError(f"trials = {trials!r}: must be a whole number of worlds, at least 1")
+    if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
+    for name, value, allowed in (
+        ("statistic", statistic, STATISTICS),
+        ("channels", channels, CHANNELS),
+    ):
+        if value not in allowed:
+            raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}")
+
+
+def check_enough(trials: int, confidence: float, *, learning: bool) -> None:
+    """Check that so many worlds can show anything at all; raises InputError that says how many can.
+
+    ``learning``: whether half of them are learned from, to choose events of which the others count all.
+    """
+    thresholds = THRESHOLDS if learning else 1
+    count = int(trials) // 2 if learning else int(trials)
+    if count < 1 or intervals.cap_epsilon(count, 0.0, thresholds, confidence) == 0:
+        least = intervals.trials_for_epsilon(0.0, 0.0, thresholds, confidence) or 1
+        raise InputError(
+            f"trials = {trials}: too few to say anything at confidence {confidence:g}; "
+            f"give at least {2 * least if learning else least}"
+        )
+
+
+def check_models(protocol: Any, against: Any) -> None:
+    """Check that what runs, and what describes it, are what they should be; raises InputError."""
+    if not isinstance(protocol, Protocol):
+        raise InputError(
+            f"protocol = {protocol!r}: must be a protocol with its parameters, PeerToPeer(alpha=0.1)"
+        )
+    if against is not None and not isinstance(against, (Protocol, PrivacyProfile)):
+        raise InputError(
+            f"against = {against!r}: must be a protocol with its parameters, or a privacy profile"
+        )
+
+
+def alike(protocol: Protocol, known: Protocol) -> bool:
+    """Whether two protocols send the same kinds of messages, so that a law of one can read the other's."""
+    first, second = (
+        {kind: (m.sender, m.recipient, m.sealed_for, m.fields) for kind, m in each.messages().items()}
+        for each in (protocol, known)
+    )
+    return first == second
+
+
+def world_size(cluster_size: Any) -> int:
+    """Return the users of a world; raises InputError for what cannot be one."""
+    if cluster_size is None:
+        return 1
+    if isinstance(cluster_size, bool) or not isinstance(cluster_size, (int, np.integer)) or cluster_size < 1:
+        raise InputError(f"cluster_size = {cluster_size!r}: must be a whole number of users, at least 1")
+    if cluster_size > MAX_USERS // 2:
+        raise InputError(f"cluster_size = {cluster_size:,}: two worlds have more than {MAX_USERS:,} users")
+    return int(cluster_size)
+
+
+def coalition_of(view: str, protocol: Protocol, size: int) -> Coalition:
+    """Return who looks; raises InputError for parts that a world does not have."""
+    coalition = Coalition.parse(view, protocol.roles())
+    if coalition.user_count >= size:
+        raise InputError(
+            f"view = {view!r}: {coalition.user_count} users look, and a world of {size} has {size - 1} beside the "
+            "victim; give a larger cluster_size"
+        )
+    outside = [user for user in coalition.users if not 1 <= user < size]
+    if outside:
+        raise InputError(
+            f"view = {view!r}: user {min(outside)} is not in a world of {size}, whose users are 0 (the victim) to "
+            f"{size - 1}; name others, or just how many: '{coalition.user_count}*user'"
+        )
+    return coalition
