@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.laws.dots import bounded
 from p2p_sim.privacy.laws.runs import together
 from p2p_sim.privacy.profile import PrivacyProfile
 
@@ -66,10 +67,11 @@ def compose(
     Losses then lie on a grid, rounded up and down, which is refined until the bracket of epsilon(1e-6) is about 1e-4
     wide.  Laws without outcomes (tails, worst cases) are dominated by a pair that has some; their lower end is only
     what one run, or the other parts, show.  "basic" adds epsilons and deltas: quicker and far looser.  A "claimed"
-    part makes the result "claimed".
+    part makes the result "claimed".  A "lower" part whose upper end holds for every case (peer-to-peer reports, whose
+    worst composition is searched for) counts by that end: the result is "upper".
 
-    Raises InputError for what is no profile (TypeError for a local budget), bad times, views that differ, or a part
-    whose basis is "lower" or "measured".  A refused part makes the result refused.
+    Raises InputError for what is no profile (TypeError for a local budget), bad times, views that differ, or any other
+    part whose basis is "lower" or "measured".  A refused part makes the result refused.
     *Source:* convolution of privacy losses (Sommer et al. 2019), see ``laws.losses`` for the proof.
     *Assumes:* the same victim in all parts, independent randomness; protocols may be chosen adaptively.
     """
@@ -84,6 +86,8 @@ def compose(
     law, exact = together([(p.law, n) for p, n in live if p.law is not None], method, same_case)
     bases = {profile.basis for profile, _ in live}
     basis = "claimed" if "claimed" in bases else "exact" if exact and bases <= {"exact"} else "upper"
+    if exact and "lower" in bases:  # one run as it is: the value is still that of the cases looked at
+        basis = "lower"
     assumes = tuple(dict.fromkeys([a for profile, _ in live for a in profile.assumes] + [_SAME]))
     sources = "; ".join(dict.fromkeys(f"{n} x {profile.source}" for profile, n in live))
     return PrivacyProfile(name, basis, f"{_SOURCE}: {sources or 'no run'}", assumes, "", law)
@@ -107,10 +111,11 @@ def _checked(parts: Any) -> list[tuple[PrivacyProfile, int]]:
             raise InputError(f"part = {part!r}: give a PrivacyProfile or (PrivacyProfile, times)")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= MOST:
             raise InputError(f"times = {count!r}: must be a whole number from 0 to {MOST}")
-        if profile.basis in ("lower", "measured"):
+        upper = profile.basis == "lower" and profile.law is not None and bounded(profile.law)
+        if profile.basis in ("lower", "measured") and not upper:
             raise InputError(
-                f"part of view {profile.view!r} has basis {profile.basis!r}: only exact, upper and claimed profiles"
-                " compose to a guarantee"
+                f"part of view {profile.view!r} has basis {profile.basis!r}: only exact, upper and claimed profiles,"
+                " and those whose upper end holds for every case, compose to a guarantee"
             )
         pairs.append((profile, int(count)))
     if not pairs:

@@ -23,6 +23,7 @@ KNOTS = 250
 
 _FAR = 1e-30  # the last knot is where delta has fallen to this, or to where it stays
 _ROUGH = 1e-22
+_CLOSED = Nothing | LocalResponse | Gaussian | Laplace
 
 
 def dominating(law: Law, knots: int = KNOTS) -> tuple[Points, Points]:
@@ -79,9 +80,31 @@ def one_case(law: Law) -> Law | None:
     return law if known else None
 
 
+def bounded(law: Law) -> bool:
+    """Whether the law's upper ends hold for every case though its value may be too small, being searched for.
+
+    So it is for peer-to-peer reports, where blocks of compositions have bounds, and for what closed forms make of them.
+    """
+    if isinstance(law, Scaled):
+        return bounded(law.law)
+    if isinstance(law, Mixture | Worst):
+        inner = [case for _, case in law.cases] if isinstance(law, Mixture) else list(law.laws)
+        return any(map(bounded, inner)) and all(bounded(case) or isinstance(case, _CLOSED) for case in inner)
+    return isinstance(law, Drawn)
+
+
+def _searched(law: Law) -> bool:
+    """Whether both directions are as bad, so that one upper bound tells all."""
+    if isinstance(law, Mixture):
+        return all(_searched(case) or isinstance(case, LocalResponse | Nothing) for _, case in law.cases)
+    return isinstance(law, Drawn) and law.composition is None
+
+
 def _uppers(law: Law, epsilon: float) -> tuple[float, float]:
     if epsilon >= law.pure():
         return 0.0, 0.0
+    if _searched(law):
+        return (law.with_floor(_FAR / 100).ceiling(epsilon),) * 2
     first, second = law.directions(epsilon)
     return first.upper, second.upper
 
