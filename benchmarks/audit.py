@@ -78,7 +78,7 @@ def _peer_to_peer(
         "peak_gib": measure.peak_memory() / 2**30,
     }
     target = (
-        {"seconds": 30.0 * trials / FULL, "ratio_wall": 0.6, "peak_gib": 1.0} if view == "learner" else {}
+        {"seconds": 30.0 * trials / FULL, "ratio_cpu": 0.6, "peak_gib": 1.0} if view == "learner" else {}
     )
     return (
         {"case": view, "theta": theta, "cluster_size": SIZE, "trials": trials} | figures | {"target": target}
