@@ -124,6 +124,7 @@ def audit(
     """
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)
+    check_enough(trials, confidence, learning=statistic == "classifier")  # before a law is computed
     probability("false_alarm", false_alarm)
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
