@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.laws.known import Colluders, cases_of
 from p2p_sim.privacy.laws.randomized_response import local_epsilon
 from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
-from p2p_sim.privacy.laws.tails import binomial, reach
+from p2p_sim.privacy.laws.tails import reach
 from p2p_sim.privacy.laws.urn import Urn
+from p2p_sim.privacy.laws.walk import EARLY
 from p2p_sim.privacy.laws.worst import Found, climb, search
 from p2p_sim.privacy.profile import Bracket, Law
+
+Array = npt.NDArray[np.float64]
 
 CUTS = (1e-20, 1e-60, 1e-290)
 """Mass cut off each window; a smaller one is taken where delta is small."""
@@ -20,8 +25,20 @@ CUTS = (1e-20, 1e-60, 1e-290)
 WIDE = 2_000_000
 """Cluster size up to which every composition is covered; beyond, the ends and one bound for all."""
 
-CASES = 80
-"""Cases of what colluders know up to which each is computed."""
+SCAN = 100_000_000
+"""Work, counts of ones times numbers of reports, up to which every case of every composition is computed."""
+
+VALUE = 60_000_000
+"""Work up to which every case of one composition is computed."""
+
+SEARCH = 1_000_000_000
+"""Work up to which a search over compositions that looks at every number of reports goes on to its end."""
+
+TOLERANCE = 1e-8
+"""Part of delta by which a composition that was not computed may exceed the worst that was."""
+
+LOOSE = 0.01
+"""The same where a search does not look at every number of reports: what its upper end may be too large by."""
 
 
 @dataclass(frozen=True)
@@ -53,40 +70,59 @@ class Drawn(Law):
 
     @property
     def covered(self) -> bool:
-        """Whether the value is that of the law: each case computed, each composition computed or below a bound."""
-        few = self.cases <= CASES or (self.composition is None and self.cases <= 2 * CASES)
-        if not few or self.composition is not None:
-            return few
-        return self.size <= 3000 or (self.size <= WIDE and self.flip <= 0.45)
+        """Whether each composition is computed, or below a bound that is at most the value times 1 + TOLERANCE."""
+        if self.composition is not None or self.scanned:
+            return True
+        if self.theta == 1 and not self.colluders:
+            return self.size <= 3000 or (self.size <= WIDE and self.flip <= 0.45)
+        walks = 4 + 5 / self.growth**2
+        return self.size <= WIDE and walks * (self.work + 1000) <= SEARCH
 
     @property
     def proven(self) -> bool:
-        """Whether no composition can be worse than the one that is computed.
+        """Whether the value is that of the law, so that the bracket tells what it can be wrong by."""
+        return self.covered and self.few
 
-        With theta < 1, or colluders, the composition comes from a search: the bracket's upper end covers all, but the
-        value may lie below the true maximum.
-        """
-        searched = self.composition is None and not self.scanned and (self.theta < 1 or self.colluders > 0)
-        return self.covered and not searched
+    @property
+    def who(self) -> Colluders:
+        """The colluders."""
+        return Colluders(self.flip, self.size, self.colluders)
+
+    @property
+    def work(self) -> float:
+        """Counts of ones times numbers of reports, about, of one urn: what a walk takes."""
+        pool = self.size - self.colluders
+        chance = self.theta * pool / self.size
+        counts = 20 * math.sqrt(pool * self.flip * (1 - self.flip)) + 40
+        numbers = 20 * math.sqrt(pool * chance * (1 - chance)) + 30
+        return min(counts, pool) * (min(numbers, pool) if pool > EARLY else pool)
+
+    @property
+    def few(self) -> bool:
+        """Whether each case of one composition is computed."""
+        ones = self.others if self.composition is None else self.composition
+        if not self.colluders or self.scanned:
+            return True
+        return self.size <= WIDE and self.who.likely(ones) * self.work <= VALUE
 
     @property
     def scanned(self) -> bool:
         """Whether every case of every composition is computed."""
-        return self.size <= 40 and self.cases <= 40
+        few = self.size <= 40 or bool(self.colluders)
+        return few and self.size <= 2000 and self.who.urns() * self.work <= SCAN
 
     @property
-    def cases(self) -> int:
-        """About how many cases of known bits there are at an end of the compositions."""
-        known = min(self.colluders, self.others)
-        return (known + 1) * (known + 2) // 2
+    def growth(self) -> float:
+        """How fast blocks of compositions may grow with the distance from the end."""
+        gain = (1 - 2 * self.flip) / max(1e-9, self.flip * (1.5 - self.flip))
+        return min(4.0, max(0.05, gain / 2))
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
         if self.composition is None:
-            worst = self.at_worst(epsilon)
-            both = worst.directions(epsilon)[0]
-            high = max(both.upper, self.ceiling(epsilon))
-            return (Bracket(both.lower, both.value, high),) * 2
+            law, upper = self._worst(epsilon, None)
+            both = law.directions(epsilon)[0]
+            return (both._replace(upper=max(both.upper, upper)),) * 2
         first = self._gain(self.composition, epsilon, mirrored=False)
         return first, first if self.side else self._gain(self.composition, epsilon, mirrored=True)
 
@@ -97,7 +133,8 @@ class Drawn(Law):
         compositions where all others are zeros.  With colluders: the local budget, as they may know the rest.
         """
         local = local_epsilon(self.flip)
-        if self.colluders or self.flip in (0, 0.5):
+        given = self.composition not in (None, 0, self.others)
+        if self.colluders or self.flip == 0.5 or (self.flip == 0 and not given):
             return local
         ones = {0} if self.composition is None else {self.composition, self.others - self.composition}
         urns = [Urn(self.flip, one, self.others - one) for one in ones]
@@ -115,15 +152,21 @@ class Drawn(Law):
         """Return the law at the composition that is worst at ``epsilon``."""
         if self.composition is not None:
             return self
-        if epsilon is None:
-            return replace(self, composition=self.others, side=True)
-        end = replace(self, composition=self.others, side=True)
-        old = replace(known, least=self.least) if isinstance(known, Drawn) else end
+        return self._end if epsilon is None else self._worst(epsilon, known)[0]
+
+    @property
+    def _end(self) -> Drawn:
+        return replace(self, composition=0, side=True)
+
+    def _worst(self, epsilon: float, known: Law | None) -> tuple[Drawn, float]:
+        """Return (the law at the worst composition found, an upper bound of delta over all)."""
+        old = replace(known, least=self.least) if isinstance(known, Drawn) else self._end
         new = old
-        if (self.colluders or self.theta < 1) and self.size <= WIDE:
+        if not self.covered and self.size <= WIDE:
             new = self._better(new, self._climbed(epsilon), epsilon)
-        new = self._better(new, self._search(epsilon, new).at, epsilon)
-        return known if new is old and known is not None else new
+        found = self._search(epsilon, new)
+        new = self._better(new, found.at, epsilon)
+        return (known if new is old and isinstance(known, Drawn) else new), found.upper
 
     def _better(self, old: Drawn, at: int, epsilon: float) -> Drawn:
         if at in (-1, old.composition):
@@ -144,57 +187,53 @@ class Drawn(Law):
 
     def quick(self) -> Law:
         """Return the law looked at in few numbers of reports."""
-        return self if self.theta == 1 and not self.colluders else replace(self, nodes=COARSE)
+        same = (self.theta == 1 and not self.colluders) or self.size > WIDE
+        return self if same else replace(self, nodes=COARSE)
 
     def with_floor(self, least: float) -> Law:
         """Return the law whose deltas below ``least`` need not be told from 0."""
         return replace(self, least=least)
 
     def ceiling(self, epsilon: float) -> float:
-        """Return an upper bound of delta over the compositions, from few numbers of reports."""
+        """Return an upper bound of delta over the compositions."""
         if self.composition is None:
-            return self._search(epsilon, replace(self, composition=self.others, side=True)).upper
-        if not self.side or self.scanned:
-            return self.delta(epsilon).upper
-        for cut in CUTS:
-            upper = self._bound(self.composition, self.composition, epsilon, cut)
-            if upper > cut * 1e9 or cut < self.least:
-                break
-        return upper
+            return self._search(epsilon, self._end).upper
+        return self.delta(epsilon).upper
 
     def _search(self, epsilon: float, old: Drawn) -> Found:
         first, floor = old, old.delta(epsilon)
-        if (
-            floor.value < CUTS[-1] * 1e9
-        ):  # beyond the pure epsilon of this composition, perhaps: try the other end
-            end = replace(old, composition=0)
+        if floor.value < CUTS[-1] * 1e9 or self.size > WIDE:
+            # One end is not enough: epsilon may be beyond its pure epsilon, or be all that is tried.
+            end = replace(old, composition=self.others - (old.composition or 0))
             old, floor = max((old, floor), (end, end.delta(epsilon)), key=lambda pair: pair[1].value)
-        cut = next((c for c in CUTS if c * 1e9 < floor.value or c < self.least), CUTS[-1])
-        reached = (
-            floor.upper
-            if self.scanned
-            else old._bound(old.composition or 0, old.composition or 0, epsilon, cut)
-        )
-        reached = max(reached, self.least)
-        if self.size > WIDE or (max(floor.value, self.least) < CUTS[-1] * 1e9 and not self.scanned):
-            low = self._bound(0, 0, epsilon, cut)
-            upper = max(reached, low, self._bound(0, self.others, epsilon, cut))
-            return Found(low, 0, upper) if low > reached else Found(reached, -1, upper)
-        best = reached
+        cut = next((c for c in (1e-16, *CUTS) if c * 1e9 < floor.value or c < self.least), CUTS[-1])
+        best = max(floor.upper, self.least)
+        at = -1 if old is first or old.composition is None else old.composition
+        if self.scanned:
+            return self._scan(epsilon, cut)
+        if self.size > WIDE or max(floor.value, self.least) < CUTS[-1] * 1e9:
+            return Found(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
 
         def single(ones: int) -> float:
-            if self.scanned:
-                return self._gain(ones, epsilon, mirrored=False).upper
-            return self._bound(ones, ones, epsilon, cut, best)
+            crude = self._bound(ones, ones, epsilon, cut, best)
+            if crude <= best or not self.colluders or not self.covered:
+                return crude
+            return min(crude, replace(old, composition=ones).delta(epsilon).upper)
 
         def bound(low: int, high: int) -> float:
             return self._bound(low, high, epsilon, cut, best)
 
-        gain = (1 - 2 * self.flip) / max(1e-9, self.flip * (1.5 - self.flip))
-        budget = None if self.covered else 150
-        growth = min(4.0, max(0.05, gain / 2))
-        found = search(self.others + 1, single, bound, growth=growth, floor=best, budget=budget)
-        return found if found.at >= 0 or old is first else Found(found.value, 0, found.upper)
+        slack, budget = (TOLERANCE, None) if self.covered else (LOOSE, 150)
+        found = search(
+            self.others + 1, single, bound, growth=self.growth, floor=best, slack=slack, budget=budget
+        )
+        return found if found.at >= 0 else Found(found.value, at, found.upper)
+
+    def _scan(self, epsilon: float, cut: float) -> Found:
+        """Return the largest of all compositions."""
+        value, upper = self._gains(0, self.others, epsilon, cut, mirrored=False)
+        at = int(value.argmax())
+        return Found(float(value[at]), at, float(upper.max()))
 
     def _bound(self, low: int, high: int, epsilon: float, cut: float, enough: float = 0.0) -> float:
         """Return an upper bound of delta from 0 to 1 for every composition from ``low`` to ``high`` ones.
@@ -203,14 +242,15 @@ class Drawn(Law):
         whose label depends on the composition, each tosses a fair coin with probability 2 flip and tells the truth
         otherwise; the truth of the latter is revealed, and which reports carry it.  What is left has no composition.
         """
-        known = min(self.colluders, self.others)
+        known = self.who.known
         first, last = max(0, low - known), min(high, self.others - known)
         open_ = last - first
         sure = 2 * self.flip * open_
         coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if open_ else 0
         urn = Urn(self.flip, first, self.others - known - last, coins)
         chance = self.theta * (urn.size / self.size)
-        return Reports(urn, self.size - self.colluders, chance).greatest(epsilon, cut, enough - cut) + cut
+        reports = Reports(urn, self.size - self.colluders, chance)
+        return reports.greatest(epsilon, cut, enough - cut, walk=self.covered) + cut
 
     def _gain(self, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
         """Return delta in one direction at one composition, cutting off less while delta is small."""
@@ -221,61 +261,33 @@ class Drawn(Law):
         return Bracket(0.0, found.value, found.upper + CUTS[-1])
 
     def _summed(self, ones: int, epsilon: float, cut: float, mirrored: bool) -> Bracket:
-        pool = self.size - self.colluders
-        trials, chance = pool, self.theta * (pool / self.size)
-        fine = self.nodes if self.size <= WIDE else FEW
-        if not self.colluders or self.cases > CASES or self.size > WIDE:
+        if not self.colluders or not self.few:
+            pool = self.size - self.colluders
             urn = Urn(self.flip, ones, self.others - ones)
-            seen = Reports(urn.mirrored() if mirrored else urn, trials, chance).gain(epsilon, cut, fine)
+            asked = Reports(urn.mirrored() if mirrored else urn, pool, self.theta * (pool / self.size))
+            seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW)
             if not self.colluders:
                 return seen
             at = self.others - ones if mirrored else ones
-            return Bracket(seen.lower, seen.value, max(seen.upper, self._bound(at, at, epsilon, cut)))
-        ends, total = [0.0, 0.0, 0.0], 0.0
-        for weight, urn in _known(self.flip, self.size, self.colluders, ones):
-            nodes = fine if weight > 1e-3 else COARSE
-            part = Reports(urn.mirrored() if mirrored else urn, trials, chance).gain(epsilon, cut, nodes)
-            ends = [end + weight * new for end, new in zip(ends, part, strict=True)]
-            total += weight
-        return Bracket(ends[0], ends[1], ends[2] + max(0.0, 1 - total) * max(0.0, 1 - 2 * self.flip))
+            return seen._replace(upper=max(seen.upper, self._bound(at, at, epsilon, cut)))
+        value, upper = self._gains(ones, ones, epsilon, cut, mirrored=mirrored)
+        return Bracket(max(0.0, float(2 * value[0] - upper[0])), float(value[0]), float(upper[0]))
 
-
-def _known(flip: float, size: int, colluders: int, ones: int) -> Iterator[tuple[float, Urn]]:
-    """Yield (probability, urn) over which honest bits the colluders got, none of them the victim's."""
-    others = size - colluders - 1
-    for known, chance in enumerate(_distinct(colluders, others, size - 1)):
-        for picked in range(max(0, known - others + ones), min(known, ones) + 1):
-            ways = math.comb(ones, picked) * math.comb(others - ones, known - picked)
-            share = chance * (ways / math.comb(others, known))
-            rest = ones - picked, others - ones - known + picked
-            for seen, weight in enumerate(_ones_seen(flip, picked, known - picked)):
-                if share * weight > 1e-18:
-                    yield share * weight, Urn(flip, *rest, 0, seen, known - seen)
-
-
-@lru_cache(maxsize=64)
-def _distinct(balls: int, wanted: int, cells: int) -> tuple[float, ...]:
-    """Return the law of how many of ``wanted`` cells, among ``cells``, get a ball."""
-    law = [1.0] + [0.0] * min(balls, wanted)
-    for _ in range(balls):
-        for d in range(len(law) - 1, -1, -1):
-            new = law[d - 1] * (wanted - d + 1) / cells if d else 0.0
-            law[d] = law[d] * (1 - (wanted - d) / cells) + new
-    return tuple(law)
-
-
-@lru_cache(maxsize=1024)
-def _ones_seen(flip: float, ones: int, zeros: int) -> tuple[float, ...]:
-    first, second = binomial(ones, 1 - flip, flip, 1e-300), binomial(zeros, flip, 1 - flip, 1e-300)
-    law = [0.0] * (ones + zeros + 1)
-    for i, p in enumerate(first.mass):
-        for j, q in enumerate(second.mass):
-            law[first.low + i + second.low + j] += float(p * q)
-    return tuple(law)
+    def _gains(
+        self, low: int, high: int, epsilon: float, cut: float, *, mirrored: bool
+    ) -> tuple[Array, Array]:
+        """Return (delta in one direction, an upper bound) of each composition, shape (high - low + 1,)."""
+        cases = cases_of(self.who, low, high)
+        pool = self.size - self.colluders
+        value, error = cases.gains(pool, self.theta * (pool / self.size), epsilon, cut, mirrored=mirrored)
+        most = Reports(cases.urns[0], pool, self.theta * (pool / self.size)).most(epsilon)
+        return value, np.minimum(value + error + cases.missing * most, most)
 
 
 def _mixed(ratio: float, flip: float) -> float:
     """Return the log ratio of the two labels where the bit's is ``ratio`` >= 0."""
+    if flip == 0:
+        return ratio
     if ratio > 700:
         return local_epsilon(flip)
     up = math.expm1(ratio)

@@ -1,4 +1,4 @@
-"""A random number of reports: delta averaged over how many come, in few or in all terms."""
+"""A random number of reports: delta averaged over how many come."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.laws.tails import binomial
-from p2p_sim.privacy.laws.urn import Urn
+from p2p_sim.privacy.laws.tails import Window, binomial, trimmed
+from p2p_sim.privacy.laws.urn import Draws, Urn
+from p2p_sim.privacy.laws.walk import average, worth
 from p2p_sim.privacy.profile import Bracket
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-EVERY = 600
-"""Up to this many numbers of reports, each gets its own term in a value; up to 128 in a bound."""
+WALK = 120_000_000
+"""Work, numbers of reports times counts of ones, up to which a value averages over every number of reports."""
 
 FINE = (
     -9,
@@ -38,18 +39,22 @@ FINE = (
     7.5,
     9,
 )
+VAST = 2_000_000  # users beyond which a bound looks at few numbers of reports
+MANY, RARE = 1000, 1e-9  # of more numbers of reports, those with this probability in all are bounded
+SHORT = 128  # numbers of reports that are as quickly walked
 NONE: tuple[float, ...] = ()
 ROUGH = (1.0, 4.0)
-FEW = (-3.0, -1.0, 0.0, 1.0, 3.0)
-COARSE = (-6, -3, -2, -1.2, -0.6, 0, 0.6, 1.2, 2, 3, 4, 6)
+FEW: tuple[float, ...] = (-3.0, -1.0, 0.0, 1.0, 3.0)
+COARSE: tuple[float, ...] = (-6, -3, -2, -1.2, -0.6, 0, 0.6, 1.2, 2, 3, 4, 6)
 
 
 @dataclass(frozen=True)
 class Reports:
     """M ~ Bin(trials, chance) reports drawn from an urn; M is visible, and delta does not decrease with it.
 
-    delta does not decrease with M because the reports can be thinned.  Where M has many values, delta is computed
-    at some of them: ends between neighbours bound the average, a spline of its logarithm gives the value.
+    delta does not decrease with M because the reports can be thinned.  Every M is looked at (``walk``), unless that is
+    too much work: then delta is computed at some, ends between neighbours bound the average, and a spline of its
+    logarithm gives the value.
     """
 
     urn: Urn
@@ -58,38 +63,72 @@ class Reports:
 
     def gain(self, epsilon: float, cut: float, nodes: tuple[float, ...] = FINE) -> Bracket:
         """Return delta from label 0 to 1, averaged over M; at most a few times ``cut`` is cut off."""
-        draws = self.urn.draws(cut)
-        counts, mass, lost = _counts(self.trials, self.chance, cut, nodes)
-        gains = [draws.gain(int(m), epsilon) for m in counts]
-        lost *= max(0.0, 1 - self.urn.flip * (1 + math.exp(min(epsilon, 700))))
-        value, error = np.array(gains).T
-        if len(mass) == len(counts):
-            total, slack = float(mass @ value), float(mass @ error) + lost
-            return Bracket(max(0.0, total - slack), total, total + slack)
+        draws, window = self.urn.draws(cut), self.window(cut)
+        most = self.most(epsilon)
+        lost = window.lost * max(0.0, worth(self.urn.flip, epsilon)[0])
+        if self.walked(cut) and (nodes is not COARSE or len(window.mass) <= SHORT):
+            total, slack, above = self._walked(draws, window, epsilon)
+            return Bracket(max(0.0, total - slack), min(total, most), min(total + slack + above + lost, most))
+        counts, mass = _counts(self.trials, self.chance, cut, nodes)
+        value, error = np.array([draws.gain(int(m), epsilon) for m in counts]).T
         step = counts - counts[0]
         low, high = np.maximum(value - error, 0), value + error
         ends = [np.repeat(low[:-1], np.diff(step)), np.repeat(high[1:], np.diff(step))]
         lower = float(mass[:-1] @ ends[0] + mass[-1] * low[-1])
-        upper = float(mass[1:] @ ends[1] + mass[0] * high[0]) + lost
+        upper = min(most, float(mass[1:] @ ends[1] + mass[0] * high[0]) + lost)
         middle = float(mass @ _between(step, value))
         return Bracket(lower, min(upper, max(lower, middle)), upper)
 
-    def greatest(self, epsilon: float, cut: float, enough: float = 0.0) -> float:
-        """Return an upper bound of ``gain`` from few numbers of reports; from one, where that is at most ``enough``."""
-        draws = self.urn.draws(cut)
+    def greatest(self, epsilon: float, cut: float, enough: float = 0.0, *, walk: bool = True) -> float:
+        """Return an upper bound of ``gain``, from ever more numbers of reports until it is at most ``enough``.
+
+        ``walk``: in the end, from all of them.
+        """
+        draws, most = self.urn.draws(cut), self.most(epsilon)
         known: dict[int, float] = {}
-        found = 1.0
-        for nodes in (NONE, ROUGH, COARSE):
-            counts, mass, lost = _counts(self.trials, self.chance, cut, nodes)
+        found = most
+        for nodes in (NONE, ROUGH, COARSE) if self.trials <= VAST else (NONE, ROUGH):
+            counts, mass = _counts(self.trials, self.chance, cut, nodes)
+            if found <= enough or (len(counts) == len(mass) and known):
+                break
             ends = counts[1:] if len(counts) > 1 else counts
             known |= {int(m): sum(draws.gain(int(m), epsilon)) for m in ends if int(m) not in known}
             high = np.array([known[int(m)] for m in ends])
             each = np.repeat(high, np.diff(counts)) if len(counts) > 1 else high
             total = mass[-len(each) :] @ each + (mass[0] * high[0] if len(counts) > 1 else 0.0)
-            found = min(found, float(total) + lost)
-            if found <= enough or len(counts) == len(mass):
+            found = min(found, float(total) + self.window(cut).lost)
+            if found <= enough or len(mass) <= SHORT:
                 break
+        if walk and found > enough and len(self.window(cut).mass) > 1 and self.walked(cut):
+            found = min(found, self.gain(epsilon, cut).upper)
         return found
+
+    def _walked(self, draws: Draws, window: Window, epsilon: float) -> tuple[float, float, float]:
+        """Return (delta, a bound of its error, what the upper end may be above it) from every number of reports.
+
+        Of many numbers of reports, those that hardly ever come are bounded by their neighbours.
+        """
+        if len(window.mass) <= MANY:
+            return *average(draws, window, epsilon), 0.0
+        inner = trimmed(window, RARE)
+        first, last = inner.low - window.low, inner.low - window.low + len(inner.mass)
+        total, slack = average(draws, inner, epsilon)
+        above = float(window.mass[:first].sum()) * sum(draws.gain(inner.low, epsilon))
+        most = sum(draws.gain(window.low + len(window.mass) - 1, epsilon))
+        return total, slack, above + float(window.mass[last:].sum()) * most
+
+    def window(self, cut: float) -> Window:
+        """Return the law of M without ``cut`` of its mass."""
+        return binomial(self.trials, self.chance, 1 - self.chance, cut)
+
+    def walked(self, cut: float) -> bool:
+        """Whether every number of reports is looked at."""
+        return len(self.window(cut).mass) * len(self.urn.draws(cut).ones.mass) <= WALK
+
+    def most(self, epsilon: float) -> float:
+        """Return what delta is at most: a report must come, and show the victim's bit."""
+        come = -math.expm1(self.trials * math.log1p(-self.chance)) if self.chance < 1 else 1.0
+        return come * max(0.0, worth(self.urn.flip, epsilon)[0]) * (1 + 1e-14)
 
 
 def _between(step: Counts, value: Array) -> Array:
@@ -103,12 +142,12 @@ def _between(step: Counts, value: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _counts(trials: int, chance: float, cut: float, nodes: tuple[float, ...]) -> tuple[Counts, Array, float]:
-    """Return (numbers of reports to look at, probabilities of all from the first to the last, mass outside)."""
+def _counts(trials: int, chance: float, cut: float, nodes: tuple[float, ...]) -> tuple[Counts, Array]:
+    """Return (numbers of reports to look at, probabilities of all from the first to the last)."""
     window = binomial(trials, chance, 1 - chance, cut)
     last = window.low + len(window.mass) - 1
-    if len(window.mass) <= {FINE: EVERY, COARSE: 128}.get(nodes, len(nodes) + 2):
-        return np.arange(window.low, last + 1, dtype=np.int64), window.mass, window.lost
+    if len(window.mass) <= len(nodes) + 2:
+        return np.arange(window.low, last + 1, dtype=np.int64), window.mass
     chosen = window.mean + math.sqrt(window.variance) * np.array(nodes)
     inner = np.unique(np.clip(np.round(chosen).astype(np.int64), window.low, last))
-    return np.unique(np.append(inner, [window.low, last])), window.mass, window.lost
+    return np.unique(np.append(inner, [window.low, last])), window.mass

@@ -37,18 +37,19 @@ def search(
     *,
     growth: float = 0.5,
     floor: float = 0.0,
+    slack: float = 0.0,
     budget: int | None = None,
 ) -> Found:
     """Return the largest ``single(i)``, i in 0..size - 1, where it exceeds ``floor``.
 
     ``bound(low, high)`` is at least every single of the block.  A block is opened only while its bound is above all
-    found so far.  ``growth``: of the first blocks.  ``budget``: evaluations after which the search stops; then
-    ``upper`` is what open blocks allow.
+    found so far, by more than the part ``slack``.  ``growth``: of the first blocks.  ``budget``: evaluations after
+    which the search stops.  ``upper`` is what blocks that were not opened allow.
     """
-    best, at, spent = floor, -1, 0
+    best, at, spent, closed = floor, -1, 0, floor
     heap: list[tuple[float, int, int]] = [(-float("inf"), low, high) for low, high in blocks(size, growth)]
     heapq.heapify(heap)
-    while heap and -heap[0][0] > best and (budget is None or spent < budget):
+    while heap and -heap[0][0] > best * (1 + slack) and (budget is None or spent < budget):
         above, low, high = heapq.heappop(heap)
         if high - low < 2:
             for i in range(low, high + 1):
@@ -56,19 +57,21 @@ def search(
                 if value > best:
                     best, at = value, i
             continue
-        if above == -float("inf"):
-            pieces = [(low, high)]
-        else:
-            width = max(1, (high - low + 1) // 3)
-            pieces = [(i, min(high, i + width - 1)) for i in range(low, high + 1, width)]
-        for first, last in pieces:
+        for first, last in [(low, high)] if above == -float("inf") else _thirds(low, high):
             if last - first < 2:
                 heapq.heappush(heap, (-min(-above, 1e300), first, last))
                 continue
             value, spent = bound(first, last), spent + 1
-            if value > best:
+            if value > best * (1 + slack):
                 heapq.heappush(heap, (-value, first, last))
-    return Found(best, at, max(best, -heap[0][0]) if heap else best)
+            else:
+                closed = max(closed, value)
+    return Found(best, at, max(best, closed, -heap[0][0] if heap else best))
+
+
+def _thirds(low: int, high: int) -> list[tuple[int, int]]:
+    width = max(1, (high - low + 1) // 3)
+    return [(i, min(high, i + width - 1)) for i in range(low, high + 1, width)]
 
 
 def climb(last: int, single: Callable[[int], float], floor: float, near: int = 1 << 62) -> tuple[float, int]:
