@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 _BETA = 4e-13  # relative error of one tail of a binomial, plus _BETA_SIZE a bit in the urn
 _BETA_SIZE = 4e-19
 _TRIES = 8
-_FAR = -1e300  # stands for log 0, and times 0 is 0
+_FAR = -1e290  # stands for log 0: times 0 it is 0, times any number of draws a float
 
 
 @dataclass(frozen=True)
