@@ -102,8 +102,13 @@ class Law(ABC):
         high = pure
         for turn in range(_TURNS):
             # A hair beyond: at its own pure epsilon a composition is all rounding, which would hide a worse one.
-            found = self.at_worst(min(pure, value * (1 + _HAIR)), law)
-            if found is law:
+            beyond = min(pure, value * (1 + _HAIR))
+            found = self.at_worst(beyond, law)
+            if (
+                found is law and law.delta(beyond).value < delta / 2
+            ):  # past a cliff nothing is told by the old law
+                found = self.at_worst(beyond)
+            if found is law or found.delta(beyond).value <= delta * (1 - 1e-6):
                 break
             law, value = found, root(_values(found), delta, value, pure, _NEAR)
             if turn > 1 and value < high:  # small steps from one composition to the next: leap half the way
