@@ -77,9 +77,7 @@ def _peer_to_peer(
         "ratio_wall": measure.ratio(engine, audits, "wall"),
         "peak_gib": measure.peak_memory() / 2**30,
     }
-    target = (
-        {"seconds": 30.0 * trials / FULL, "ratio_cpu": 0.6, "peak_gib": 1.0} if view == "learner" else {}
-    )
+    target = {"seconds": 30.0 * trials / FULL, "ratio_cpu": 0.6, "peak_gib": 1.0} if view == "learner" else {}
     return (
         {"case": view, "theta": theta, "cluster_size": SIZE, "trials": trials} | figures | {"target": target}
     )
