@@ -115,7 +115,7 @@ def test_what_is_shown_in_the_clear_stays_at_huge_epsilon() -> None:
 @pytest.mark.parametrize("theta", [5e-324, 1e-18, 1.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 30])
 def test_extreme_parameters(alpha: float, theta: float, n: int, request: pytest.FixtureRequest) -> None:
-    if (alpha, theta) == (5e-324, 1.0) and n < 4:
+    if (alpha, theta) == (5e-324, 1.0) and n in (1, 3):
         why = "laws/walk.py takes delta for 0 beyond 700 nats; this flip hides nothing up to 744"
         request.applymarker(pytest.mark.xfail(reason=why))
     views = ["learner", "wire"] + (["user", "learner+user"] if n > 1 else [])
