@@ -1,0 +1,83 @@
+"""Published test vectors, copied by a script from the cryptography_vectors package, release 50.0.2."""
+
+HPKE = {  # RFC 9180, A.1.1: base mode, DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM; the first encryption
+    "info": "4f6465206f6e2061204772656369616e2055726e",
+    "skRm": "4612c550263fc8ad58375df3f557aac531d26850903e55a9f23f21d8534e8ac8",
+    "pkRm": "3948cfe0ad1ddb695d780e59077195da6c56506b027329794ab02bca80815c4d",
+    "enc": "37fda3567bdbd628e88668c3c8d7e97d1d1253b6d4ea6d44c150f741f1bf4431",
+    "key": "4531685d41d65f03dc48f6b8302c05b0",
+    "base_nonce": "56d890e5accaaf011cff4b7d",
+    "aad": "436f756e742d30",
+    "ct": ("f938558b5d72f1a23810b4be2ab4f84331acc02fc97babc53a52ae8218a355a96d8770ac83d07bea87e13c512a"),
+    "pt": "4265617574792069732074727574682c20747275746820626561757479",
+}
+
+X25519 = [  # RFC 7748, 5.2: scalar, u, result
+    (
+        "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
+        "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c",
+        "c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552",
+    ),
+    (
+        "4b66e9d4d1b4673c5ad22691957d6af5c11b6421e0ea01d42ca4169e7918ba0d",
+        "e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493",
+        "95cbde9476e8907d7aade45cb4b873f88b595a68799fa152e6f8f7647aac7957",
+    ),
+]
+
+HKDF = [  # RFC 5869, A.1 to A.3: secret, salt, info, length, result
+    (
+        "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b",
+        "000102030405060708090a0b0c",
+        "f0f1f2f3f4f5f6f7f8f9",
+        42,
+        "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865",
+    ),
+    (
+        (
+            "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f202122232425262728292a2b"
+            "2c2d2e2f303132333435363738393a3b3c3d3e3f404142434445464748494a4b4c4d4e4f"
+        ),
+        (
+            "606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f808182838485868788898a8b"
+            "8c8d8e8f909192939495969798999a9b9c9d9e9fa0a1a2a3a4a5a6a7a8a9aaabacadaeaf"
+        ),
+        (
+            "b0b1b2b3b4b5b6b7b8b9babbbcbdbebfc0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadb"
+            "dcdddedfe0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+        ),
+        82,
+        (
+            "b11e398dc80327a1c8e7f78c596a49344f012eda2d4efad8a050cc4c19afa97c59045a99cac7827271cb41c6"
+            "5e590e09da3275600c2f09b8367793a9aca3db71cc30c58179ec3e87c14c01d5c1f3434f1d87"
+        ),
+    ),
+    (
+        "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b",
+        "",
+        "",
+        42,
+        "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8",
+    ),
+]
+
+AES_256_CTR = [  # RFC 3686, 6: key, first counter block, plaintext, ciphertext
+    (
+        "776beff2851db06f4c8a0542c8696f6c6a81af1eec96b4d37fc1d689e6c1c104",
+        "00000060db5672c97aa8f0b200000001",
+        "53696e676c6520626c6f636b206d7367",
+        "145ad01dbf824ec7560863dc71e3e0c0",
+    ),
+    (
+        "f6d66d6bd52d59bb0796365879eff886c66dd51a5b6a99744b50590c87a23884",
+        "00faac24c1585ef15a43d87500000001",
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+        "f05e231b3894612c49ee000b804eb2a9b8306b508f839d6a5530831d9344af1c",
+    ),
+    (
+        "ff7a617ce69148e4f1726e2f43581de2aa62d9f805532edff1eed687fb54153d",
+        "001cc5b751a51d70a1c1114800000001",
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20212223",
+        "eb6c52821d0bbbf7ce7594462aca4faab407df866569fd07f48cc0b583d6071f1ec0e6b8",
+    ),
+]
