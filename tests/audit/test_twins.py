@@ -65,6 +65,15 @@ def test_broken_twins_of_algorithm_2_are_found(twin: Any, view: str, options: An
     assert found_by(audited(twin, PeerToPeer(0.1, 0.5), view, **options)) == expected
 
 
+@pytest.mark.parametrize("twin", [Peers(fresh=True), Peers(own=0.01)])
+def test_a_bit_of_which_two_stories_are_told_is_seen_at_once(twin: Any) -> None:
+    """Whoever flips once tells all peers the same, and a report is what its sender was told."""
+    law = audited(twin, PeerToPeer(0.1, 0.5), "wire", trials=1000, **POINT).law
+    assert law is not None
+    assert law.rejected
+    assert "have a value of 'bit' that the law gives no chance" in law.why
+
+
 @pytest.mark.parametrize("view", ["learner", "user", "learner+user", "wire"])
 @pytest.mark.parametrize("options", [CURVE, {"composition": 2, "cluster_size": 5, **CURVE}, POINT])
 def test_the_twin_without_a_fault_is_not(view: str, options: Any) -> None:
@@ -85,6 +94,16 @@ SMALL = {"cluster_size": 4, "trials": 6000, "statistic": "classifier"}
 )
 def test_without_the_law_a_classifier_finds_what_is_wrong(twin: Any, expected: Any) -> None:
     assert found_by(audited(twin, PeerToPeer(0.1, 0.5), epsilon=0.5, **SMALL)) == expected
+
+
+def test_one_user_among_many_who_tells_on_herself_is_found_by_a_classifier() -> None:
+    """The counts of her cluster, which are all that the law's statistic reads, hardly move: audit with both."""
+    twin, settings = (
+        Peers(own=0.2, theta=1.0, only=200),
+        {"cluster_size": 200, "epsilon": 0.1, "trials": 8000},
+    )
+    assert found_by(audited(twin, PeerToPeer(0.1), statistic="classifier", **settings)) == {"violated"}
+    assert not found_by(audited(Peers(theta=1.0), PeerToPeer(0.1), statistic="classifier", **settings))
 
 
 LIE = float(RandomizedResponse(0.2, 5).lying())

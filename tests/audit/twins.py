@@ -28,6 +28,7 @@ class Peers(Protocol):
     early: float = 0.0  # reports a round early if her label is 1
     one_sided: float = 0.0  # a label 1 is not flipped
     fresh: bool = False  # flips anew for every peer who asks
+    only: int = 0  # of clusters of so many users, only the first ever reports her own label
 
     ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
     label = Message("user", "user", "answers with the noisy label", y_hat=bool)
@@ -43,6 +44,7 @@ class Peers(Protocol):
         labels = yield self.label.reply(asks, y_hat=anew)
         kept = me.draw.bernoulli("subsample", self.theta) & ~(me.y & me.draw.bernoulli("shy", self.shy))
         own, early = me.draw.bernoulli("own", self.own), me.y & me.draw.bernoulli("early", self.early)
+        own = own & (me.id % self.only == 0) if self.only else own
         y = (own & me.y) | (~own & labels.y_hat)
         if self.early:
             yield self.report(y=y, when=kept & early)
