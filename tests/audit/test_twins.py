@@ -96,12 +96,13 @@ def test_without_the_law_a_classifier_finds_what_is_wrong(twin: Any, expected: A
     assert found_by(audited(twin, PeerToPeer(0.1, 0.5), epsilon=0.5, **SMALL)) == expected
 
 
-def test_one_user_among_many_who_tells_on_herself_is_found_by_a_classifier() -> None:
-    """The counts of her cluster, which are all that the law's statistic reads, hardly move: audit with both."""
+def test_one_user_among_many_who_tells_on_herself_is_found() -> None:
+    """The counts of her cluster hardly move: the law test sees it by her own report, the classifier by its label."""
     twin, settings = (
         Peers(own=0.2, theta=1.0, only=200),
         {"cluster_size": 200, "epsilon": 0.1, "trials": 8000},
     )
+    assert found_by(audited(twin, PeerToPeer(0.1), **settings)) == {"rejected"}
     assert found_by(audited(twin, PeerToPeer(0.1), statistic="classifier", **settings)) == {"violated"}
     assert not found_by(audited(Peers(theta=1.0), PeerToPeer(0.1), statistic="classifier", **settings))
 

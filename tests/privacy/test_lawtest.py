@@ -146,7 +146,7 @@ def test_wrong_randomized_response_is_found() -> None:
 
 def test_what_was_tested_is_told() -> None:
     found = law_test(stat_of("learner+2*user", 8), many(), 3, 0.01)
-    names = ["bit", "known", "picked", "said", "m", "k"]
+    names = ["bit", "known", "picked", "said", "m", "k", "own"]
     pairs = [f"{a} x {b}" for a, b in pairwise(names)]
     bits = ["bit = -1", "bit = 0", "bit = 1"]
     assert {test.coordinate for test in found.tests} == {*bits, *names[1:], *pairs}

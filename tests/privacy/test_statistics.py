@@ -132,15 +132,16 @@ def every_row(stat: Any) -> dict[str, Any]:
     """Each value of the columns that can be: more than can be, perhaps."""
     n, c, ones = stat.honest, stat.colluders, stat.composition
     rows = [
-        (-1, known, picked, said, m, k)
+        (-1, known, picked, said, m, k, own)
         for known in range(min(c, n - 1) + 1)
         for picked in range(max(0, known - (n - 1 - ones)), min(known, ones) + 1)
         for said in range(known + 1)
         for m in range(n + 1)
         for k in range(m + 1)
-    ] + [(bit, 0, 0, 0, 0, 0) for bit in (0, 1)]
-    table = dict(zip(("bit", "known", "picked", "said", "m", "k"), np.array(rows).T, strict=True))
-    return table if c else {name: table[name][:-2] for name in ("m", "k")}
+        for own in range(3)
+    ] + [(bit, 0, 0, 0, 0, 0, 0) for bit in (0, 1)]
+    table = dict(zip(("bit", "known", "picked", "said", "m", "k", "own"), np.array(rows).T, strict=True))
+    return table if c else {name: table[name][:-2] for name in ("m", "k", "own")}
 
 
 @pytest.mark.parametrize(
@@ -195,8 +196,9 @@ def test_few_terms_are_as_good_as_all(n: int, alpha: float, ones: int) -> None:
     stat = made(PeerToPeer(alpha, 0.5), "learner", n, ones)
     near = np.array([draws.ratio(int(a), int(b)) for a, b in zip(m, k, strict=True)])
     expected = np.log((1 - alpha) * np.exp(near) + alpha) - np.log(alpha * np.exp(near) + 1 - alpha)
-    np.testing.assert_allclose(stat.ratios({"m": m, "k": k}), expected, atol=1e-11)
-    below = stat._law({"m": m, "k": k}, 0)[0][:, 1]
+    rows = {"m": m, "k": k, "own": m * 0}
+    np.testing.assert_allclose(stat.ratios(rows), expected, atol=1e-11)
+    below = stat._law(rows, 0)[0][:, 1]
     mass = draws.ones.mass
     for value, at in zip(below, k, strict=True):
         tail = upper_tails(n // 2, int(at), n, draws.counts)
@@ -256,8 +258,9 @@ def test_certain_answers_are_infinite_and_impossible_ones_have_no_position() -> 
     assert np.isnan(stat.positions(y, 1, coins))[:, 0].tolist() == [True, False, True, True]
     stat = made(PeerToPeer(0.0), "learner", 3, 0)  # nobody but the victim can have a one
     rows = {"m": np.array([3, 3, 3, 2, 4]), "k": np.array([0, 1, 3, 1, 1])}
+    rows["own"] = np.array([1, 1, 2, 1, 1])
     assert stat.ratios(rows)[1:].tolist() == [math.inf] * 4
-    assert np.isnan(stat.positions(rows, 0, np.full((5, 2), 0.5))).any(1).tolist() == [False, *[True] * 4]
+    assert np.isnan(stat.positions(rows, 0, np.full((5, 3), 0.5))).any(1).tolist() == [False, *[True] * 4]
     assert made(PeerToPeer(0.5), "user", 3, 0).ratios({"bit": np.array([-1, 0, 1])}).tolist() == [0, 0, 0]
     assert not made(PeerToPeer(0.5), "learner", 9, 2).ratios({"m": np.arange(9), "k": np.arange(9)}).any()
 

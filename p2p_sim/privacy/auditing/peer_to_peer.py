@@ -75,7 +75,9 @@ class Reported(Statistic):
 
     Columns: ``m`` reports of honest users that carry no colluder's bit, ``k`` ones among them; with colluders also
     ``bit``, the victim's, and where that is not seen ``known`` other bits that they got, ``picked`` of users with label
-    1, ``said`` ones among them.  ``composition``: honest others with label 1.
+    1, ``said`` ones among them.  ``own``: of those reports the victim's, 0 if there is none, else 1 more than its bit;
+    it tells nothing, as who reports what is pure chance, but a program that is wrong about it is found.
+    ``composition``: honest others with label 1.
 
     *Source:* claims.md section 1, learner + c users.
     """
@@ -89,7 +91,7 @@ class Reported(Statistic):
 
     def __post_init__(self) -> None:
         before = ("bit", "known", "picked", "said") if self.colluders else ()
-        object.__setattr__(self, "coordinates", (*before, "m", "k"))
+        object.__setattr__(self, "coordinates", (*before, "m", "k", "own"))
 
     @property
     def honest(self) -> int:
@@ -103,13 +105,17 @@ class Reported(Statistic):
 
     def read(self, seen: Seen) -> Columns:
         """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
-        m, k = reading.open_reports(seen)
+        m, k, own = reading.open_reports(seen)
         if not self.colluders:
-            return {"m": m, "k": k}
+            return {"m": m, "k": k, "own": own}
         bit = reading.bit_of_victim(seen, through_reports=False)
         known, picked, said = reading.known_bits(seen, self.composition)
-        counts = {"known": known, "picked": picked, "said": said, "m": m, "k": k}
+        counts = {"known": known, "picked": picked, "said": said, "m": m, "k": k, "own": own}
         return {"bit": bit} | {name: np.where(bit == UNSEEN, count, 0) for name, count in counts.items()}
+
+    def ratios(self, columns: Columns) -> Array:
+        """Return the log ratios, which do not depend on ``own``."""
+        return super().ratios({name: column for name, column in columns.items() if name != "own"})
 
     def _ratio(self, rows: Columns) -> Array:
         out = _told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
@@ -129,16 +135,24 @@ class Reported(Statistic):
         open_ = rows["bit"] == UNSEEN if self.colluders else np.ones(len(below), np.bool_)
         m = np.minimum(rows["m"][open_], self.honest)  # more have no chance, see below
         chance = self.theta * self.honest / self.size
-        below[open_, -2] = below_binomial(m, self.honest, chance)
+        below[open_, -3] = below_binomial(m, self.honest, chance)
         fits = rows["m"][open_] == m
-        mass[open_, -2] = np.where(fits, np.exp(log_binomial(m, self.honest, chance)), 0.0)
+        mass[open_, -3] = np.where(fits, np.exp(log_binomial(m, self.honest, chance)), 0.0)
         noise = np.array([self.flip, 1 - self.flip] if label else [1 - self.flip, self.flip])
         for at, window, said in self._urns(rows):
             m, k = rows["m"][at], rows["k"][at]
             whole = Window(window.low, np.convolve(window.mass, noise), 0.0, window.mean, window.variance)
             counts, weights = _thinned(whole, said, self.honest, int(m.max()), _PLACE_STEPS)
-            below[at, -1], mass[at, -1] = _urn_law(m, k, counts, weights, self.honest)
+            below[at, -2], mass[at, -2] = _urn_law(m, k, counts, weights, self.honest)
+        below[open_, -1], mass[open_, -1] = self._own_law(*(rows[name][open_] for name in ("m", "k", "own")))
         return below, mass
+
+    def _own_law(self, m: Array, k: Array, own: Array) -> tuple[Array, Array]:
+        """Return the law of the victim's own report: any of the honest users may have sent any of the m reports."""
+        cells = np.stack([self.honest - m, m - k, k], axis=1) / self.honest
+        place = own[:, None]
+        below = np.take_along_axis(np.cumsum(cells, axis=1) - cells, place, axis=1)
+        return np.maximum(below[:, 0], 0.0), np.maximum(np.take_along_axis(cells, place, axis=1)[:, 0], 0.0)
 
     def _known_law(self, rows: Columns, below: Array, mass: Array) -> None:
         """Fill in the coordinates known, picked and said."""

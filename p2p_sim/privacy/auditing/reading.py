@@ -54,16 +54,32 @@ def _asked_victim(seen: Seen) -> Array:
     return asked
 
 
-def open_reports(seen: Seen) -> tuple[Array, Array]:
-    """Return, a world, how many reports of honest users came that carry no colluder's bit, and the ones among them."""
+def open_reports(seen: Seen) -> tuple[Array, Array, Array]:
+    """Return, a world, how many reports of honest users came that carry no colluder's bit, and the ones among them.
+
+    And of them the victim's own: 0 if there is none, otherwise 1 more than its bit.
+    """
     reports = seen.kinds.get("report")
     if reports is None:
-        return np.zeros(seen.worlds, np.int64), np.zeros(seen.worlds, np.int64)
+        nothing = np.zeros(seen.worlds, np.int64)
+        return nothing, nothing, nothing
     sender, y = reports.sender, reports.fields["y"]
     if seen.colluders:
         kept = ~_tied(seen)[sender]
         sender, y = sender[kept], y[kept]
-    return counted(sender, y, seen.size, seen.worlds)
+    return *counted(sender, y, seen.size, seen.worlds), _victims(sender, y, seen.size, seen.worlds)
+
+
+def _victims(sender: Array, y: Array, size: int, worlds: int) -> Array:
+    """Return the bit that the first user of each world sent, plus 1; 0 if she sent none."""
+    own = np.zeros(worlds, np.int64)
+    if len(sender) and bool((sender[1:] > sender[:-1]).all()):
+        rows = np.searchsorted(sender, np.arange(worlds, dtype=sender.dtype) * size)
+        rows = rows[(rows < len(sender)) & (sender[np.minimum(rows, len(sender) - 1)] % size == 0)]
+    else:
+        rows = np.flatnonzero(sender % size == 0)
+    own[sender[rows] // size] = 1 + y[rows].astype(np.int64)
+    return own
 
 
 def _tied(seen: Seen) -> Array:
