@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,37 +10,16 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled, Worst
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
+from p2p_sim.privacy.accounts.randomized_response import randomized_response
+from p2p_sim.privacy.accounts.setting import LawOf, Setting
+from p2p_sim.privacy.laws.combine import Worst
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import CHANNELS, Coalition
 from protocols import PeerToPeer, RandomizedResponse
 
-LEARNER = "learner"
 LARGEST = 10**10
 """Largest cluster that is accounted."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One question: a view of one cluster, checked."""
-
-    view: Coalition
-    text: str
-    size: int | None
-    composition: int | None
-    encrypted: bool
-    deviating: bool
-
-    @property
-    def learner(self) -> bool:
-        """Whether the learner looks."""
-        return LEARNER in self.view.servers
-
-    def met(self, size: int) -> Setting:
-        """Return the question about a cluster of ``size`` users, all but the victim looking at most."""
-        return replace(self, size=size, view=self.view.at_most(size - 1))
 
 
 def profile(
@@ -73,8 +50,8 @@ def profile(
     real = composition == "population"
     ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
-    if law is None or parsed.servers - {LEARNER}:
-        return PrivacyProfile.refused(view, _reason(protocol, known=law is not None))
+    if law is None:
+        return PrivacyProfile.refused(view, _reason(protocol))
     setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating")
     if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
@@ -145,87 +122,8 @@ def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Popu
     return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
 
 
-def _randomized_response(protocol: Any, setting: Setting) -> PrivacyProfile:
-    view = setting.view
-    lie = protocol.lying()
-    budget = protocol.epsilon
-    if protocol.lie is not None:
-        budget = LocalResponse.flipping(float(lie)).epsilon0
-    if setting.size is not None:
-        _fits(setting, setting.size)
-    sees = setting.learner or (view.wire and not setting.encrypted)
-    law: Law = LocalResponse(float(budget), protocol.labels) if sees else Nothing()
-    source = "Warner 1965; closed form" if sees else "no message that this view can read depends on a label"
-    return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
-
-
-def _peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
-    view, n = setting.view, setting.size
-    if n is None:
-        raise InputError("cluster_size = None: the law depends on it; give cluster_size or population")
-    c = _fits(setting, n)
-    alpha, theta = float(protocol.alpha), float(protocol.theta)
-    local = LocalResponse.flipping(alpha)
-    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once"]
-    assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
-    source = "Clustering 2022, Algorithm 2"
-    if setting.deviating and c:
-        return PrivacyProfile(
-            setting.text, "exact", f"{source}: a colluder asks the victim", tuple(assumes), "", local
-        )
-    if alpha == 0.5:
-        return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
-    if view.wire or not setting.learner:
-        law: Law = Scaled(_seen(setting, n, c, theta), local)
-        about = "the victim's bit is seen in the clear or not at all"
-        return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
-    rest = Drawn(alpha, theta, n, c, setting.composition)
-    law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
-    how = "exact law of the number of ones among the reports"
-    basis = "exact" if rest.proven else "lower"
-    return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
-
-
-def _seen(setting: Setting, n: int, c: int, theta: float) -> float:
-    """Return the probability that a view that knows who asks whom sees the victim's bit."""
-    if setting.view.wire and not setting.encrypted:
-        return -math.expm1((n - 1) * _log1m(1 / n) + math.log1p(-theta / n)) if n > 1 else theta
-    if setting.view.wire and setting.learner:
-        return _caught(n, c, theta, n - c)
-    return _caught(n, c, 0.0, 0)
-
-
-def _caught(n: int, c: int, theta: float, reporters: int) -> float:
-    """Return the probability that a colluder, or a reporter, asks the victim."""
-    if n == 1:
-        return theta if reporters else 0.0
-    return -math.expm1(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
-
-
-def _missed(n: int, c: int, theta: float, reporters: int) -> float:
-    return math.exp(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
-
-
-def _log1m(x: float) -> float:
-    return math.log1p(-x)
-
-
-LawOf = Callable[[Any, Setting], PrivacyProfile]
-
-LAWS: dict[type, LawOf] = {PeerToPeer: _peer_to_peer, RandomizedResponse: _randomized_response}
+LAWS: dict[type, LawOf] = {PeerToPeer: peer_to_peer, RandomizedResponse: randomized_response}
 """The laws by protocol; a new protocol adds a line."""
-
-
-def _fits(setting: Setting, n: int) -> int:
-    c = setting.view.user_count
-    if c >= n:
-        raise InputError(f"view = {setting.text!r}: a cluster of {n} has {n - 1} users beside the victim")
-    if setting.composition is not None and setting.composition > n - 1 - c:
-        raise InputError(
-            f"composition = {setting.composition}: a cluster of {n} has {n - 1 - c} other honest users; "
-            f"give 0 to {n - 1 - c}, or 'worst'"
-        )
-    return c
 
 
 def _size(value: Any) -> int | None:
@@ -260,7 +158,7 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} = {value!r}: must be one of {allowed}")
 
 
-def _reason(protocol: Any, *, known: bool) -> str:
+def _reason(protocol: Any) -> str:
     name = type(protocol).__name__
-    what = f"no law of this view of {name} is known" if known else f"no law of {name} is known"
-    return f"{what}; audit it (privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
+    ways = "audit it (privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
+    return f"no law of {name} is known; {ways}"

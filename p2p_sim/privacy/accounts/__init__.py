@@ -1,0 +1,1 @@
+"""What each protocol shows each view: one file a family, one function `(protocol, setting) -> PrivacyProfile`."""

@@ -1,0 +1,65 @@
+"""Algorithm 2: who sees whose noisy bit, and what the reports tell of those that nobody saw."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.accounts.setting import Setting, fits
+from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+
+
+def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns."""
+    view, n = setting.view, setting.size
+    if n is None:
+        raise InputError("cluster_size = None: the law depends on it; give cluster_size or population")
+    c = fits(setting, n)
+    alpha, theta = float(protocol.alpha), float(protocol.theta)
+    local = LocalResponse.flipping(alpha)
+    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once"]
+    assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
+    source = "Clustering 2022, Algorithm 2"
+    if setting.deviating and c:
+        return PrivacyProfile(
+            setting.text, "exact", f"{source}: a colluder asks the victim", tuple(assumes), "", local
+        )
+    if alpha == 0.5:
+        return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
+    if view.wire or not setting.learner:
+        law: Law = Scaled(_seen(setting, n, c, theta), local)
+        about = "the victim's bit is seen in the clear or not at all"
+        return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
+    rest = Drawn(alpha, theta, n, c, setting.composition)
+    law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
+    how = "exact law of the number of ones among the reports"
+    basis = "exact" if rest.proven else "lower"
+    return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
+
+
+def _seen(setting: Setting, n: int, c: int, theta: float) -> float:
+    """Return the probability that a view that knows who asks whom sees the victim's bit."""
+    if setting.view.wire and not setting.encrypted:
+        return -math.expm1((n - 1) * _log1m(1 / n) + math.log1p(-theta / n)) if n > 1 else theta
+    if setting.view.wire and setting.learner:
+        return _caught(n, c, theta, n - c)
+    return _caught(n, c, 0.0, 0)
+
+
+def _caught(n: int, c: int, theta: float, reporters: int) -> float:
+    """Return the probability that a colluder, or a reporter, asks the victim."""
+    if n == 1:
+        return theta if reporters else 0.0
+    return -math.expm1(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
+
+
+def _missed(n: int, c: int, theta: float, reporters: int) -> float:
+    return math.exp(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
+
+
+def _log1m(x: float) -> float:
+    return math.log1p(-x)
