@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.laws.reports import Reports
 from p2p_sim.privacy.laws.tails import binomial
-from p2p_sim.privacy.laws.urn import Draws, Urn
+from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.walk import averages
 
 Array = npt.NDArray[np.float64]
@@ -25,12 +26,15 @@ LEAST = 1e-14
 class Colluders:
     """``count`` users of a cluster of ``size`` who asked as they should, none of whom got the victim's bit.
 
+    ``forgetful``: they drop some of what they know, so that there are few numbers of bits known.
+
     *Source:* ``claims.md`` section 1.  *Assumes:* each asks a uniform user of the cluster.
     """
 
     flip: float
     size: int
     count: int
+    forgetful: bool = False
 
     @property
     def others(self) -> int:
@@ -43,8 +47,14 @@ class Colluders:
         return min(self.count, self.others)
 
     def distinct(self) -> tuple[float, ...]:
-        """Return the law of how many honest users they asked."""
-        return _distinct(self.count, self.others, self.size - 1)
+        """Return the law of how many honest bits they know."""
+        law = _distinct(self.count, self.others, self.size - 1)
+        return _moved(law, up=False) if self.forgetful else law
+
+    def at_most(self) -> list[tuple[float, int]]:
+        """Return (probability, number of honest bits) so that they know at most as much."""
+        law = _moved(_distinct(self.count, self.others, self.size - 1), up=True)
+        return [(chance, known) for known, chance in enumerate(law) if chance]
 
     def urns(self) -> int:
         """Return how many urns all cases of all compositions have."""
@@ -56,7 +66,11 @@ class Colluders:
     def likely(self, ones: int) -> int:
         """Return about how many cases of one composition are at least ``LEAST`` likely."""
         share = 1 / max(1, self.size - 1)
-        spread = min(self.known + 1.0, 16 * math.sqrt(self.count * self.count * share) + 4)
+        spread = (
+            7.0
+            if self.forgetful
+            else min(self.known + 1.0, 16 * math.sqrt(self.count * self.count * share) + 4)
+        )
         picked = min(self.known, ones, self.others - ones) + 1
         seen = self.known + 1
         near = 16 * math.sqrt(self.known * max(self.flip * (1 - self.flip), 1e-12)) + 4
@@ -76,21 +90,31 @@ class Cases:
     starts: Ints
     missing: Array
 
-    def gains(
-        self, trials: int, chance: float, epsilon: float, cut: float, *, mirrored: bool
-    ) -> tuple[Array, Array]:
+    def gains(self, seen: Seen) -> tuple[Array, Array]:
         """Return (delta from 0 to 1 a composition without the missing cases, a bound of its error)."""
-        draws = _ready(self, cut, mirrored)
-        window = Reports(self.urns[0], trials, chance).window(cut)
-        value, error = averages(draws, [window] * len(draws), epsilon)
+        value, error = seen.of(self.urns)
         parts = (self.weight * side[self.index] for side in (value, error))
         total, slack = (np.add.reduceat(part, self.starts) for part in parts)
-        return total, slack + 4e-16 * total + window.lost
+        return total, slack + 4e-16 * total + seen.lost
 
 
-@lru_cache(maxsize=8)
-def _ready(cases: Cases, cut: float, mirrored: bool) -> list[Draws]:
-    return [(urn.mirrored() if mirrored else urn).draws(cut) for urn in cases.urns]
+class Seen:
+    """delta of urns at one epsilon, averaged over the numbers of reports; each urn is computed once."""
+
+    def __init__(self, reports: Reports, epsilon: float, cut: float, *, mirrored: bool = False) -> None:
+        self.window = reports.window(cut)
+        self.most, self.lost = reports.most(epsilon), self.window.lost
+        self.epsilon, self.cut, self.mirrored = epsilon, cut, mirrored
+        self.found: dict[Urn, tuple[float, float]] = {}
+
+    def of(self, urns: Sequence[Urn]) -> tuple[Array, Array]:
+        """Return (delta, a bound of its error) of each urn."""
+        new = [urn for urn in urns if urn not in self.found]
+        draws = [(urn.mirrored() if self.mirrored else urn).draws(self.cut) for urn in new]
+        value, error = averages(draws, [self.window] * len(new), self.epsilon)
+        self.found |= dict(zip(new, zip(value.tolist(), error.tolist(), strict=True), strict=True))
+        both = np.array([self.found[urn] for urn in urns])
+        return both[:, 0], both[:, 1]
 
 
 @lru_cache(maxsize=32)
@@ -142,6 +166,17 @@ def _distinct(balls: int, wanted: int, cells: int) -> tuple[float, ...]:
         new[1:] += law[:-1] * (wanted - hit[:-1]) / max(1, cells)
         law = new
     return tuple(law.tolist())
+
+
+@lru_cache(maxsize=64)
+def _moved(law: tuple[float, ...], *, up: bool) -> tuple[float, ...]:
+    """Return a law with its mass moved to few numbers, up or down."""
+    ends = np.searchsorted(np.cumsum(law), [1e-6, 0.02, 0.2, 0.4, 0.6, 0.8, 0.98, 1 - 1e-6])
+    ends = np.unique(np.clip(np.append(ends, len(law) - 1 if up else 0), 0, len(law) - 1))
+    side = np.searchsorted(ends, np.arange(len(law)), "left" if up else "right") - (not up)
+    out = np.zeros(len(law))
+    np.add.at(out, ends[side], law)
+    return tuple(out.tolist())
 
 
 @lru_cache(maxsize=4096)

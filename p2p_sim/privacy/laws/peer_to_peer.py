@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.laws.known import Colluders, cases_of
+from p2p_sim.privacy.laws.effort import VALUE, WIDE, Effort
+from p2p_sim.privacy.laws.known import LEAST, Colluders, Seen, cases_of
 from p2p_sim.privacy.laws.randomized_response import local_epsilon
 from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
 from p2p_sim.privacy.laws.tails import reach
 from p2p_sim.privacy.laws.urn import Urn
-from p2p_sim.privacy.laws.walk import EARLY
 from p2p_sim.privacy.laws.worst import Found, climb, search
 from p2p_sim.privacy.profile import Bracket, Law
 
@@ -22,17 +22,8 @@ Array = npt.NDArray[np.float64]
 CUTS = (1e-20, 1e-60, 1e-290)
 """Mass cut off each window; a smaller one is taken where delta is small."""
 
-WIDE = 2_000_000
-"""Cluster size up to which every composition is covered; beyond, the ends and one bound for all."""
-
-SCAN = 100_000_000
-"""Work, counts of ones times numbers of reports, up to which every case of every composition is computed."""
-
-VALUE = 60_000_000
-"""Work up to which every case of one composition is computed."""
-
-SEARCH = 1_000_000_000
-"""Work up to which a search over compositions that looks at every number of reports goes on to its end."""
+STAGES = (0.02, 1e-4, LEAST)
+"""Least probabilities of the cases that a search computes of a composition, until it is below the worst found."""
 
 TOLERANCE = 1e-8
 """Part of delta by which a composition that was not computed may exceed the worst that was."""
@@ -69,19 +60,9 @@ class Drawn(Law):
         return self.size - self.colluders - 1
 
     @property
-    def covered(self) -> bool:
-        """Whether each composition is computed, or below a bound that is at most the value times 1 + TOLERANCE."""
-        if self.composition is not None or self.scanned:
-            return True
-        if self.theta == 1 and not self.colluders:
-            return self.size <= 3000 or (self.size <= WIDE and self.flip <= 0.45)
-        walks = 4 + 5 / self.growth**2
-        return self.size <= WIDE and walks * (self.work + 1000) <= SEARCH
-
-    @property
     def proven(self) -> bool:
         """Whether the value is that of the law, so that the bracket tells what it can be wrong by."""
-        return self.covered and self.few
+        return self.effort.covered and self.effort.few
 
     @property
     def who(self) -> Colluders:
@@ -89,33 +70,9 @@ class Drawn(Law):
         return Colluders(self.flip, self.size, self.colluders)
 
     @property
-    def work(self) -> float:
-        """Counts of ones times numbers of reports, about, of one urn: what a walk takes."""
-        pool = self.size - self.colluders
-        chance = self.theta * pool / self.size
-        counts = 20 * math.sqrt(pool * self.flip * (1 - self.flip)) + 40
-        numbers = 20 * math.sqrt(pool * chance * (1 - chance)) + 30
-        return min(counts, pool) * (min(numbers, pool) if pool > EARLY else pool)
-
-    @property
-    def few(self) -> bool:
-        """Whether each case of one composition is computed."""
-        ones = self.others if self.composition is None else self.composition
-        if not self.colluders or self.scanned:
-            return True
-        return self.size <= WIDE and self.who.likely(ones) * self.work <= VALUE
-
-    @property
-    def scanned(self) -> bool:
-        """Whether every case of every composition is computed."""
-        few = self.size <= 40 or bool(self.colluders)
-        return few and self.size <= 2000 and self.who.urns() * self.work <= SCAN
-
-    @property
-    def growth(self) -> float:
-        """How fast blocks of compositions may grow with the distance from the end."""
-        gain = (1 - 2 * self.flip) / max(1e-9, self.flip * (1.5 - self.flip))
-        return min(4.0, max(0.05, gain / 2))
+    def effort(self) -> Effort:
+        """What is computed and what is left to bounds."""
+        return Effort(self.who, self.theta, None if self.side else self.composition)
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
@@ -156,13 +113,14 @@ class Drawn(Law):
 
     @property
     def _end(self) -> Drawn:
-        return replace(self, composition=0, side=True)
+        """The law at the end that is worse more often: a search that begins well is short."""
+        return replace(self, composition=self.others if self.theta == 1 else 0, side=True)
 
     def _worst(self, epsilon: float, known: Law | None) -> tuple[Drawn, float]:
         """Return (the law at the worst composition found, an upper bound of delta over all)."""
         old = replace(known, least=self.least) if isinstance(known, Drawn) else self._end
         new = old
-        if not self.covered and self.size <= WIDE:
+        if not self.effort.covered and self.size <= WIDE:
             new = self._better(new, self._climbed(epsilon), epsilon)
         found = self._search(epsilon, new)
         new = self._better(new, found.at, epsilon)
@@ -209,29 +167,31 @@ class Drawn(Law):
         cut = next((c for c in (1e-16, *CUTS) if c * 1e9 < floor.value or c < self.least), CUTS[-1])
         best = max(floor.upper, self.least)
         at = -1 if old is first or old.composition is None else old.composition
-        if self.scanned:
+        if self.effort.scanned:
             return self._scan(epsilon, cut)
         if self.size > WIDE or max(floor.value, self.least) < CUTS[-1] * 1e9:
             return Found(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
+        seen = self._seen(epsilon, cut) if self.colluders else None
 
         def single(ones: int) -> float:
             crude = self._bound(ones, ones, epsilon, cut, best)
-            if crude <= best or not self.colluders or not self.covered:
-                return crude
-            return min(crude, replace(old, composition=ones).delta(epsilon).upper)
+            for least in STAGES:
+                if crude > best * (1 + TOLERANCE) and seen is not None and self.effort.covered:
+                    crude = min(crude, float(self._gains(ones, ones, seen, least, crude)[1][0]))
+            return crude
 
         def bound(low: int, high: int) -> float:
             return self._bound(low, high, epsilon, cut, best)
 
-        slack, budget = (TOLERANCE, None) if self.covered else (LOOSE, 150)
+        slack, budget = (TOLERANCE, None) if self.effort.covered else (LOOSE, 150)
         found = search(
-            self.others + 1, single, bound, growth=self.growth, floor=best, slack=slack, budget=budget
+            self.others + 1, single, bound, growth=self.effort.growth, floor=best, slack=slack, budget=budget
         )
         return found if found.at >= 0 else Found(found.value, at, found.upper)
 
     def _scan(self, epsilon: float, cut: float) -> Found:
         """Return the largest of all compositions."""
-        value, upper = self._gains(0, self.others, epsilon, cut, mirrored=False)
+        value, upper = self._gains(0, self.others, self._seen(epsilon, cut))
         at = int(value.argmax())
         return Found(float(value[at]), at, float(upper.max()))
 
@@ -242,15 +202,16 @@ class Drawn(Law):
         whose label depends on the composition, each tosses a fair coin with probability 2 flip and tells the truth
         otherwise; the truth of the latter is revealed, and which reports carry it.  What is left has no composition.
         """
-        known = self.who.known
-        first, last = max(0, low - known), min(high, self.others - known)
-        open_ = last - first
-        sure = 2 * self.flip * open_
-        coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if open_ else 0
-        urn = Urn(self.flip, first, self.others - known - last, coins)
-        chance = self.theta * (urn.size / self.size)
-        reports = Reports(urn, self.size - self.colluders, chance)
-        return reports.greatest(epsilon, cut, enough - cut, walk=self.covered) + cut
+        total = 0.0
+        for weight, known in self.who.at_most():
+            first, last = max(0, low - known), min(high, self.others - known)
+            open_ = last - first
+            sure = 2 * self.flip * open_
+            coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if open_ else 0
+            urn = Urn(self.flip, first, self.others - known - last, coins)
+            reports = Reports(urn, self.size - self.colluders, self.theta * (urn.size / self.size))
+            total += weight * reports.greatest(epsilon, cut, enough - cut, walk=self.effort.covered)
+        return total * (1 + 1e-14) + cut
 
     def _gain(self, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
         """Return delta in one direction at one composition, cutting off less while delta is small."""
@@ -261,27 +222,40 @@ class Drawn(Law):
         return Bracket(0.0, found.value, found.upper + CUTS[-1])
 
     def _summed(self, ones: int, epsilon: float, cut: float, mirrored: bool) -> Bracket:
-        if not self.colluders or not self.few:
+        at = self.others - ones if mirrored else ones
+        some = replace(self.who, forgetful=True)
+        if self.colluders and self.effort.few:
+            value, upper = self._gains(ones, ones, self._seen(epsilon, cut, mirrored=mirrored))
+            return Bracket(max(0.0, float(2 * value[0] - upper[0])), float(value[0]), float(upper[0]))
+        if self.colluders and self.size <= WIDE and some.likely(ones) * self.effort.work <= VALUE:
+            value, error = cases_of(some, ones, ones).gains(self._seen(epsilon, cut, mirrored=mirrored))
+            seen = Bracket(*(float(value[0] + sign * error[0]) for sign in (-1, 0, 1)))
+        else:
             pool = self.size - self.colluders
             urn = Urn(self.flip, ones, self.others - ones)
             asked = Reports(urn.mirrored() if mirrored else urn, pool, self.theta * (pool / self.size))
             seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW)
-            if not self.colluders:
-                return seen
-            at = self.others - ones if mirrored else ones
-            return seen._replace(upper=max(seen.upper, self._bound(at, at, epsilon, cut)))
-        value, upper = self._gains(ones, ones, epsilon, cut, mirrored=mirrored)
-        return Bracket(max(0.0, float(2 * value[0] - upper[0])), float(value[0]), float(upper[0]))
+        if not self.colluders:
+            return seen
+        return seen._replace(
+            lower=max(0.0, seen.lower), upper=max(seen.upper, self._bound(at, at, epsilon, cut))
+        )
+
+    def _seen(self, epsilon: float, cut: float, *, mirrored: bool = False) -> Seen:
+        pool = self.size - self.colluders
+        empty = Urn(self.flip, 0, self.others)
+        return Seen(Reports(empty, pool, self.theta * (pool / self.size)), epsilon, cut, mirrored=mirrored)
 
     def _gains(
-        self, low: int, high: int, epsilon: float, cut: float, *, mirrored: bool
+        self, low: int, high: int, seen: Seen, least: float = LEAST, rest: float = 1.0
     ) -> tuple[Array, Array]:
-        """Return (delta in one direction, an upper bound) of each composition, shape (high - low + 1,)."""
-        cases = cases_of(self.who, low, high)
-        pool = self.size - self.colluders
-        value, error = cases.gains(pool, self.theta * (pool / self.size), epsilon, cut, mirrored=mirrored)
-        most = Reports(cases.urns[0], pool, self.theta * (pool / self.size)).most(epsilon)
-        return value, np.minimum(value + error + cases.missing * most, most)
+        """Return (delta, an upper bound) of each composition, shape (high - low + 1,).
+
+        ``least``: probability of a case that is computed; the others show at most ``rest``.
+        """
+        cases = cases_of(self.who, low, high, least)
+        value, error = cases.gains(seen)
+        return value, np.minimum(value + error + cases.missing * min(rest, seen.most), seen.most)
 
 
 def _mixed(ratio: float, flip: float) -> float:
