@@ -101,19 +101,28 @@ class Coalition:
         return np.fromiter(self.users, np.int64, len(self.users))
 
     def reads(self, message: Message) -> bool:
-        """Whether a member who handles such a message can read its fields."""
-        return message.sealed_for is None or self.has(message.sealed_for)
+        """Whether a member who handles such a message can read its fields: every layer takes its owner's key."""
+        return message.sealed_for is None or all(map(self.has, (message.sealed_for, *message.layers)))
 
     def wire_reads(self, message: Message, channels: str) -> bool:
-        """Whether the fields can be read on the wire itself, with what the members know."""
-        return channels == "plain" and self.reads(message)
+        """Whether the fields can be read on the wire itself, with what the members know.
+
+        A user's key opens what is sealed for her, not what is sealed for other users.
+        """
+        return channels == "plain" and message.sealed_for != USER and self.reads(message)
 
     def sees(self, message: Message, columns: dict[str, Array], channels: str) -> tuple[Array, Array]:
         """Return two masks of messages: of which the coalition sees anything, and whose fields it can read."""
         handled = self.touches(message, columns)
         seen = handled | travels(message, columns) if self.wire else handled
-        readable = handled if self.reads(message) else np.zeros_like(handled)
+        readable = handled if self.reads(message) else self._sealed(message, columns)
         return seen, seen if self.wire and self.wire_reads(message, channels) else readable
+
+    def _sealed(self, message: Message, columns: dict[str, Array]) -> Array:
+        """Return a mask of the messages that users among the members sealed in layers, whose core they can open."""
+        if message.layers and message.sender == USER and self.has(message.sealed_for or USER):
+            return np.isin(columns["sender"], self._members)
+        return np.zeros(len(columns["sender"]), np.bool_)
 
 
 def _parts(text: Any, roles: Collection[str]) -> list[str]:

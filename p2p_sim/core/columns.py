@@ -1,7 +1,6 @@
 """The two column spaces: one value a party (a plain array), one value a message (``PerMessage``).
 
-Arithmetic that mixes them spreads party values over the messages each party holds.  ``sum``, ``first`` and
-``count`` return to parties.
+Arithmetic that mixes them spreads party values over messages; ``sum``, ``first``, ``count`` return to parties.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class Layout:
     @cached_property
     def count(self) -> Array:
         """Messages held, for each party."""
-        counts: Array = np.diff(self.starts)
-        return counts
+        return np.asarray(np.diff(self.starts))
 
     @cached_property
     def dense(self) -> bool:
@@ -60,8 +58,8 @@ class Layout:
     @cached_property
     def rank(self) -> Array:
         """The position of each message among those of its holder."""
-        places: Array = np.arange(self.size) - np.repeat(self.starts[:-1], self.count)
-        return places
+        places = np.arange(self.size)
+        return places if self.parties == 1 else places - np.repeat(self.starts[:-1], self.count)
 
     def spread(self, column: Array) -> Array:
         """Give each message its holder's value."""
@@ -143,11 +141,13 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def take(self, order: PerMessage) -> PerMessage:
         """Reorder within each holder: position i receives the message of rank ``order[i]``."""
-        ranks = aligned(order, self.layout)
-        if not bool(((ranks >= 0) & (ranks < self.layout.count[self.layout.holder])).all()):
+        ranks, layout, alone = aligned(order, self.layout), self.layout, self.layout.parties == 1
+        most = layout.size if alone else layout.count[layout.holder]
+        if len(ranks) and (int(ranks.min()) < 0 or bool((ranks >= most).any())):
             raise ProtocolError("take: order must hold ranks, from 0 to each holder's count - 1")
-        places = ranks + self.layout.starts[:-1][self.layout.holder]
-        return PerMessage(self._data[places], self.layout, self.sealed_for)
+        taken = np.take(self._data, ranks if alone else ranks + layout.starts[:-1][layout.holder], axis=0)
+        taken.flags.writeable = False  # so that sending it needs no copy
+        return PerMessage(taken, self.layout, self.sealed_for)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or "out" in kwargs:

@@ -97,14 +97,27 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
         to = _frozen(world.rows(ids if keep is None else ids[keep], where))
     sender: Any = me.rows
     if not (layout.dense and keep is None):
-        held = layout.holder if keep is None else (keep if layout.dense else layout.holder[keep])
-        sender = (held + np.int32(me.rows.start)).astype(np.int32, copy=False)
-    seq = inbox.rows.seq if inbox is not None else (None if layout.dense else layout.rank.astype(np.int32))
+        sender = _senders(me, layout, keep)
+    seq = inbox.rows.seq if inbox is not None else (None if layout.dense else _numbers(layout))
     if seq is not None and keep is not None:
         seq = seq[keep]
     fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
     strays = message.sender == message.recipient == USER and inbox is None and not me.draw.gave(send.to)
     return Batch(sender, to, seq, fields, layout.dense and keep is None and inbox is None, block, strays)
+
+
+def _senders(me: Party, layout: Layout, keep: Array | None) -> Array:
+    """Return the row of the sender of each message."""
+    if me.size == 1:
+        return np.full(layout.size if keep is None else len(keep), me.rows.start, np.int32)
+    held = layout.holder if keep is None else (keep if layout.dense else layout.holder[keep])
+    rows: Array = (held + np.int32(me.rows.start)).astype(np.int32, copy=False)
+    return rows
+
+
+def _numbers(layout: Layout) -> Array:
+    """Return the sequence number of each message."""
+    return layout.rank.astype(np.int32) if layout.parties > 1 else np.arange(layout.size, dtype=np.int32)
 
 
 def _layout(send: Send, me: Party) -> Layout:

@@ -18,7 +18,8 @@ from p2p_sim.core import exact
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.words import Words, stream
+from p2p_sim.core.words import Words, own_words, stream
+from p2p_sim.core.words import order as ordered
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""
@@ -124,8 +125,11 @@ class Draw:
         words, layout = self._words(name, each, None)
         if layout is None:
             raise ProtocolError(f"{self._where(name)}: permutation needs each=: an inbox or a message column")
-        order = np.lexsort((words, layout.holder))
-        result = self._seen(name, order - layout.starts[:-1][layout.holder], layout)
+        if layout.parties == 1:
+            ranks = ordered(words)
+        else:
+            ranks = np.lexsort((words, layout.holder)) - layout.starts[:-1][layout.holder]
+        result = self._seen(name, ranks, layout)
         assert isinstance(result, PerMessage)
         return result
 
@@ -145,6 +149,8 @@ class Draw:
             return self.compute.words_at(self.seed, key, ids), None
         layout = self._times(name, times) if each is None else self._each(name, each, times)
         party = whole(ids)
+        if layout.parties == 1:  # a server's many items are one stretch of its stream
+            return own_words(self.seed, key, int(party[0]), layout.size), layout
         return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:

@@ -41,7 +41,11 @@ class Members:
     @property
     def label(self) -> Array:
         """The group's outside name (the cluster number as given), for each party."""
-        return self.codes if self.labels is None else self.labels[self.codes]
+        if self.labels is None:
+            return self.codes
+        named: Array = self.labels[self.codes]
+        named.flags.writeable = False
+        return named
 
     def block(self, low: int, high: int) -> Members:
         """Return the same groups for the parties ``low .. high - 1``."""

@@ -124,19 +124,23 @@ class Mailbox:
         layout = Layout(starts[low : high + 1] - starts[low])
         seq = self._sorted.seq
         picked = {name: column[span] for name, column in self._sorted.fields.items()}
-        return Rows(layout, self._sorted.sender[span], None if seq is None else seq[span], picked)
+        whole = self._sorted
+        return Rows(layout, lambda: whole.sender[span], None if seq is None else seq[span], picked)
 
     def _sort(self, empty: dict[str, Array], compute: ModuleType) -> Rows:
         batches = self.batches()
         if not batches:
             return Rows(Layout(np.zeros(self.parties + 1, np.int64)), np.zeros(0, np.int64), None, empty)
-        sender = np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
+
+        def sender() -> Array:
+            return np.concatenate([as_array(b.sender).astype(np.int64) for b in batches])
+
         fields = {name: np.concatenate([b.fields[name] for b in batches]) for name in batches[0].fields}
         seq = None
         if any(b.seq is not None for b in batches):
             seq = np.concatenate([np.zeros(len(b), np.int32) if b.seq is None else b.seq for b in batches])
         if batches[0].to is None:
-            return Rows(Layout(np.array([0, len(sender)])), sender, seq, fields)
+            return Rows(Layout(np.array([0, sum(map(len, batches))])), sender, seq, fields)
         to = np.concatenate([as_array(b.to) for b in batches if b.to is not None])
         order, starts = compute.group(to - np.int32(self.first), self.parties)
         return Rows(Layout(starts), sender, seq, fields).pick(order, Layout(starts))

@@ -71,14 +71,25 @@ class Message:
 
     Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``.
     Floats travel as fixed point, so that digests do not depend on a machine's arithmetic.
-    ``sealed_for`` names the one role that can read the fields.
+    ``sealed_for`` names the one role that can read the fields; "user": the one user it is addressed to.  ``layers``:
+    servers on the way whose keys it takes too, outermost first, since it was sealed once more for each.
     Raises ProtocolError for a field name that an inbox uses itself, or a type that cannot travel.
     """
 
     def __init__(
-        self, sender: str, recipient: str, text: str, /, *, sealed_for: str | None = None, **fields: Any
+        self,
+        sender: str,
+        recipient: str,
+        text: str,
+        /,
+        *,
+        sealed_for: str | None = None,
+        layers: tuple[str, ...] = (),
+        **fields: Any,
     ):
-        self.kind = "?"
+        if layers and sealed_for is None:
+            raise ProtocolError(f"layers = {layers!r}: name who opens the last one by sealed_for=")
+        self.kind, self.layers = "?", layers
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
         self.fields = {name: _field_type(name, kind) for name, kind in fields.items()}
 
@@ -118,7 +129,7 @@ class Message:
         for kind in self.fields.values():
             width = field_shape(kind, sizes)
             payload += field_dtype(kind).itemsize * (width[0] if width else 1)
-        return HEADER_BYTES + payload + (SEAL_BYTES if self.sealed_for else 0)
+        return HEADER_BYTES + payload + SEAL_BYTES * (bool(self.sealed_for) + len(self.layers))
 
     def _check_fields(self, given: dict[str, Any]) -> None:
         if given.keys() != self.fields.keys():

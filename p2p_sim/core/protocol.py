@@ -82,7 +82,6 @@ class Protocol:
                     f"{name}: role {role!r} needs a generator method `def {role}(self, me)` that yields"
                 )
         for kind, message in self.messages().items():
-            if message.sealed_for is not None and message.sealed_for not in roles:
-                raise ProtocolError(
-                    f"{name}: message {kind!r} is sealed for {message.sealed_for!r}; roles: {roles}"
-                )
+            for key in (message.sealed_for, *message.layers):
+                if key is not None and key not in roles:
+                    raise ProtocolError(f"{name}: message {kind!r} is sealed for {key!r}; roles: {roles}")

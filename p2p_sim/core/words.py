@@ -51,6 +51,29 @@ def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDA
     return _outputs(seed, stream, ranks >> np.uint64(2), owners, ranks & np.uint64(3))
 
 
+def own_words(seed: int, stream: int, party: int, count: int) -> Words:
+    """Return the item words 0 .. count - 1 of one party."""
+    key, counter = np.array([seed, stream], np.uint64), np.array([0, party + 1, 0, 0], np.uint64)
+    return np.random.Philox(key=key, counter=counter).random_raw(count)
+
+
+def order(drawn: Words) -> npt.NDArray[np.int64]:
+    """Return the order of words, ties by index: a uniform permutation."""
+    if len(drawn) >= 1 << 32:
+        return np.argsort(drawn, kind="stable")
+    packed = drawn & ~_LOW
+    packed |= np.arange(len(drawn), dtype=np.uint64)  # a plain sort is four times as fast as an argsort
+    packed.sort()
+    same = np.flatnonzero((packed[1:] ^ packed[:-1]) <= _LOW)
+    packed &= _LOW
+    found = packed.view(np.int64)
+    if len(same):  # the rest of the word decides
+        places = np.union1d(same, same + 1)
+        tied = found[places]
+        found[places] = tied[np.lexsort((tied, drawn[tied]))]
+    return found
+
+
 def high_product(a: Words, b: Words | np.uint64) -> Words:
     """Return the high 64 bits of the 128-bit product, in 32-bit halves."""
     a_low, a_high = a & _LOW, a >> _SHIFT

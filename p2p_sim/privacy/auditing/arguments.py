@@ -78,7 +78,7 @@ def check_models(protocol: Any, against: Any) -> None:
 def alike(protocol: Protocol, known: Protocol) -> bool:
     """Whether two protocols send the same kinds of messages, so that a law of one can read the other's."""
     first, second = (
-        {kind: (m.sender, m.recipient, m.sealed_for, m.fields) for kind, m in each.messages().items()}
+        {kind: (m.sender, m.recipient, m.sealed_for, m.layers, m.fields) for kind, m in each.messages().items()}
         for each in (protocol, known)
     )
     return first == second
