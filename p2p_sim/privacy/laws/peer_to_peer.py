@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +81,8 @@ class Drawn(Law):
             law, upper = self._worst(epsilon, None)
             both = law.directions(epsilon)[0]
             return (both._replace(upper=max(both.upper, upper)),) * 2
-        first = self._gain(self.composition, epsilon, mirrored=False)
-        return first, first if self.side else self._gain(self.composition, epsilon, mirrored=True)
+        first = _gain(self, self.composition, epsilon, mirrored=False)
+        return first, first if self.side else _gain(self, self.composition, epsilon, mirrored=True)
 
     def pure(self) -> float:
         """Return the log ratio of the event that every user reports a one.
@@ -213,15 +214,8 @@ class Drawn(Law):
             total += weight * reports.greatest(epsilon, cut, enough - cut, walk=self.effort.covered)
         return total * (1 + 1e-14) + cut
 
-    def _gain(self, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
-        """Return delta in one direction at one composition, cutting off less while delta is small."""
-        for cut in CUTS:
-            found = self._summed(ones, epsilon, cut, mirrored)
-            if found.value > cut * 1e9 or cut < self.least:
-                return found
-        return Bracket(0.0, found.value, found.upper + CUTS[-1])
-
-    def _summed(self, ones: int, epsilon: float, cut: float, mirrored: bool) -> Bracket:
+    def summed(self, ones: int, epsilon: float, cut: float, *, mirrored: bool) -> Bracket:
+        """Return delta in one direction at one composition, without a few times ``cut``."""
         at = self.others - ones if mirrored else ones
         some = replace(self.who, forgetful=True)
         if self.colluders and self.effort.few:
@@ -256,6 +250,19 @@ class Drawn(Law):
         cases = cases_of(self.who, low, high, least)
         value, error = cases.gains(seen)
         return value, np.minimum(value + error + cases.missing * min(rest, seen.most), seen.most)
+
+
+@lru_cache(maxsize=64)
+def _gain(law: Drawn, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
+    """Return delta in one direction at one composition, cutting off less while delta is small.
+
+    Kept, because a root, its bracket and the search for the worst composition ask again.
+    """
+    for cut in CUTS:
+        found = law.summed(ones, epsilon, cut, mirrored=mirrored)
+        if found.value > cut * 1e9 or cut < law.least:
+            return found
+    return Bracket(0.0, found.value, found.upper + CUTS[-1])
 
 
 def _mixed(ratio: float, flip: float) -> float:
