@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
-from experiments import utility
+import pytest
+
+from experiments import _theorem3_figures, _theorem3_utility, theorem3, utility
 from experiments._common import read_csv, write_csv
+from p2p_sim import privacy
+from p2p_sim.core.errors import InputError
+from p2p_sim.learning import experiment
+from protocols import PeerToPeer
 
-EXPECTED = Path(utility.__file__).parent / "expected" / "utility.csv"
+FOLDER = Path(utility.__file__).parent / "expected"
+EXPECTED = FOLDER / "utility.csv"
+BOUNDS, UTILITY = (read_csv(FOLDER / f"theorem3{part}.csv") for part in ("", "_utility"))
+papers = privacy.bounds.clustering2022
 
 
 def test_utility(tmp_path: Path) -> None:
@@ -28,3 +38,137 @@ def test_the_expected_table_tells_a_tale() -> None:
     assert [float(row["alpha"]) for row in rows] == list(utility.ALPHAS)
     assert epsilons == sorted(epsilons, reverse=True)
     assert float(rows[0]["accuracy_released"]) > float(rows[-1]["accuracy_released"])
+
+
+def as_text(row: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in row.items()}
+
+
+def test_theorem3_points() -> None:
+    """Every size has a row at alpha = 0.1; where the theorem applies also its own alpha and the exact one."""
+    found = list(theorem3.points((100, 30_000), (1.0,)))
+    assert [(rule, size) for rule, _, size, _ in found] == [
+        ("fixed", 100), ("fixed", 30_000), ("Theorem 3", 30_000), ("exact", 30_000),
+    ]  # fmt: skip
+    rows = {(row["theta"], row["cluster_size"], row["rule"]): row for row in BOUNDS}
+    for rule, theta, size, alpha in found:
+        assert rows[str(theta), str(size), rule]["alpha"] == f"{alpha:.5g}"
+
+
+def test_theorem3_columns_are_those_of_the_accountant_and_the_papers() -> None:
+    for row in BOUNDS:
+        size, alpha, theta = int(row["cluster_size"]), float(row["alpha"]), float(row["theta"])
+        delta = size**-2.0
+        assert row["delta"] == f"{delta:.5g}"
+        ninth, third = papers.lemma9(size, alpha, theta, delta=delta), papers.theorem3(size, theta)
+        assert (row["lemma9"] == "") is not ninth.holds
+        assert row["lemma9_why"][:30] == ninth.why[:30]  # what follows is computed from all digits of alpha
+        if ninth.holds:
+            assert float(row["lemma9"]) == pytest.approx(ninth.epsilon, rel=1e-4)  # alpha has five digits
+        applies = third.holds and alpha >= third.parameters["alpha"] * (1 - 1e-4)
+        assert (row["theorem3"] != "") is (row["theorem3_why"] == "") is applies
+        if row["theorem3"]:
+            assert row["theorem3"] == f"{third.epsilon:.5g}"
+        if theta == 1:
+            profile = privacy.profile(PeerToPeer(alpha, theta), cluster_size=size)
+            assert profile.basis == row["basis"]
+            assert float(row["exact"]) == pytest.approx(profile.epsilon(delta), rel=2e-4)
+
+
+def test_theorem3_tells_a_tale() -> None:
+    """Measured is at most exact, which is at most what is promised; nothing is contradicted."""
+    for row in BOUNDS:
+        assert row["verdict"] in ("consistent", "inconclusive")
+        assert float(row["measured"]) <= float(row["exact"]) <= float(row["lemma9"] or "inf")
+        assert float(row["exact"]) <= float(row["theorem3"] or "inf")
+        if row["measured_delta"]:
+            assert float(row["measured_delta"]) <= float(row["exact_delta"])
+    exact = [row for row in BOUNDS if row["rule"] == "exact"]
+    asked = [row for row in BOUNDS if row["rule"] == "Theorem 3"]
+    assert len(exact) == len(asked) == 6
+    for one, other in zip(exact, asked, strict=True):
+        assert one["exact"] == other["theorem3"]
+        assert float(one["alpha"]) * 500 < float(other["alpha"])
+
+
+def test_theorem3_audits_are_those_of_the_table() -> None:
+    """One row is measured again as it was; a row of fewer trials comes out the same each time."""
+    key = {"theta": "1.0", "cluster_size": "30000", "rule": "exact"}
+    expected = next(row for row in BOUNDS if row.items() >= key.items())
+    alpha = _theorem3_utility.exact_alpha(30_000, 1.0, papers.theorem3(30_000, 1.0).epsilon, 30_000**-2.0)
+    assert as_text(theorem3.row("exact", 1.0, 30_000, alpha)) == expected
+    first, second = (theorem3.row("fixed", 1.0, 100, 0.1, trials=3000) for _ in range(2))
+    assert first == second
+    assert 0 < float(first["measured"]) < float(first["exact"])
+    assert first["trials"] == 3000
+
+
+def test_theorem3_utility_columns() -> None:
+    """Alphas and what every view gets are computed again; a method without an alpha says why."""
+    for name in ("adult", "mnist"):
+        here = [row for row in UTILITY if row["data"] == name]
+        assert len(here) == 9
+        target = papers.theorem3(int(here[0]["smallest"]), 1.0)
+        local = here.pop()
+        assert float(local["epsilon_learner"]) == pytest.approx(target.epsilon, rel=1e-4)
+        for start in (0, 4):
+            size = int(here[start]["smallest"])
+            found = _theorem3_utility.asks(size, target.epsilon, target.delta)
+            for row, ask in zip(here[start : start + 4], found, strict=True):
+                alpha = "" if ask.alpha is None else f"{ask.alpha:.5g}"
+                assert (row["method"], row["alpha"], row["why"]) == (ask.method, alpha, ask.why)
+                assert (row["why"] != "") is (row["accuracy"] == "") is (row["alpha"] == "")
+                if ask.alpha:
+                    peer = privacy.profile(PeerToPeer(ask.alpha), "user", cluster_size=size)
+                    assert float(row["epsilon_user"]) == pytest.approx(peer.epsilon(target.delta), rel=1e-4)
+                    assert float(row["epsilon_learner"]) <= target.epsilon * (1 + 1e-4)
+            assert float(here[start + 3]["epsilon_learner"]) == pytest.approx(target.epsilon, rel=1e-4)
+
+
+def test_lemma9_alpha_is_the_least() -> None:
+    bound = papers.theorem3(20_000, 1.0)
+    found = _theorem3_utility.lemma9_alpha(20_000, 1.0, bound.epsilon, bound.delta).alpha
+    assert found is not None
+    assert found < bound.parameters["alpha"]
+    at, below = (papers.lemma9(20_000, found * k, 1.0, delta=bound.delta) for k in (1, 1 - 1e-6))
+    assert at.epsilon <= bound.epsilon < below.epsilon
+    assert "even at alpha = 1/2" in _theorem3_utility.lemma9_alpha(200, 1.0, bound.epsilon, 1e-8).why
+
+
+def test_alpha_of_one_cluster_is_checked_in_all() -> None:
+    examples = experiment.gather(PeerToPeer(0.0), _theorem3_utility.datasets.load("digits"), clusters=5)
+    size = int(examples.population.sizes.min())
+    alpha = _theorem3_utility.exact_alpha(size, 1.0, 1.0, 1e-6)
+    _theorem3_utility.check_everywhere(alpha, examples.population, 1.0, 1e-6)
+    with pytest.raises(InputError, match="keeps the promise"):
+        _theorem3_utility.check_everywhere(alpha / 2, examples.population, 1.0, 1e-6)
+    assert _theorem3_utility.private(PeerToPeer(alpha), examples, 0) < _theorem3_utility.accuracy(
+        examples, range(examples.population.users), examples.population.y
+    )
+    with pytest.raises(InputError, match="digits: Theorem 3 promises nothing there"):
+        next(_theorem3_utility.rows("digits", 1, print))
+
+
+def test_theorem3_writes_tables_and_figures_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theorem3, "points", lambda *_: [("fixed", 1.0, 100, 0.1)])
+    monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0])
+    monkeypatch.setattr(_theorem3_utility, "rows", lambda *_: UTILITY)
+    assert theorem3.main(["--quick", "--out", str(tmp_path)]) == 0
+    names = {f"theorem3{part}.{kind}" for part in ("", "_utility") for kind in ("csv", "png", "svg")}
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert read_csv(tmp_path / "theorem3.csv") == BOUNDS[:1]
+    monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0] | {"verdict": "violated"})
+    assert theorem3.main(["--quick", "--out", str(tmp_path)]) == 1
+
+
+def test_theorem3_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:
+    for draw, rows, name in (
+        (_theorem3_figures.bounds, BOUNDS, "theorem3"),
+        (_theorem3_figures.utility, UTILITY, "theorem3_utility"),
+    ):
+        for folder in ("a", "b"):
+            draw(rows, tmp_path / folder / name)
+        for kind in ("png", "svg"):
+            first, second = ((tmp_path / folder / f"{name}.{kind}").read_bytes() for folder in ("a", "b"))
+            assert first == second
+            assert len(first) < 200_000

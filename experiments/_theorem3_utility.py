@@ -1,0 +1,171 @@
+"""At one promise to the learner: the α that each method asks for, the accuracy it leaves, and what others then see."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import p2p_sim
+from p2p_sim import Population, privacy
+from p2p_sim.core.errors import InputError
+from p2p_sim.learning import datasets, experiment, models
+from p2p_sim.learning.experiment import Examples
+from p2p_sim.learning.threads import one_thread
+from protocols import PeerToPeer, RandomizedResponse
+
+SEEDS = 5
+LARGE = {"adult": (2, 3), "mnist": (3, 0)}
+"""Clusters and k-means seed: of seeds 0 to 9, the first that leaves every cluster the users that Theorem 3 needs.
+
+Clusters come from public features, so choosing among them costs no privacy.  Other data sets: all users together.
+"""
+SMALL = 200
+VIEWS = ("learner", "user", "learner+1*user", "learner+3*user", "wire")
+NONE, EXACT, LOCAL = "resampling alone", "exact accountant", "randomized response"
+
+papers = privacy.bounds.clustering2022
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The alpha that a method asks for, None where it cannot keep the promise, and why not."""
+
+    method: str
+    alpha: float | None
+    why: str = ""
+
+
+def exact_alpha(size: int, theta: float, epsilon: float, delta: float) -> float:
+    """Return the least alpha at which the exact accountant finds the learner (ε, δ)-private."""
+    return privacy.calibrate(
+        PeerToPeer, vary="alpha", cluster_size=size, theta=theta, epsilon=epsilon, delta=delta
+    ).value
+
+
+def lemma9_alpha(size: int, theta: float, epsilon: float, delta: float) -> Ask:
+    """Return the least alpha at which Lemma 9 promises ε at δ; its promise improves as alpha grows to 1/2."""
+
+    def kept(alpha: float) -> bool:
+        bound = papers.lemma9(size, alpha, theta, delta=delta)
+        return bound.holds and bound.epsilon <= epsilon
+
+    best = papers.lemma9(size, 0.5, theta, delta=delta)
+    if not kept(0.5):
+        told = best.why or f"promises epsilon = {best.epsilon:.4g} at s = {size}, even at alpha = 1/2"
+        return Ask("Lemma 9", None, told)
+    low, high = 0.0, 0.5
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return Ask("Lemma 9", high)
+
+
+def asks(size: int, epsilon: float, delta: float, theta: float = 1.0) -> list[Ask]:
+    """Return what each method asks for, if the smallest cluster has ``size`` users."""
+    third = papers.theorem3(size, theta)
+    ask = Ask("Theorem 3", third.parameters.get("alpha") if third.holds else None, third.why)
+    if third.holds and (third.epsilon > epsilon or third.delta > delta):
+        ask = Ask("Theorem 3", None, f"promises epsilon = {third.epsilon:.4g}, delta = {third.delta:.3g}")
+    exact = Ask(EXACT, exact_alpha(size, theta, epsilon, delta))
+    return [Ask(NONE, 0.0), ask, lemma9_alpha(size, theta, epsilon, delta), exact]
+
+
+def rows(name: str, seeds: int, tell: Tell, **where: Any) -> Iterator[dict[str, Any]]:
+    """Yield a row for each clustering and method; the promise is Theorem 3's for the large clusters.
+
+    ``where``: backend and address of the runs.
+    """
+    data = datasets.load(name)
+    count, seed = LARGE.get(name, (1, 0))
+    large = experiment.gather(PeerToPeer(0.0), data, clusters=count, seed=seed)
+    target = papers.theorem3(int(large.population.sizes.min()), 1.0)
+    if not target.holds:
+        raise InputError(f"--data {name}: Theorem 3 promises nothing there: {target.why}")
+    tell(f"{name}: training on the true labels")
+    y = large.population.y
+    fixed = {"accuracy_true": round(accuracy(large, range(len(y)), y), 4), "majority": _majority(large)}
+    small = experiment.gather(PeerToPeer(0.0), data, clusters=SMALL, seed=0)
+    for examples in (large, small):
+        smallest = int(examples.population.sizes.min())
+        for ask in asks(smallest, target.epsilon, target.delta):
+            tell(f"{name}, clusters of {smallest:,} and more: {ask.method}, alpha = {ask.alpha}")
+            protocol = None if ask.alpha is None else PeerToPeer(ask.alpha)
+            if ask.method == EXACT and ask.alpha is not None:
+                check_everywhere(ask.alpha, examples.population, target.epsilon, target.delta)
+            yield _row(name, examples, ask, target, protocol, seeds, **where) | fixed
+    lie = 1 / (1 + math.exp(target.epsilon))
+    tell(f"{name}: {LOCAL}, alpha = {lie}")
+    alone = RandomizedResponse(target.epsilon)
+    yield _row(name, None, Ask(LOCAL, lie), target, alone, seeds, large, **where) | fixed
+
+
+def _row(
+    name: str, clusters: Examples | None, ask: Ask, target: Any, protocol: Any, seeds: int,
+    examples: Examples | None = None, **where: Any,
+) -> dict[str, Any]:  # fmt: skip
+    users = clusters or examples
+    assert users is not None
+    sizes = users.population.sizes if clusters else None
+    found = [] if protocol is None else [private(protocol, users, seed, **where) for seed in range(seeds)]
+    seen = views(protocol, users.population, target.delta) if protocol else dict.fromkeys(VIEWS, "")
+    return {
+        "data": name,
+        "clusters": "none" if sizes is None else len(sizes),
+        "smallest": "" if sizes is None else int(sizes.min()),
+        "largest": "" if sizes is None else int(sizes.max()),
+        "method": ask.method,
+        "epsilon": f"{target.epsilon:.5g}",
+        "delta": f"{target.delta:.5g}",
+        "alpha": "" if ask.alpha is None else f"{ask.alpha:.5g}",
+        "accuracy": f"{statistics.mean(found):.4f}" if found else "",
+        "accuracy_sd": f"{statistics.stdev(found):.4f}" if len(found) > 1 else "",
+        "seeds": len(found),
+        **{f"epsilon_{view}": value for view, value in seen.items()},
+        "why": ask.why,
+    }
+
+
+def views(protocol: Any, population: Population, delta: float) -> dict[str, str]:
+    """Return the exact ε at δ of each view, the largest of the smallest, median and largest cluster."""
+    found = {}
+    for view in VIEWS:
+        profiles = privacy.by_cluster(protocol, view, population=population).values()
+        found[view] = f"{max(profile.epsilon(delta) for profile in profiles):.5g}"
+    return found
+
+
+def check_everywhere(alpha: float, population: Population, epsilon: float, delta: float) -> None:
+    """Raise InputError if alpha, found for the smallest cluster, breaks the promise in another."""
+    for size in np.unique(population.sizes):
+        if privacy.profile(PeerToPeer(alpha), cluster_size=int(size)).delta_bracket(epsilon).upper > delta:
+            raise InputError(
+                f"alpha = {alpha:.5g} keeps the promise in the smallest cluster, not in one of {size}"
+            )
+
+
+def private(protocol: Any, examples: Examples, seed: int, **where: Any) -> float:
+    """Run once and return the test accuracy of a model trained on what the learner received."""
+    run = p2p_sim.run(protocol, examples.population, seed=seed, digest=False, **where)
+    received = run.output("learner")
+    return accuracy(examples, received["sender"], received["y"])
+
+
+def accuracy(examples: Examples, rows: Any, y: Any) -> float:
+    """Train logistic regression on some users' features with labels ``y``; return its share of right test rows."""
+    x = examples.population.x
+    assert x is not None
+    with one_thread():
+        predicted = models.make().fit(x[rows], y).predict(examples.x_test)
+    return float((predicted == examples.y_test).mean())
+
+
+def _majority(examples: Examples) -> float:
+    """Return the test accuracy of always giving the more frequent label of the users."""
+    ones = examples.population.y.mean() > 0.5
+    return round(float((examples.y_test == ones).mean()), 4)
