@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import Population
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import (
+    LabelProportions,
+    LaplaceLabelProportions,
+    PeerToPeer,
+    RandomizedResponse,
+    SecureAggregation,
+)
 
 PROTOCOLS: dict[str, Any] = {
     "peer-to-peer": PeerToPeer(alpha=0.2, theta=0.6),
@@ -15,6 +21,10 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response": RandomizedResponse(1.0),
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
+    "label proportions": LabelProportions(4),
+    "Laplace label proportions": LaplaceLabelProportions(0.5, bag_size=4, grid=3),
+    "secure aggregation": SecureAggregation(4, threshold=3),
+    "secure aggregation, sparse and noisy": SecureAggregation(9, degree=4, epsilon=0.5, grid=2),
 }
 
 

@@ -13,11 +13,14 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from protocols import ALL, PeerToPeer, RandomizedResponse
+from p2p_sim.core.message import field_dtype
+from protocols import ALL, LabelProportions, LaplaceLabelProportions, PeerToPeer, RandomizedResponse
 from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, scattered
 
 USERS = 101
 STANDARD = ["round", "sender", "recipient", "seq"]
+SILENT = (LabelProportions, LaplaceLabelProportions)
+"""Protocols whose users draw nothing."""
 
 
 @pytest.fixture(params=PROTOCOLS.values(), ids=PROTOCOLS.keys())
@@ -69,7 +72,9 @@ def test_the_digest_is_sensitive(protocol: Any, population: Population) -> None:
     """Twin of the tests above: another seed or other labels give another digest."""
     other = Population(population.y ^ True, population.clusters)
     cases = ((population, 7), (population, 8), (other, 7))
-    assert len({p2p_sim.run(protocol, people, seed=seed).digest for people, seed in cases}) == 3
+    digests = {p2p_sim.run(protocol, people, seed=seed).digest for people, seed in cases}
+    drawing = not isinstance(protocol, LabelProportions)  # there the seed decides nothing
+    assert len(digests) == (3 if drawing else 2)
 
 
 def test_without_a_digest_the_output_is_the_same(protocol: Any, population: Population) -> None:
@@ -90,7 +95,7 @@ def test_replay_of_every_user_equals_the_run(protocol: Any, population: Populati
                     user,
                     kind,
                 )
-        assert life.drawn
+        assert life.drawn or isinstance(protocol, SILENT)
 
 
 def test_replay_needs_only_the_closed_world() -> None:
@@ -105,7 +110,7 @@ def test_messages_hold_declared_fields_only(protocol: Any, population: Populatio
         columns = run.messages(kind)
         assert list(columns) == [*STANDARD, *message.fields, "nbytes"]
         assert len({len(column) for column in columns.values()}) == 1
-        assert all(columns[name].dtype == dtype for name, dtype in message.fields.items())
+        assert all(columns[name].dtype == field_dtype(field) for name, field in message.fields.items())
         assert len(columns["round"]) == run.by_kind()[kind].messages
         assert int(columns["nbytes"].sum()) == run.by_kind()[kind].nbytes
 

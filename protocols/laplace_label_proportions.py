@@ -1,0 +1,85 @@
+"""Laplace label proportions: a trusted aggregator adds noise to the number of positive labels of each bag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
+from p2p_sim.core.exact import LAPLACE_LIMIT
+from p2p_sim.network.bags import bag_numbers, check_size
+from protocols.label_proportions import counted
+
+LARGEST = 700.0
+"""Largest epsilon of noise, in nats: beyond it one label in e^700 would be noised."""
+
+
+@dataclass(frozen=True)
+class LaplaceLabelProportions(Protocol):
+    """As label proportions, with Laplace(1 / (k epsilon)) noise on each proportion: scale 1 / epsilon on its count.
+
+    ``epsilon``: in (0, 700], in nats.  ``bag_size``: k, users a bag, as in LabelProportions.  ``grid``: steps of
+    noise a label, at least 1.  The noise is discrete, on the multiples of 1 / (k grid) of a proportion, so that its
+    law is exact; 1 is the geometric mechanism, many steps come close to the paper's continuous noise.  Labels are bits.
+    The learner returns columns ``bag``, ``cluster``, ``size`` (labels that arrived) and ``total``, the noisy number of
+    ones in steps: the proportion is total / (grid size), and may lie outside of 0 to 1.  Raises InputError for
+    parameters out of range.
+
+    *Source:* Unified 2023, section 6 (Lap-LLP); Ghosh, Roughgarden, Sundararajan 2009 (discrete noise).
+    *Assumes:* the aggregator is trusted: she sees every label.  For nobody trusted see SecureAggregation.
+    """
+
+    epsilon: float
+    bag_size: int = 16
+    grid: int = 1
+
+    report = Message(
+        "user", "aggregator", "hands the trusted aggregator a label", bag=np.int32, cluster=np.int32, y=bool
+    )
+    proportion = Message(
+        "aggregator", "learner", "tells how many labels of a bag there are, and about how many are 1",
+        bag=np.int32, cluster=np.int32, size=np.int32, total=np.int64,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
+        check_size("bag_size", self.bag_size)
+        check_size("grid", self.grid)
+        check_scale(self.epsilon, self.grid, LAPLACE_LIMIT)
+
+    def user(self, me: Party) -> Rounds:
+        """Hand in the label, with the public number of the bag."""
+        bag = bag_numbers(me.cluster, me.id, self.bag_size)
+        yield self.report(bag=bag, cluster=me.cluster.codes, y=me.y)
+
+    def aggregator(self, me: Party) -> Rounds:
+        """Count each bag, and add noise."""
+        reports = yield self.report.receive()
+        bag, cluster, size, ones = counted(reports)
+        exact = me.each(ones * self.grid)
+        noise = me.draw.laplace("noise", scale(self.epsilon, self.grid), each=exact)
+        yield self.proportion(
+            bag=me.each(bag), cluster=me.each(cluster), size=me.each(size), total=exact + noise
+        )
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the noisy counts."""
+        proportions = yield self.proportion.receive()
+        return proportions.columns()
+
+
+def scale(epsilon: float, grid: int) -> Fraction:
+    """Return the scale of the noise in steps, exactly."""
+    return Fraction(int(grid)) / Fraction(epsilon)
+
+
+def check_scale(epsilon: float, grid: int, limit: int) -> None:
+    """Check that the table of the noise is not too long; raises InputError."""
+    if scale(epsilon, grid) > limit:
+        raise InputError(
+            f"epsilon = {epsilon!r} with grid = {grid}: noise of {float(scale(epsilon, grid)):,.0f} steps; at most "
+            f"{limit:,} are drawn: give a grid of at most {int(limit * epsilon):,}, or an epsilon of at least "
+            f"{grid / limit:g}"
+        )

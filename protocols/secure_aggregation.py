@@ -1,0 +1,232 @@
+"""Secure aggregation: the server learns the sum of each bag and nothing else, even if users drop out on the way."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_range
+from p2p_sim.core.columns import Inbox, PerMessage
+from p2p_sim.crypto import field, pairs, shamir
+from p2p_sim.crypto.octets import Octets
+from p2p_sim.network.bags import bag_numbers, check_size, once
+from protocols._unmasking import Server
+from protocols.laplace_label_proportions import LARGEST, check_scale, scale
+from protocols.polya import polya_weights
+
+LIMBS = 5
+"""Field elements of 7 bytes that hold a secret of 32."""
+
+MOST_STEPS = 1_000
+"""Largest scale of the noise, in steps: a user's share is drawn from a table of some 50 entries a step."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SecureAggregation(Protocol):
+    """Users mask their labels so that the masks cancel in the sum of a bag; with noise, nobody need be trusted.
+
+    ``bag_size``: k, users a bag, at least 2, as in LabelProportions.  ``threshold``: t, the least number of users of a
+    bag that must stay to the end, 2 to k; fewer, and the bag is refused; 0: three quarters of k.  ``degree``: with how
+    many others of her bag a user shares masks, even; in a bag of at most that many others, with all.  ``epsilon``: in
+    (0, 700], in nats: every user adds a share of discrete Laplace noise of scale 1 / epsilon to her label, of which t
+    are the whole noise; infinity adds none.  ``grid``: steps a label, as in LaplaceLabelProportions.  ``crypto``:
+    "modelled" or "real", see p2p_sim.crypto.pairs.  Labels are bits.  The learner returns columns ``bag``,
+    ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps, exact; 0 where refused), ``refused``.
+    Raises InputError for parameters out of range.
+
+    Who drops out before her masked value came is left out of the sum.  Any k - t users of a bag may drop out, at any
+    step, if degree > k - t; otherwise more than half of each user's neighbours must stay.  If m stay, the noise has
+    m / t times the variance of Laplace noise: that is the price of being safe with t.
+
+    *Source:* Bonawitz et al. 2017, figure 4; Bell et al. 2020 (a sparse graph); Unified 2023, section 6 (the noise).
+    *Assumes:* the aggregator follows the protocol but may be curious, and is trusted not to ask for both secrets of a
+    user; fewer neighbours of a user collude than it takes to recover her secrets; keys for sealing are known.
+    """
+
+    bag_size: int = 16
+    threshold: int = 0
+    degree: int = 20
+    epsilon: float = math.inf
+    grid: int = 1
+    crypto: str = "modelled"
+
+    advertise = Message(
+        "user",
+        "aggregator",
+        "joins her bag and publishes a key",
+        bag=np.int32,
+        cluster=np.int32,
+        key=Bytes(32),
+    )
+    neighbour = Message(
+        "aggregator", "user", "names a neighbour: her key, the place of her share, how many shares recover a secret",
+        peer=np.int64, key=Bytes(32), place=np.int32, need=np.int32,
+    )  # fmt: skip
+    share = Message(
+        "user", "aggregator", "shares the secrets behind her masks with one neighbour, by way of the server",
+        sealed_for="user", giver=np.int64, seed=Vector(np.uint64, LIMBS), private=Vector(np.uint64, LIMBS),
+    )  # fmt: skip
+    routed = Message(
+        "aggregator", "user", "passes on a neighbour's share",
+        sealed_for="user", giver=np.int64, seed=Vector(np.uint64, LIMBS), private=Vector(np.uint64, LIMBS),
+    )  # fmt: skip
+    report = Message(
+        "user", "aggregator", "hands in her masked value, and how many pairwise masks are on it",
+        value=np.uint64, masks=np.int32,
+    )  # fmt: skip
+    ask = Message(
+        "aggregator", "user", "asks for her share of a neighbour's seed if that one stayed, of her key if not",
+        giver=np.int64, stayed=bool,
+    )  # fmt: skip
+    reveal = Message(
+        "user", "aggregator", "reveals the share that was asked for", value=Vector(np.uint64, LIMBS)
+    )
+    total = Message(
+        "aggregator", "learner", "tells the sum of a bag, or that too few stayed",
+        bag=np.int32, cluster=np.int32, joined=np.int32, size=np.int32, total=np.int64, refused=bool,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_size("bag_size", self.bag_size, 2)
+        if self.threshold:
+            check_size("threshold", self.threshold, 2, self.bag_size)
+        check_size("degree", self.degree, 2)
+        if self.degree % 2:
+            raise InputError(
+                f"degree = {self.degree}: must be even: as many neighbours on each side of a ring"
+            )
+        check_size("grid", self.grid)
+        if self.noisy:
+            check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
+            check_scale(self.epsilon, self.grid, MOST_STEPS)
+        pairs.mode(self.crypto)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noise is added."""
+        return self.epsilon != math.inf
+
+    @property
+    def least(self) -> int:
+        """The least number of users of a bag that must stay: t."""
+        return self.threshold or max(2, math.ceil(3 * self.bag_size / 4))
+
+    def needed(self, joined: Any, neighbours: Any) -> Any:
+        """Return how many of a user's neighbours can recover her secrets, in a bag of ``joined``; arrays or integers.
+
+        More than half of them, or what any joined - t dropouts leave of them, if that is less but not nothing.
+        """
+        half, left = neighbours // 2 + 1, neighbours - np.maximum(joined - self.least, 0)
+        return np.where(left >= 1, np.minimum(half, left), half)
+
+    def user(self, me: Party) -> Rounds:
+        """Run the four rounds for a block of users."""
+        crypto = pairs.mode(self.crypto)
+        bag = bag_numbers(me.cluster, me.id, self.bag_size)
+        private = _secret(me, "private key")
+        key = crypto.publics(_octets(private))
+        yield self.advertise(bag=bag, cluster=me.cluster.codes, key=key)  # round 0
+
+        near = yield self.neighbour.receive()
+        need = near.need.first(np.iinfo(np.int32).max)
+        seed = _secret(me, "seed")
+        shares = self._shares(me, np.concatenate([seed, private], axis=1), near, need)
+        yield self.share.reply(
+            near, giver=me.id, seed=shares(0, LIMBS), private=shares(LIMBS, 2 * LIMBS)
+        )  # round 1
+
+        held = yield self.routed.receive()
+        peers = _match(held.layout.holder, held.giver.data, near.layout.holder, near.peer.data)
+        holder = held.layout.holder
+        pair = crypto.masks(crypto.agreed(_octets(private)[holder], near.key.data[peers]))
+        first = me.id[holder] < held.giver.data  # of a pair, one adds the mask and the other subtracts it
+        both = PerMessage(np.where(first, pair, np.uint64(0) - pair), held.layout).sum()
+        plain = field.residues(self.grid * me.y.astype(np.int64) + self._noise(me), 1 << 64)
+        masked = plain + crypto.masks(_octets(seed)) + both
+        yield self.report(value=masked, masks=held.count, when=held.count >= need)  # round 2
+
+        asks = yield self.ask.receive()
+        which = _match(asks.layout.holder, asks.giver.data, holder, held.giver.data)
+        value = np.where(asks.stayed.data[:, None], held.seed.data[which], held.private.data[which])
+        yield self.reveal.reply(asks, value=PerMessage(value, asks.layout))  # round 3
+
+    def aggregator(self, me: Party) -> Rounds:
+        """Route, add up, and take off the masks with the help of those who stayed."""
+        joined = once((yield self.advertise.receive()))
+        order = me.draw.permutation("graph", each=joined)
+        server = Server.of(joined, order.data, self)
+        yield self.neighbour(to=me.each(server.owner_ids), **_each(me, server.neighbours()))
+
+        shares = yield self.share.receive()
+        mutual, edges = server.mutual(shares)
+        yield self.routed(
+            to=PerMessage(server.peer_ids[edges], mutual.layout),
+            giver=mutual.giver, seed=mutual.seed, private=mutual.private,
+        )  # fmt: skip
+
+        reports = once((yield self.report.receive()))
+        asks = server.close(reports, edges)
+        yield self.ask(to=me.each(asks.pop("to")), **_each(me, asks))
+
+        reveals = yield self.reveal.receive()
+        sums = server.unmask(reveals, pairs.mode(self.crypto))
+        yield self.total(**_each(me, sums))
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the sums."""
+        totals = yield self.total.receive()
+        return totals.columns()
+
+    def _noise(self, me: Party) -> Array:
+        """Draw each user's share of the noise: the difference of two Polya variables."""
+        if not self.noisy:
+            return np.zeros(me.size, np.int64)
+        weights = polya_weights(scale(self.epsilon, self.grid), self.least)
+        up, down = me.draw.categorical("noise up", weights), me.draw.categorical("noise down", weights)
+        return np.asarray(up - down)
+
+    def _shares(self, me: Party, secrets: Array, near: Inbox, need: Array) -> Any:
+        """Share each user's secrets (users, elements) with her neighbours; users who need the same go together."""
+        most = int(self.needed(0, self.degree))  # never more, whatever the size of a bag
+        width = secrets.shape[1]
+        drawn = me.draw.below("coefficients", field.PRIME, times=most * width)
+        words = drawn.data.astype(np.uint64).reshape(me.size, most, width)
+        out = np.zeros((near.layout.size, width), np.uint64)
+        holder, place = near.layout.holder, near.place.data
+        for needed in np.unique(need[near.count > 0]).tolist():
+            rows = need[holder] == needed
+            users, which = np.unique(holder[rows], return_inverse=True)
+            table = shamir.share(
+                secrets[users], needed, int(max(place[rows].max(), needed)), words[users, : needed - 1]
+            )
+            out[rows] = table[which.reshape(-1), place[rows] - 1]
+        return lambda low, high: PerMessage(np.ascontiguousarray(out[:, low:high]), near.layout)
+
+
+def _secret(me: Party, name: str) -> Array:
+    """Draw 32 bytes for each user, as field elements (users, 5)."""
+    drawn = me.draw.below(name, 1 << 56, times=LIMBS).data.astype(np.uint64).reshape(me.size, LIMBS)
+    drawn[:, -1] &= np.uint64((1 << 32) - 1)  # 4 elements of 7 bytes, and one of 4
+    return np.asarray(drawn)
+
+
+def _octets(secret: Array) -> Octets:
+    return field.to_octets(secret, 32)
+
+
+def _match(holder: Array, giver: Array, in_holder: Array, in_giver: Array) -> Array:
+    """Return, for each (holder, giver), its position among others; there each pair is found once."""
+    span = int(max(giver.max(initial=0), in_giver.max(initial=0))) + 1
+    codes = in_holder * span + in_giver
+    order = np.argsort(codes, kind="stable")
+    return np.asarray(order[np.searchsorted(codes[order], holder * span + giver)])
+
+
+def _each(me: Party, columns: dict[str, Array]) -> dict[str, PerMessage]:
+    return {name: me.each(column) for name, column in columns.items()}

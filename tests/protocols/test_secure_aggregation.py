@@ -1,0 +1,127 @@
+"""Secure aggregation: sums are exact under any dropouts up to the threshold, and refused above."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, Population
+from protocols import SecureAggregation
+from tests.contract.cases import POPULATIONS
+from tests.protocols.dropping import Dropping
+
+
+def sums(protocol: Any, people: Population, seed: int = 3, **how: Any) -> dict[str, Any]:
+    return p2p_sim.run(protocol, people, seed=seed, **how).output("learner")
+
+
+def expected(people: Population, counted: Any, bags: int) -> Any:
+    """The true sum of who stayed, of consecutive bags of one size."""
+    return (people.y & counted).reshape(bags, -1).sum(1)
+
+
+def test_every_pattern_of_dropouts_in_a_bag_of_four() -> None:
+    """All 5^4 ways for 4 users to drop out, as one run of many bags: exact at 2 or more, refused below."""
+    ways = np.array(list(itertools.product(range(5), repeat=4)))
+    people = Population.from_arrays(y=np.random.default_rng(1).random(ways.size) < 0.5)
+    out = sums(Dropping(4, threshold=2, last=tuple(ways.ravel().tolist())), people)
+    stayed = (ways >= 3).sum(1)  # the masked value came
+    answered = (ways >= 4).sum(1)
+    at = out["bag"]
+    assert set(np.flatnonzero((ways >= 1).any(1))) == set(at)
+    assert (out["refused"] | (stayed[at] >= 2)).all()
+    assert not out["refused"][answered[at] >= 2].any()
+    fine = ~out["refused"]
+    assert (out["total"][fine] == expected(people, (ways >= 3).ravel(), len(ways))[at][fine]).all()
+    assert (out["size"][answered[at] >= 2] == stayed[at][answered[at] >= 2]).all()
+    assert (out["total"][~fine] == 0).all()
+
+
+@pytest.mark.parametrize("crypto", ["modelled", "real"])
+@pytest.mark.parametrize("degree", [4, 8, 30])
+def test_random_dropouts_up_to_the_threshold(crypto: str, degree: int) -> None:
+    rng = np.random.default_rng(degree)
+    bags, k, least = 6, 20, 17 if degree == 4 else 14
+    last = np.full((bags, k), 4)
+    for row in last:
+        row[rng.choice(k, k - least, replace=False)] = rng.integers(0, 4, k - least)
+    people = Population.from_arrays(y=rng.random(bags * k) < 0.4)
+    program = Dropping(k, least, degree, crypto=crypto, last=tuple(last.ravel().tolist()))
+    out = sums(program, people, blocks=5)
+    assert not out["refused"].any()
+    assert (out["total"] == expected(people, last.ravel() >= 3, bags)).all()
+
+
+def test_above_the_threshold_a_bag_is_refused_with_the_numbers() -> None:
+    last = [4] * 10 + [4] * 6 + [2] * 4
+    people = Population.from_arrays(y=np.ones(20, np.bool_))
+    out = sums(Dropping(10, threshold=7, last=tuple(last)), people)
+    assert out["refused"].tolist() == [False, True]
+    assert out["size"].tolist() == [10, 6]
+    assert out["joined"].tolist() == [10, 10]
+    assert out["total"].tolist() == [10, 0]
+
+
+@pytest.mark.parametrize("kind", ["advertise", "neighbour", "share", "routed", "report", "ask", "reveal"])
+@pytest.mark.parametrize("salt", range(4))
+def test_single_lost_messages_never_make_a_wrong_sum(kind: str, salt: int) -> None:
+    """Sums count whoever stayed, or are refused; without the count of masks a lost share would spoil them."""
+    people = Population.from_arrays(y=np.ones(300, np.bool_))
+    out = sums(Dropping(10, threshold=5, lost=(kind, 0.08, salt)), people)
+    fine = ~out["refused"]
+    assert fine.any()
+    assert (out["total"][fine] == out["size"][fine]).all()
+    assert (out["size"] <= out["joined"]).all()
+
+
+def test_masks_hide_each_value_and_both_modes_agree() -> None:
+    people = Population.synthetic(users=60, cluster_size=20, seed=2)
+    outputs = []
+    for crypto in ("modelled", "real"):
+        run = p2p_sim.run(SecureAggregation(10, crypto=crypto), people, seed=5, trace="full")
+        values = run.messages("report")["value"]
+        assert len(np.unique(values)) == 60
+        assert ((values >> np.uint64(32)) > 0).all()
+        outputs.append(
+            (run.output("learner"), {kind: (c.messages, c.nbytes) for kind, c in run.by_kind().items()})
+        )
+    assert outputs[0][1] == outputs[1][1]
+    assert all(np.array_equal(outputs[0][0][name], outputs[1][0][name]) for name in outputs[0][0])
+
+
+@pytest.mark.parametrize("make", POPULATIONS.values(), ids=POPULATIONS.keys())
+def test_noise_sums_to_small_signed_numbers(make: Any) -> None:
+    """Negative noise comes out negative, not as 2^64 - x."""
+    out = sums(SecureAggregation(4, epsilon=0.2, grid=3), make(101))
+    fine = ~out["refused"]
+    assert (out["total"][fine] < 0).any()
+    assert np.abs(out["total"]).max() < 1000
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SecureAggregation(1), ["bag_size", "1", "from 2"]),
+        (lambda: SecureAggregation(8, threshold=9), ["threshold", "9", "from 2 to 8"]),
+        (lambda: SecureAggregation(8, threshold=1), ["threshold", "1", "from 2 to 8"]),
+        (lambda: SecureAggregation(8, degree=3), ["degree", "3", "even"]),
+        (lambda: SecureAggregation(8, degree=0), ["degree", "0", "from 2"]),
+        (lambda: SecureAggregation(8, epsilon=0.0), ["epsilon", "0.0", "(0, 700]"]),
+        (lambda: SecureAggregation(8, epsilon=float("nan")), ["epsilon", "nan"]),
+        (lambda: SecureAggregation(8, epsilon=0.1, grid=1000), ["grid = 1000", "at most 100"]),
+        (lambda: SecureAggregation(8, crypto="none"), ["crypto", "none", "modelled, real"]),
+    ],
+)
+def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        make()
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_lone_user_is_refused() -> None:
+    out = sums(SecureAggregation(4), Population.from_arrays(y=np.array([True])))
+    assert (out["joined"].tolist(), out["refused"].tolist(), out["total"].tolist()) == ([1], [True], [0])
