@@ -51,8 +51,12 @@ class Draw:
         self._used.clear()
         self._members.clear()
 
+    def met(self, ids: Array) -> None:
+        """Take down ids of a party's group, which she knows without a draw."""
+        self._members.append(ids)
+
     def gave(self, ids: Any) -> bool:
-        """Whether ids are, unchanged, what ``member`` drew in this step."""
+        """Whether ids are, unchanged, what ``member`` drew or ``met`` took down in this step."""
         given = ids.data if isinstance(ids, PerMessage) else ids
         return any(given is rows for rows in self._members)
 

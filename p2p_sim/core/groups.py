@@ -60,6 +60,13 @@ class Members:
         low, high = int(self.starts[code]), int(self.starts[code + 1])
         return np.arange(low, high) if self.order is None else self.order[low:high].astype(np.int64)
 
+    def everybody(self) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Return the rows of all users of each party's group, one group after the other, and where each begins."""
+        size = self.size
+        starts = np.concatenate([[0], np.cumsum(size)])
+        place = np.arange(starts[-1]) + np.repeat(self.starts[self.codes] - starts[:-1], size)
+        return (place.astype(np.int32) if self.order is None else self.order[place]), starts
+
 
 def clusters(labels: Array) -> Members:
     """Group users by cluster number: non-negative integers, gaps allowed, shape (n,)."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.columns import PerMessage
+from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.draw import Draw, whole
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
@@ -80,6 +80,12 @@ class Party:
             )
         array = np.asarray(values)
         return PerMessage(array, self.draw.several(len(array)))
+
+    def all_of(self, members: Members) -> PerMessage:
+        """Return the ids of all users of each party's group, ascending: what to send to, one message a user."""
+        rows, starts = members.everybody()
+        self.draw.met(rows)
+        return PerMessage(rows, Layout(starts))
 
     def _column(self, name: str) -> Any:
         if name in self.columns:

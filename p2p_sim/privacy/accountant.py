@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
 from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
+from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, peer_permutation
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import CHANNELS, Coalition
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 LARGEST = 10**10
 """Largest cluster that is accounted."""
@@ -47,12 +48,13 @@ def profile(
     parsed = Coalition.parse(view, protocol.roles())
     _one_of("channels", channels, CHANNELS)
     _one_of("users", users, ("curious", "deviating"))
+    population = crowds(protocol, population)
     real = composition == "population"
     ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
     if law is None:
         return PrivacyProfile.refused(view, _reason(protocol))
-    setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating")
+    setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating", real)
     if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
     if population is None:
@@ -74,7 +76,7 @@ def by_cluster(
     """
     if population is None:
         raise InputError("population = None: give the population whose clusters to compare")
-    sizes = np.sort(_sizes(protocol, population))
+    sizes = np.sort(_sizes(protocol, crowds(protocol, population)))
     chosen = {"smallest": sizes[0], "median": sizes[(len(sizes) - 1) // 2], "largest": sizes[-1]}
     parsed = Coalition.parse(view, protocol.roles())
     fits = {name: str(parsed.at_most(int(size) - 1)) for name, size in chosen.items()}
@@ -83,6 +85,16 @@ def by_cluster(
         for name, size in chosen.items()
         if fits[name]
     }
+
+
+@overload
+def crowds(protocol: Any, population: None) -> None: ...
+@overload
+def crowds(protocol: Any, population: Population) -> Population: ...
+def crowds(protocol: Any, population: Population | None) -> Population | None:
+    """Return a population in the clusters among which a protocol hides users: one of all, if it mixes everybody."""
+    everybody = hasattr(protocol, "mixes_everybody") and protocol.mixes_everybody()
+    return replace(population, clusters=None) if population is not None and everybody else population
 
 
 def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -> PrivacyProfile:
@@ -122,7 +134,12 @@ def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Popu
     return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
 
 
-LAWS: dict[type, LawOf] = {PeerToPeer: peer_to_peer, RandomizedResponse: randomized_response}
+LAWS: dict[type, LawOf] = {
+    EncryptedShuffle: encrypted_shuffle,
+    PeerPermutation: peer_permutation,
+    PeerToPeer: peer_to_peer,
+    RandomizedResponse: randomized_response,
+}
 """The laws by protocol; a new protocol adds a line."""
 
 

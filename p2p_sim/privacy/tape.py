@@ -73,6 +73,9 @@ class TapeDraw:
         """Begin the next step."""
         self.step += 1
 
+    def met(self, ids: Any) -> None:
+        """Take nothing down: see ``gave``."""
+
     def gave(self, ids: Any) -> bool:  # noqa: ARG002
         """Enumeration knows everybody: nobody is out of reach."""
         return True

@@ -23,6 +23,7 @@ class Setting:
     composition: int | None
     encrypted: bool
     deviating: bool
+    real: bool = False  # whether the composition is that of a population
 
     @property
     def learner(self) -> bool:

@@ -92,6 +92,17 @@ def every_composition(size: int, epsilon0: float, labels: int) -> Atoms:
     return Atoms(sides[0], sides[1])
 
 
+@lru_cache(maxsize=8)
+def one_composition(size: int, epsilon0: float, labels: int, ones: int) -> Atoms:
+    """Return the same where ``ones`` of the others have label 1 and the rest label 0."""
+    tell = _rows(epsilon0, labels)
+    law = np.zeros((size + 1,) * (labels - 1))
+    law[(0,) * (labels - 1)] = 1.0
+    for label in [1] * ones + [0] * (size - 1 - ones):
+        law = _one_more(law, tell[label])
+    return Atoms(*(_one_more(law, tell[label]).ravel()[None] for label in (0, 1)))
+
+
 def _one_more(law: Array, tell: Array) -> Array:
     out: Array = law * tell[-1]
     for axis in range(law.ndim):
