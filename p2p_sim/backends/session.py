@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import time
@@ -36,7 +37,7 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
-        if address not in (None, here):
+        if address is not None and not _same(address, here):
             raise InputError(
                 f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
             )
@@ -55,6 +56,19 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
         finally:
             ray.shutdown()
             _remove(folder)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two spellings name one address: a name and its number, or this machine's loopback and its own number."""
+    places = []
+    for address in (one, other):
+        host, _, port = address.rpartition(":")
+        try:
+            number = socket.gethostbyname(host.strip("[]"))
+        except OSError:
+            number = host
+        places.append((ray.util.get_node_ip_address() if number.startswith("127.") else number, port))
+    return places[0] == places[1]
 
 
 def _remove(folder: str) -> None:

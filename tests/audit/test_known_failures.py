@@ -110,7 +110,7 @@ def flips(seed: int, trials: int) -> Any:
 
 def test_both_labels_batches_and_seeds_have_randomness_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two independent columns of lies agree in 5/8 of their rows; with a shared stream they would in all."""
-    monkeypatch.setitem(worlds._BATCH, "local", 40_000)
+    monkeypatch.setattr(worlds, "_BATCH", 40_000)
     columns = [part for seed in (0, 1) for batch in flips(seed, 40_000) for part in batch]
     assert len(columns) == 8
     for one, other in itertools.combinations(columns, 2):
@@ -145,7 +145,7 @@ def learned_then_spoiled(monkeypatch: pytest.MonkeyPatch, *, spoil: bool) -> tup
         chosen.append((len(scores[0]), *choose(*scores)))
         return chosen[-1][1:]
 
-    monkeypatch.setitem(worlds._BATCH, "local", 4000)
+    monkeypatch.setattr(worlds, "_BATCH", 4000)
     monkeypatch.setattr(evidence, "batches", spoiled)
     monkeypatch.setattr(classifier, "thresholds", noted)
     audit = privacy.audit(RandomizedResponse(1.0), delta=0.0, trials=8000, statistic="classifier")

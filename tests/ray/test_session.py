@@ -131,3 +131,14 @@ def test_an_address_that_is_not_ray_is_refused(mute_server: str, monkeypatch: py
 
 def test_the_watchdogs_stay_under_twenty_seconds() -> None:
     assert addressing.PROBE_SECONDS + addressing.ANSWER_SECONDS < 20
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [("10.0.0.5:6379", True), ("127.0.0.1:6379", True), ("10.0.0.5:6380", False), ("10.0.0.6:6379", False)],
+)
+def test_one_address_may_be_spelled_in_two_ways(monkeypatch, address, same):
+    from p2p_sim.backends import session
+
+    monkeypatch.setattr(session.ray.util, "get_node_ip_address", lambda: "10.0.0.5")
+    assert session._same(address, "10.0.0.5:6379") is same

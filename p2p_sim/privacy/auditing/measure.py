@@ -66,7 +66,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     if kind == "epsilon":
         sides = [] if here is None else [[_at(here, side, at)] for side in range(2)]
     else:
-        sides = [] if here is None or here.pure() == 0 else plan.chances(here)
+        sides = [] if here is None or here.pure() == 0 else plan.chances(here, trials)
     epsilons: list[float] = []
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below
@@ -74,7 +74,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         first = second = math.nextafter(at, math.inf)
         # Beyond its pure epsilon the law gives the event no chance, but what runs may not obey the law.
         if here is not None and at >= here.pure():
-            first, second = (plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here))
+            first, second = (plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here, trials))
         above, below = np.array([first]), np.array([-second])
     else:
         if here is not None and 0 < at < MEASURABLE / trials:

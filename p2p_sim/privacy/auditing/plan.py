@@ -31,19 +31,23 @@ class Chance:
     q: float
 
 
-def chances(law: Law) -> list[list[Chance]]:
-    """Return some events and their probabilities: first those of label 1 over 0, then those of label 0 over 1."""
-    pure = min(law.pure(), 700.0)
-    last = pure if pure <= 1 else min(pure, law.epsilon(1e-9) * 1.05)
-    knots = np.linspace(0.0, last, _KNOTS)
-    curves = [law.directions(float(e)) if e < pure else None for e in knots]
+def chances(law: Law, trials: int) -> list[list[Chance]]:
+    """Return some events and their probabilities: first those of label 1 over 0, then those of label 0 over 1.
+
+    A plan need not be exact, so the law is looked at quickly, and as far as ``trials`` can show anything.
+    """
+    near = law.quick()
+    pure = min(near.pure(), 700.0)
+    last = pure if law.closed and pure <= 1 else min(pure, near.epsilon(1 / (trials + 1)) * 1.05)
+    knots = np.linspace(0.0, last, _KNOTS if law.closed else _KNOTS // 2)
+    curves = [near.directions(float(e)) if e < pure else None for e in knots]
     deltas = ([0.0 if both is None else both[side].value for both in curves] for side in range(2))
     return [_events(knots, delta) for delta in deltas]
 
 
 def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> list[Chance]:
     found = []
-    for i in range(_KNOTS - 1):
+    for i in range(len(knots) - 1):
         rise = math.exp(knots[i]) * math.expm1(knots[i + 1] - knots[i])
         q = max(0.0, (delta[i] - delta[i + 1]) / rise) if rise else 0.0
         p = min(1.0, delta[i] + math.exp(knots[i]) * q)

@@ -30,7 +30,8 @@ Array = npt.NDArray[Any]
 LABELS = (0, 1)
 """The victim's two labels."""
 
-_BATCH = {"local": 1_000_000, "shards": 10_000_000, "actors": 96}
+_BATCH = 1_000_000
+"""Users of one run, on every backend, so that all draw the same."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Situation:
 
 def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
     """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
-    each = _each(settings.backend, situation.size)
+    each = _each(situation.size)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
         worlds = 2 * min(each, trials - first)
@@ -138,14 +139,14 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
         yield replace(seen, ones=ones)
 
 
-def users_a_batch(backend: str, size: int, trials: int) -> int:
+def users_a_batch(size: int, trials: int) -> int:
     """Return the most users of one run of an audit."""
-    return 2 * size * min(trials, _each(backend, size))
+    return 2 * size * min(trials, _each(size))
 
 
-def _each(backend: str, size: int) -> int:
+def _each(size: int) -> int:
     """Return how many worlds a label are run at once."""
-    return max(1, _BATCH[backend] // size // 2)
+    return max(1, _BATCH // size // 2)
 
 
 def _half(seed: int, worlds: int) -> Array:
