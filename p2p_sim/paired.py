@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.backends import layout
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.run import Run, run
@@ -96,10 +97,12 @@ def paired(
     to: int | None = None,
     seed: int = 0,
     backend: str = "local",
+    faults: Faults | Sequence[str] | None = None,
 ) -> Pair:
     """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
 
-    ``to``: her other label; by default the next one.  Raises InputError for a user or a label that there is not.
+    ``to``: her other label; by default the next one.  ``faults``: shared, as all randomness.  Raises InputError for a
+    user or a label that there is not.
     """
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
@@ -115,7 +118,7 @@ def paired(
     y = population.y.copy()
     y[change] = after
     runs = [
-        run(protocol, people, seed=seed, backend=backend, trace="full")
+        run(protocol, people, seed=seed, backend=backend, trace="full", faults=faults)
         for people in (population, replace(population, y=y))
     ]
     return Pair((runs[0], runs[1]), int(change), (before, int(after)))

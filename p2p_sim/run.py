@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends
+from p2p_sim.core import plain
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.fate import Keyed
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
@@ -29,6 +33,8 @@ class Run:
 
     ``digest``: 32 hexadecimal digits, equal whenever every delivered message and every output is equal; None if not
     asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
+    ``faults``: what could go wrong, None for nothing; ``faults_seen``: messages that did, by (what, kind, round);
+    ``faulty``: ids of the users who "dropped" out and who "lied", ascending.
     ``notes``: what a caller wants kept in run.json, JSON values.
     """
 
@@ -44,6 +50,9 @@ class Run:
     population: Population | None = None
     source: Any = None
     notes: dict[str, Any] = field(default_factory=dict)
+    faults: Faults | None = None
+    faults_seen: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    faulty: dict[str, Array] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -51,7 +60,11 @@ class Run:
         return f"<Run of {self.protocol.partition(':')[2]}({given}) on {self.backend}, digest {self.digest}>"
 
     def output(self, role: str) -> dict[str, Array]:
-        """Return what a role returned: columns, concatenated over its blocks.  Raises InputError for another role."""
+        """Return what a role returned: columns, concatenated over its blocks.
+
+        Users who dropped out, and a server that stopped, return nothing: a user column has an entry for each user who
+        is not in ``faulty["dropped"]``, in ascending id.  Raises InputError for another role.
+        """
         if role not in self.outputs:
             raise InputError(f"no role {role!r} in this run; it has {list(self.outputs)}")
         return self.outputs[role]
@@ -88,7 +101,7 @@ class Run:
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.population is None or self.seed is None:
             raise InputError("this run was saved without its population: nothing can be replayed from it")
-        return replay(program, self.population, self.seed, user)
+        return replay(program, self.population, self.seed, user, self.faults)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
         """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
@@ -133,12 +146,14 @@ def run(
     trace: str = "none",
     digest: bool = True,
     progress: Progress | None = None,
+    faults: Faults | Sequence[str] | None = None,
 ) -> Run:
     """Run a protocol on a population.
 
     ``backend``: "local" (this process), "shards" (Ray actors holding blocks of users) or "actors" (one Ray actor a
     user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``:
     host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
+    ``faults``: what goes wrong, ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
     that breaks the engine's rules.
     """
@@ -149,7 +164,8 @@ def run(
     level = TraceLevel.parse(trace)
     check_seed(seed)
     start = time.perf_counter()
-    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress)
+    wrong = Faults.of(faults)
+    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress, wrong)
     finished, timings = backends.run(protocol, population, int(seed), settings)
     timings["total"] = time.perf_counter() - start
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
@@ -165,5 +181,20 @@ def run(
         timings=timings,
         population=population,
         source=protocol,
+        faults=wrong,
+        faults_seen=dict(sorted(finished.totals.faults.items())),
+        faulty=_faulty(wrong, finished.totals.dropped, population, int(seed)),
         _trace=store.sorted_trace(protocol, finished.totals.trace, level),
     )
+
+
+def _faulty(faults: Faults | None, dropped: list[Array], people: Population, seed: int) -> dict[str, Array]:
+    """Return who dropped out and who lied."""
+    found: dict[str, Array] = {}
+    if faults is not None and faults.drop:
+        found["dropped"] = np.sort(np.concatenate([np.zeros(0, np.int64), *dropped]))
+    if faults is not None and faults.lie is not None:
+        ids = range(people.users) if people.ids is None else people.ids
+        lying = Keyed(seed, plain).users("lie", 0, faults.lie[1], ids)
+        found["lied"] = np.asarray(plain.as_array(ids)[lying], np.int64)
+    return found

@@ -203,7 +203,7 @@ def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
     users = np.array(sorted(coalition.users), np.int64)
     rows = users if people.ids is None else np.searchsorted(people.ids, users)
     try:
-        past = relive(protocol, people, run.seed, {**members, USER: rows})
+        past = relive(protocol, people, run.seed, {**members, USER: rows}, run.faults)
     except ProtocolError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from p2p_sim.core import Message, Party, Protocol, Rounds, check_range
+from p2p_sim.core import InputError, Message, Party, PerMessage, Protocol, Rounds, beside, check_range
+
+MOST_RETRIES = 100
 
 
 @dataclass(frozen=True)
@@ -12,7 +15,8 @@ class PeerToPeer(Protocol):
     """Users flip their labels, fetch the noisy label of a random peer of their cluster, and report it.
 
     ``alpha``: probability in [0, 1/2] that a user flips her own label.  ``theta``: probability in (0, 1] that a
-    user reports.  Labels are bits.  The learner returns columns ``sender`` and ``y``.  Raises InputError for
+    user reports.  ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has
+    nothing to report.  Labels are bits.  The learner returns columns ``sender`` and ``y``.  Raises InputError for
     parameters out of range.
 
     *Source:* Clustering 2022, Algorithm 2 (there alpha may reach 1; beyond 1/2 it is the same with labels renamed).
@@ -22,6 +26,7 @@ class PeerToPeer(Protocol):
 
     alpha: float
     theta: float = 1.0
+    retries: int = 0
 
     ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
     label = Message("user", "user", "answers with the noisy label", y_hat=bool)
@@ -30,14 +35,26 @@ class PeerToPeer(Protocol):
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 0.5)
         check_range("theta", self.theta, 0, 1, open_low=True)
+        whole = isinstance(self.retries, int) and not isinstance(self.retries, bool)
+        if not whole or not 0 <= self.retries <= MOST_RETRIES:
+            raise InputError(f"retries = {self.retries!r}: must be an integer from 0 to {MOST_RETRIES}")
 
     def user(self, me: Party) -> Rounds:  # line 1
         """Run lines 2 to 10 for a block of users."""
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
         asks = yield self.ask(to=me.draw.member("peer", me.cluster))  # 5
         labels = yield self.label.reply(asks, y_hat=y_hat)
+        heard = labels.y_hat
+        for _ in range(self.retries):  # not in the paper, whose messages all arrive
+            heard = yield from self._ask_again(me, heard, y_hat)
         kept = me.draw.bernoulli("subsample", self.theta)  # 9
-        yield self.report(y=labels.y_hat, when=kept)  # 7, 12
+        yield self.report(y=heard, when=kept)  # 7, 12
+
+    def _ask_again(self, me: Party, heard: PerMessage, y_hat: Any) -> Rounds:
+        """Let those whom nobody answered ask another peer; return what everybody has heard by then."""
+        asks = yield self.ask(to=me.draw.member("peer", me.cluster), when=heard.count == 0)
+        labels = yield self.label.reply(asks, y_hat=y_hat)
+        return beside(heard, labels.y_hat)
 
     def learner(self, me: Party) -> Rounds:
         """Receive the noisy data set."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from p2p_sim.backends.settings import NAMES, Settings
 from p2p_sim.core.engine import Finished
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 
 __all__ = ["NAMES", "Settings", "opened", "run"]
@@ -18,7 +19,20 @@ __all__ = ["NAMES", "Settings", "opened", "run"]
 def run(
     protocol: Any, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
-    """Run on the backend that the settings name; return what came of it and seconds by phase."""
+    """Run on the backend that the settings name; return what came of it and seconds by phase.
+
+    Raises InputError if a server was to stop before a step that its program does not have.
+    """
+    finished, timings = _run(protocol, population, seed, settings)
+    stop = None if settings.faults is None else settings.faults.stop
+    if stop is not None and not finished.totals.stopped:
+        raise InputError(f"stop = {stop[0]}:{stop[1]}: the program of {stop[0]!r} has fewer steps; give one it has")
+    return finished, timings
+
+
+def _run(
+    protocol: Any, population: Population, seed: int, settings: Settings
+) -> tuple[Finished, dict[str, float]]:
     if settings.backend == "shards":
         from p2p_sim.backends import shards
 
@@ -30,8 +44,8 @@ def run(
     from p2p_sim.backends import local
 
     start = time.perf_counter()
-    kept: dict[str, Any] = {"digest": settings.digest, "trace": settings.trace, "progress": settings.progress}
-    finished = local.run(protocol, population, seed, blocks=settings.blocks, **kept)
+    names = ("digest", "trace", "progress", "blocks", "faults")
+    finished = local.run(protocol, population, seed, **{name: getattr(settings, name) for name in names})
     return finished, {"rounds": time.perf_counter() - start}
 
 

@@ -30,7 +30,7 @@ def run(
     protocol: Any, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run with an actor a party; raises InputError above 128 users."""
-    layout.check(protocol, population)
+    layout.check(protocol, population, settings.faults)
     check_users(population.users)
     start = time.perf_counter()
     settings.tell("starting Ray")
@@ -53,7 +53,7 @@ def _set_up(
     directory = Directory(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
-    kept = (settings.digest, settings.trace)
+    kept = (settings.digest, settings.trace, settings.faults)
     plan = Plan(protocol, world, directory, seed, "plain", *kept)  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2

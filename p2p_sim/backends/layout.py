@@ -11,15 +11,19 @@ import numpy as np
 from p2p_sim.core.compose import World
 from p2p_sim.core.draw import Draw
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.fate import Fate, Keyed
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 
 
-def check(protocol: Any, population: Population) -> None:
-    """Check a protocol's declaration and that it can handle the population's labels."""
+def check(protocol: Any, population: Population, faults: Faults | None = None) -> None:
+    """Check a protocol's declaration, that it can handle the population's labels, and that the faults are of it."""
     protocol.check()
+    if faults is not None:
+        faults.check(protocol)
     if population.labels > protocol.label_count():
         raise InputError(
             f"{type(protocol).__name__} handles {protocol.label_count()} label values, the population has labels up to "
@@ -51,6 +55,18 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
     columns["public"] = {name: column[low:high] for name, column in population.public.items()}
     columns["secret"] = {name: column[low:high] for name, column in population.secret.items()}
     return columns
+
+
+def fate_of(faults: Faults | None, seed: int, compute: ModuleType) -> Fate | None:
+    """Return what carries faults out at one site, None if nothing can go wrong."""
+    return None if faults is None else Fate(faults, Keyed(seed, compute))
+
+
+def lie(columns: dict[str, Any], world: World, first: int, labels: int, fate: Fate | None) -> None:
+    """Replace the labels of users who lie in the columns of a site, whose users are the rows from ``first`` on."""
+    if fate is not None:
+        ids = world.names(range(first, first + len(columns["y"])))
+        columns["y"] = fate.said(columns["y"], ids, labels)
 
 
 def user_parties(

@@ -12,6 +12,7 @@ from p2p_sim.backends import layout
 from p2p_sim.core import compute as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -41,9 +42,9 @@ class LocalPlace:
         """Return the value itself."""
         return handle
 
-    def finish(self) -> Any:
+    def finish(self, bundles: list[Any]) -> Any:
         """Return the site's totals and outputs."""
-        return self.site.finish()
+        return self.site.finish(self._resolve(bundles))
 
 
 def run(
@@ -56,18 +57,21 @@ def run(
     trace: TraceLevel = TraceLevel("none"),  # noqa: B008 (frozen)
     progress: Progress | None = None,
     watch: Watch = nobody,
+    faults: Faults | None = None,
 ) -> Finished:
     """Run a protocol here.  ``blocks``: into how many the users are cut; ``watch``: who is told of whose draws."""
-    layout.check(protocol, population)
+    layout.check(protocol, population, faults)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population)
     parts = min(users, blocks or -(-users // compute.BLOCK))
-    columns = layout.slice_of(population, 0, users, protocol.label_count() == 2)
+    labels, fate = protocol.label_count(), layout.fate_of(faults, seed, compute)
+    columns = layout.slice_of(population, 0, users, labels == 2)
+    layout.lie(columns, world, 0, labels, fate)
     parties = {USER: layout.user_parties(columns, world, 0, layout.edges(users, parts), seed, compute)}
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
     for me in (me for blocks_of_role in parties.values() for me in blocks_of_role):
         me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
-    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, progress)
+    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, progress, fate)
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)

@@ -12,6 +12,7 @@ from p2p_sim.core import compute as computing
 from p2p_sim.core.compose import World
 from p2p_sim.core.engine import Issue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -29,6 +30,7 @@ class Plan:
     compute: str
     digest: bool
     trace: TraceLevel
+    faults: Faults | None = None
 
 
 class Host:
@@ -50,10 +52,13 @@ class Host:
             for name, members in columns.items()
         }
         parties = {role: [layout.server_party(role, plan.seed, compute)] for role in servers}
+        fate = layout.fate_of(plan.faults, plan.seed, compute)
         if len(cuts) > 1:
+            layout.lie(whole, plan.world, first, plan.protocol.label_count(), fate)
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
+        kept = (plan.digest, plan.trace)
         self.site = Site(
-            plan.protocol, plan.world, plan.directory, number, parties, compute, plan.digest, plan.trace
+            plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, fate=fate
         )
 
     def ready(self) -> bool:
@@ -65,9 +70,9 @@ class Host:
         report, out = self.site.advance(role, clock, wanted, list(bundles))
         return (report, *out)
 
-    def finish(self) -> Any:
+    def finish(self, *bundles: Any) -> Any:
         """Run ``Site.finish``."""
-        return self.site.finish()
+        return self.site.finish(list(bundles))
 
 
 class RayPlace:
@@ -88,9 +93,9 @@ class RayPlace:
         """Fetch a value."""
         return fetch(handle)
 
-    def finish(self) -> Any:
+    def finish(self, bundles: list[Any]) -> Any:
         """Call ``finish``."""
-        return self.actor.finish.remote()
+        return self.actor.finish.remote(*bundles)
 
 
 def fetch(handles: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How a run is carried out: choices that change nothing of what comes out of it."""
+"""How a run is carried out: but for faults, choices that change nothing of what comes out of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 
 NAMES = ("local", "shards", "actors")
@@ -19,7 +20,10 @@ MOST_ACTORS = 128
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a run takes place and what is kept of it; see ``p2p_sim.run``.  Raises InputError if they clash."""
+    """Where a run takes place, what is kept of it, what goes wrong; see ``p2p_sim.run``.
+
+    Raises InputError if they clash.
+    """
 
     backend: str = "local"
     blocks: int | None = None
@@ -28,6 +32,7 @@ class Settings:
     trace: TraceLevel = NO_TRACE
     digest: bool = True
     progress: Progress | None = None
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         backend, blocks, shards, address = self.backend, self.blocks, self.shards, self.address

@@ -28,7 +28,7 @@ def run(
     protocol: Any, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run over Ray shards; return what came of it, and seconds of start-up, rounds and shut-down."""
-    layout.check(protocol, population)
+    layout.check(protocol, population, settings.faults)
     wanted = min(settings.shards or os.cpu_count() or 1, population.users)
     start = time.perf_counter()
     settings.tell("starting Ray")
@@ -71,9 +71,9 @@ def _set_up(
     world, servers = layout.world_of(protocol, population), [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
-    plan = Plan(
-        protocol, world, directory, seed, compute.__name__.rpartition(".")[2], settings.digest, settings.trace
-    )
+    kept = (settings.digest, settings.trace)
+    name = compute.__name__.rpartition(".")[2]
+    plan = Plan(protocol, world, directory, seed, name, *kept, settings.faults)
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     cpus = 0 if settings.address is None else 1
@@ -85,7 +85,8 @@ def _set_up(
         host = ray.remote(Host).options(**options)
         actors.append(host.remote(plan, number, [], low, cuts, columns, shared_ref))
     parties = {role: [layout.server_party(role, seed, compute)] for role in servers}
-    here = Site(protocol, world, directory, shards, parties, compute, settings.digest, settings.trace)
+    fate = layout.fate_of(settings.faults, seed, compute)
+    here = Site(protocol, world, directory, shards, parties, compute, *kept, fate=fate)
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     places.append(LocalPlace(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

@@ -3,14 +3,17 @@
 These are the names a protocol needs.
 """
 
+from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.exact import check_labels, check_range, exp
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.joins import beside
 from p2p_sim.core.message import Bytes, Message, Vector
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol, Rounds
 
 __all__ = [
-    "Bytes", "InputError", "Message", "Party", "Population", "Protocol", "ProtocolError", "Rounds", "Vector",
-    "check_labels", "check_range", "exp",
+    "Bytes", "Faults", "InputError", "Message", "Party", "PerMessage", "Population", "Protocol", "ProtocolError",
+    "Rounds", "Vector", "beside", "check_labels", "check_range", "exp",
 ]  # fmt: skip

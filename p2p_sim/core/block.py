@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.columns import Inbox, PerMessage
+from p2p_sim.core.columns import Inbox, Layout, PerMessage
 from p2p_sim.core.compose import Answer, World, compose
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.mail import Batch
@@ -31,10 +31,12 @@ class Step:
 class Block:
     """A block's program, its parties and where it stands."""
 
-    def __init__(self, protocol: Any, me: Party, world: World, number: int):
+    def __init__(self, protocol: Any, me: Party, world: World, number: int, last: int | None = None):
         self.me, self.number = me, number
         self.output: dict[str, npt.NDArray[Any]] | None = None
-        self.done = False
+        self.done, self.stopped = False, last == 0
+        self._last = last  # the step before which it stops
+        self._layouts: dict[str, Layout | None] = {}
         self._messages: dict[str, Message] = protocol.messages()
         self._world = world
         self._program: Generator[Any, Any, Any] = getattr(protocol, me.role)(me)
@@ -45,10 +47,17 @@ class Block:
         """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end."""
         steps: list[Step] = []
         while True:
+            answer = self._answer(inboxes)
+            if self.me.draw.step == self._last:
+                self._program.close()
+                self.done = self.stopped = True
+                return steps
             try:
-                handed = self._program.send(self._answer(inboxes))
+                handed = self._program.send(answer)
             except StopIteration as end:
                 self.output = _columns(self.me, end.value)
+                values = (end.value or {}).items()
+                self._layouts = {k: v.layout if isinstance(v, PerMessage) else None for k, v in values}
                 self.done = True
                 return steps
             except (ProtocolError, InputError) as error:
@@ -58,6 +67,16 @@ class Block:
             if any(self.waits(item) for item in step.items):
                 return steps
             inboxes = [None] * len(step.items)
+
+    def output_of(self, present: npt.NDArray[np.bool_] | None) -> dict[str, npt.NDArray[Any]]:
+        """Return the program's output columns, only those parties' (a mask; None for all) or of what they hold."""
+        columns = self.output or {}
+        if present is None:
+            return columns
+        return {
+            name: column[present if layout is None else present[layout.holder]]
+            for (name, column), layout in zip(columns.items(), self._layouts.values(), strict=True)
+        }
 
     def _placed(self, error: Exception) -> ProtocolError:
         """Say where a program was when something went wrong, if the error does not say it."""

@@ -39,17 +39,21 @@ class Place(typing.Protocol):
     def wait(self, handle: Any) -> Any:
         """Return the value of a handle."""
 
-    def finish(self) -> Any:
+    def finish(self, bundles: list[Any]) -> Any:
         """Begin ``Site.finish``; return a handle."""
 
 
 @dataclass
 class RoleState:
-    """Where a role stands: its logical clock, and the items of the step in which it waits."""
+    """Where a role stands: its logical clock, and the items of the step in which it waits.
+
+    A server that has ``stopped`` sends nothing more: who waits for it is handed an empty inbox.
+    """
 
     clock: int = 0
     waiting: tuple[Item, ...] = ()
     done: bool = False
+    stopped: bool = False
     full: tuple[bool, ...] = ()
 
 
@@ -81,13 +85,14 @@ class Engine:
         self._messages: dict[str, Message] = self.protocol.messages()
         roles = {role: RoleState() for role in self.protocol.roles()}
         while not all(state.done for state in roles.values()):
-            ready = [(role, self._wanted(role, state)) for role, state in roles.items() if not state.done]
+            ready = [(role, self._wanted(role, roles)) for role, state in roles.items() if not state.done]
             able = [(role, wanted) for role, wanted in ready if wanted is not None]
             if not able:
                 raise self._stuck(roles)
             role, wanted = able[0]
             self._advance(role, roles[role], wanted)
-        left = {kind: len(rounds) for kind, rounds in self._issued.items() if rounds}
+        still = {kind for kind, message in self._messages.items() if not roles[message.recipient].stopped}
+        left = {kind: len(rounds) for kind, rounds in self._issued.items() if rounds and kind in still}
         if left:
             kind = next(iter(left))
             recipient = self._messages[kind].recipient
@@ -97,22 +102,25 @@ class Engine:
             )
         return self._collect(digest, compute)
 
-    def _wanted(self, role: str, state: RoleState) -> list[Issue | None] | None:
+    def _wanted(self, role: str, roles: dict[str, RoleState]) -> list[Issue | None] | None:
         """Return the issues a waiting role would be handed, or None if one has not been sent yet."""
         wanted: list[Issue | None] = []
+        state = roles[role]
         for (verb, kind), full in zip(state.waiting, state.full, strict=True):
             own = self._messages[kind].recipient == role
             if verb == "send":
                 wanted.append((kind, state.clock, full) if own else None)
             elif self._issued.get(kind):
                 wanted.append((kind, *self._issued[kind][0]))
+            elif roles[self._messages[kind].sender].stopped:
+                wanted.append((kind, state.clock, False))
             else:
                 return None
         return wanted
 
     def _advance(self, role: str, state: RoleState, wanted: list[Issue | None]) -> None:
         for (verb, kind), issue in zip(state.waiting, wanted, strict=True):
-            if verb == "receive" and issue is not None:
+            if verb == "receive" and issue is not None and self._issued.get(kind):
                 self._issued[kind].pop(0)
                 state.clock = max(state.clock, issue[1])
         sites = self.directory.hosts(role)
@@ -136,12 +144,13 @@ class Engine:
                     self._issued.setdefault(kind, []).append((state.clock + 1 + number, every))
             state.waiting, state.full = items, full
         state.clock += len(first.steps)
-        state.done = first.done
+        state.done, state.stopped = first.done, first.stopped
 
     def _collect(self, digest: bool, compute: ModuleType) -> Finished:
         totals = Totals()
         by_role: dict[str, list[dict[str, Array]]] = {}
-        for place, handle in [(place, place.finish()) for place in self.places]:
+        ends = [place.finish(self._pending.pop(site, [])) for site, place in enumerate(self.places)]
+        for place, handle in zip(self.places, ends, strict=True):
             site_totals, outputs = place.wait(handle)
             totals.add(site_totals)
             for role, parts in outputs.items():

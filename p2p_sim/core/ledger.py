@@ -77,7 +77,10 @@ class TraceLevel:
 
 @dataclass
 class Count:
-    """Messages delivered, those of them that travelled (a message to oneself does not), and their bytes."""
+    """Messages delivered, those that travelled (a message to oneself does not), and their bytes.
+
+    Lost messages and second copies travelled, and were not delivered.
+    """
 
     messages: int = 0
     travelled: int = 0
@@ -98,6 +101,9 @@ class Totals:
     lanes: tuple[int, int] = (0, 0)
     trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
     strayed: bool = False  # a user wrote to an id of her own making, not a drawn member or an asker
+    faults: dict[tuple[str, str, int], int] = field(default_factory=dict)  # messages by (fault, kind, round)
+    dropped: list[Array] = field(default_factory=list)  # ids of users who dropped out
+    stopped: set[str] = field(default_factory=set)  # servers that stopped
 
     def add(self, other: Totals) -> None:
         """Add the totals of another site."""
@@ -105,6 +111,10 @@ class Totals:
             self.counts.setdefault(key, Count()).add(count)
         self.add_lanes(other.lanes)
         self.strayed |= other.strayed
+        self.dropped += other.dropped
+        self.stopped |= other.stopped
+        for what, number in other.faults.items():
+            self.faults[what] = self.faults.get(what, 0) + number
         for kind, parts in other.trace.items():
             self.trace.setdefault(kind, []).extend(parts)
 
@@ -158,6 +168,18 @@ class Ledger:
             self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
         if keeps:
             self._keep(message, round, sender, recipient, seq, fields)
+
+    def fault(
+        self, what: str, message: Message, round: int, number: int, *, travelled: bool = False
+    ) -> None:  # fmt: skip
+        """Take down messages that something happened to; ``travelled``: they cost bytes, and were not delivered."""
+        if not number:
+            return
+        key = what, message.kind, round
+        self.totals.faults[key] = self.totals.faults.get(key, 0) + number
+        if travelled:
+            count = self.totals.counts.setdefault((message.kind, round), Count())
+            count.add(Count(0, number, number * message.nbytes(self._world.sizes)))
 
     def _keeps(self, message: Message) -> bool:
         """Whether any message of a kind may be kept."""

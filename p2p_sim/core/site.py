@@ -19,6 +19,7 @@ from p2p_sim.core.block import Block, Item
 from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.compose import Answer, World, looked
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.fate import Fate
 from p2p_sim.core.ledger import Ledger, Totals, TraceLevel
 from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
@@ -60,11 +61,12 @@ class Report:
     full: list[list[bool]]
     destinations: list[int]
     done: bool
+    stopped: bool = False
 
 
 @dataclass
 class Site:
-    """The parties of one process.  ``parties``: the blocks of each role that lives here."""
+    """The parties of one process.  ``parties``: the blocks of each role that lives here; ``fate``: what goes wrong."""
 
     protocol: Any
     world: World
@@ -75,18 +77,24 @@ class Site:
     digest: bool
     trace: TraceLevel
     progress: Callable[[str, int, int], None] | None = None
+    fate: Fate | None = None
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._messages: dict[str, Message] = self.protocol.messages()
         self._ledger = Ledger(self.world, self.compute, self.digest, self.trace)
-        self._blocks = {
-            role: [Block(self.protocol, me, self.world, i) for i, me in enumerate(blocks)]
-            for role, blocks in self.parties.items()
-        }
         users = self.parties.get(USER, [])
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
+        self._steps = dict.fromkeys(self.parties, 0)
+        self._fate = self.fate if self.fate is not None and self.fate.moves else None
+        if self._fate is not None:
+            self._fate.settle(self.world, self._first, self._users, self._ledger)
+        last = {role: None if self._fate is None else self._fate.last(role) for role in self.parties}
+        self._blocks = {
+            role: [Block(self.protocol, me, self.world, i, last[role]) for i, me in enumerate(blocks)]
+            for role, blocks in self.parties.items()
+        }
 
     def advance(
         self, role: str, clock: int, wanted: list[tuple[str, int, bool] | None], bundles: list[Bundle]
@@ -116,25 +124,44 @@ class Site:
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
         full = [[False] * len(items) for items in steps]
         for place, sent in enumerate(taken):
+            if self._fate is not None and sent and role == USER:
+                self._fate.leave(self._steps[role] + place)
             for index in sorted({item for _, (item, _) in sent}):
                 kind = steps[place][index][1]
                 parts = [(number, part) for number, (item, part) in sent if item == index]
                 full[place][index] = self._dispatch(role, self._messages[kind], clock + 1 + place, parts, out)
+        self._steps[role] += len(steps)
         for parcel in out[self.number]:
             self._accept(parcel)
         out[self.number] = []
         destinations = [site for site, bundle in enumerate(out) if bundle]
-        return Report(steps, full, destinations, all(block.done for block in blocks)), out
+        stopped = self._stopped(role)
+        self._ledger.totals.stopped |= {role} if stopped else set()
+        return Report(steps, full, destinations, all(block.done for block in blocks), stopped), out
 
-    def finish(self) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
-        """Return this site's totals, and the outputs of its blocks by role."""
-        outputs = {role: [block.output or {} for block in blocks] for role, blocks in self._blocks.items()}
+    def finish(self, bundles: list[Bundle]) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
+        """Return this site's totals, and the outputs of its blocks by role; ``bundles``: what came too late for all."""
+        for parcel in (parcel for bundle in bundles for parcel in bundle):
+            self._accept(parcel)
+        outputs = {role: [self._output(block) for block in blocks] for role, blocks in self._blocks.items()}
         return self._ledger.totals, outputs
 
+    def _output(self, block: Block) -> dict[str, Array]:
+        users = self._fate is not None and block.me.role == USER
+        return block.output_of(self._fate.present(block.me.rows) if users and self._fate else None)
+
+    def _stopped(self, role: str) -> bool:
+        return any(block.stopped for block in self._blocks[role])
+
     def _accept(self, parcel: Parcel) -> None:
-        message = self._messages[parcel.kind]
+        message, arrived = self._messages[parcel.kind], parcel.batches
+        if self._fate is not None:
+            away = message.recipient != USER and self._stopped(message.recipient)
+            fates = [self._fate.arrive(message, parcel.round, b, away=away) for b in parcel.batches]
+            arrived = [here for here, _ in fates]
+            parcel = Parcel(parcel.kind, parcel.round, parcel.source, [read for _, read in fates])
         self._box(message, parcel.round).parcels.append(parcel)
-        for batch in parcel.batches:
+        for batch in arrived:
             self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
 
     def _box(self, message: Message, round: int) -> Mailbox:
@@ -174,12 +201,14 @@ class Site:
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
         self._ledger.totals.strayed |= any(batch.strays for batch in batches)
+        if self._fate is not None:
+            batches = [self._fate.sent(message, round, batch) for batch in batches]
         divided = [self._divide(message, batch) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]
             if mine:
                 out[site].append(Parcel(message.kind, round, self.number, mine))
-        return all(batch.full for batch in batches)
+        return self._fate is None and all(batch.full for batch in batches)
 
     def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:
         """Split a batch by destination site."""

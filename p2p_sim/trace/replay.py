@@ -17,6 +17,7 @@ import numpy.typing as npt
 from p2p_sim.backends import local
 from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -61,11 +62,13 @@ class Past:
     digest: str | None
 
 
-def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
+def replay(
+    protocol: Any, population: Population, seed: int, user: int, faults: Faults | None = None
+) -> Life:
     """Recompute the life of one user; raises InputError if there is no such user."""
     if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
         raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")
-    past = relive(protocol, population, seed, {USER: np.array([user])})
+    past = relive(protocol, population, seed, {USER: np.array([user])}, faults)
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -82,7 +85,13 @@ def replay(protocol: Any, population: Population, seed: int, user: int) -> Life:
     return Life(int(user), past.world, sent, received, tuple(drawn))
 
 
-def relive(protocol: Any, population: Population, seed: int, members: Mapping[str, Array]) -> Past:
+def relive(
+    protocol: Any,
+    population: Population,
+    seed: int,
+    members: Mapping[str, Array],
+    faults: Faults | None = None,
+) -> Past:
     """Run the closed world of some parties again.
 
     ``members``: by role, whose draws are taken down: rows of users, ascending; 0 for a server.  Any server among them,
@@ -91,7 +100,7 @@ def relive(protocol: Any, population: Population, seed: int, members: Mapping[st
     everybody = np.arange(population.users)
     rows = closed_world(protocol, population, members[USER]) if set(members) == {USER} else everybody
     try:
-        finished, recorder = _again(protocol, population, seed, members, rows)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults)
         narrow = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
@@ -101,14 +110,19 @@ def relive(protocol: Any, population: Population, seed: int, members: Mapping[st
         narrow = True
     if narrow:  # somebody outside may have written to them
         rows = everybody
-        finished, recorder = _again(protocol, population, seed, members, rows)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults)
     messages = store.sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
     whole = len(rows) == population.users
     return Past(len(rows), messages, recorder.columns(), finished.totals.digest if whole else None)
 
 
 def _again(
-    protocol: Any, population: Population, seed: int, members: Mapping[str, Array], rows: Array
+    protocol: Any,
+    population: Population,
+    seed: int,
+    members: Mapping[str, Array],
+    rows: Array,
+    faults: Faults | None,
 ) -> tuple[Finished, Recorder]:
     """Run the users of some rows, and take down what the members draw."""
     world = population if len(rows) == population.users else population.part(rows)
@@ -117,7 +131,7 @@ def _again(
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
     full = TraceLevel("full")
-    return local.run(protocol, world, seed, trace=full, watch=recorder.watch), recorder
+    return local.run(protocol, world, seed, trace=full, watch=recorder.watch, faults=faults), recorder
 
 
 def closed_world(protocol: Any, population: Population, users: Array) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import field_dtype, field_shape
 from p2p_sim.core.population import check_seed
@@ -51,7 +52,10 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
     building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         building.chmod(0o700)  # with the seed, anybody could undo the noise: only the owner may look
-        for folder, parts in (("outputs", run.outputs), ("messages", run._trace)):
+        parts_of = {"outputs": run.outputs, "messages": run._trace}
+        if population and run.faulty:  # who lied would tell of the seed
+            parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}
+        for folder, parts in parts_of.items():
             for name, columns in parts.items():
                 if columns:
                     tables.write_apart(building / folder, name, columns)
@@ -116,6 +120,11 @@ def describe(run: Any) -> dict[str, Any]:
         "population_hash": None if whole is None else whole.hash,
         "stored_hash": None if whole is None else people.stored(whole).hash,
         "costs": costs,
+        "faults": [] if run.faults is None else run.faults.texts(),
+        "faults_seen": [
+            {"fault": what, "kind": kind, "round": round, "messages": number}
+            for (what, kind, round), number in run.faults_seen.items()
+        ],
         "timings": run.timings,
         "outputs": {role: list(columns) for role, columns in run.outputs.items()},
         "versions": versions(),
@@ -164,10 +173,13 @@ def _load(path: Path) -> dict[str, Any]:
         check_seed(told["seed"])
     TraceLevel.parse(told["trace"])
     population = people.read(path, told.get("stored_hash"))
+    seen = {(s["fault"], s["kind"], s["round"]): s["messages"] for s in told.get("faults_seen", [])}
+    faulty = {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
         **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
-        "source": program, "_trace": trace,
+        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
+        "_trace": trace,
     }  # fmt: skip
 
 
