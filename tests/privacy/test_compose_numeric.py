@@ -89,7 +89,7 @@ def test_convolution_has_a_relative_error() -> None:
 
 @pytest.mark.parametrize(
     ("law", "times"),
-    [(FOUR, 1000), (FOUR, 10**6), (shuffled(200, 2), 30), (shuffled(200, 2), 10**4), (Laplace(5), 300)],
+    [(FOUR, 1000), (FOUR, 10**6), (shuffled(200, 2), 30), (shuffled(200, 2), 10**4), (Laplace(5), 1100)],
 )
 def test_brackets_are_narrow(law: Law, times: int) -> None:
     found = composed(of(law), times)
@@ -284,12 +284,3 @@ def test_laws_against_dp_accounting(pld: Any, law: Law, times: int) -> None:
     theirs = _their(lambda: _made(pld, law), times, 1e-6)
     assert ours.upper <= theirs * (1 + 1e-9)
     assert theirs - ours.upper <= 1e-3 * ours.upper
-
-
-@pytest.mark.parametrize(("law", "times"), [(Laplace(5.0), 20), (Laplace(20.0), 400), (Laplace(1.0), 100)])
-def test_laplace_against_dp_accounting(pld: Any, law: Law, times: int) -> None:
-    """Here both round up and theirs rounds less: ours is above it by up to 2e-6, and its value is in our bracket."""
-    ours = composed(of(law), times).epsilon_bracket(1e-6)
-    theirs = _their(lambda: _made(pld, law), times, 1e-6)
-    assert ours.lower <= theirs <= ours.upper
-    assert ours.upper - theirs <= 5e-6 * theirs

@@ -14,6 +14,7 @@ from p2p_sim.privacy.laws.grids import times as grid_times
 from p2p_sim.privacy.laws.losses import NOTHING, TYPES, Points, points_of, power, product, types
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.laws.shifted import exactly
 from p2p_sim.privacy.profile import Bracket, Law
 
 GOAL = 1e-4
@@ -165,8 +166,12 @@ def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
             single.append(law)
             case = one_case(law)
             downs += [(dominated(case), count)] if case is not None and case.pure() > 0 else []
-    if not ups and (counted := _counted(listed)) is not None:
+    rest = [(law, count) for law, count in parts if outcomes(law) is None]
+    counted = _counted(listed)
+    if counted is not None and not rest:
         return Losses(counted, counted, top, True), True
+    if counted is not None and (found := exactly(rest, counted, top)) is not None:
+        return found, True
     return _gridded((listed + ups, listed + downs), top, tuple(single), exact=not ups)
 
 

@@ -1,0 +1,128 @@
+"""Runs of which some have a delta in closed form, and the others list their losses: a mean over those losses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.laws.laplace_runs import MOST_RUNS, WIDEST, LaplaceRuns
+from p2p_sim.privacy.laws.losses import Points, product
+from p2p_sim.privacy.laws.nodes import SLACK, degree, nodes
+from p2p_sim.privacy.laws.noise import Gaussian, Laplace
+from p2p_sim.privacy.profile import Bracket, Law
+
+Array = npt.NDArray[np.float64]
+
+WORK = 10**7
+"""Limit on (losses listed) * (Laplace runs)^2."""
+
+MOST_LOSSES = 1 << 15
+"""Limit on the losses listed."""
+
+_U = 2.0**-53
+
+
+class Closed(Protocol):
+    """Runs whose delta is known at any epsilon; both directions are alike."""
+
+    def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
+        """Return delta between certified ends at each ``epsilon`` (nats, any sign), right to ``shift``."""
+
+
+@dataclass(frozen=True)
+class GaussianRun:
+    """One run with Gaussian noise; ``ratio``: sensitivity / sigma, above 0."""
+
+    ratio: float
+
+    def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
+        """Return the closed form; below 0 it follows from the other direction, which is the same."""
+        found = []
+        for by, side in ((shift, -1.0), (0.0, 0.0), (-shift, 1.0)):
+            at = epsilon + by
+            size = np.abs(at)
+            value, error = self._ahead(size)
+            here = np.clip(value + side * error, 0.0, 1.0)
+            found.append(np.where(at < 0, np.exp(-size) * here - np.expm1(-size), here))
+        return found[0] * (1 - 8 * _U), found[1], found[2] * (1 + 8 * _U)
+
+    def _ahead(self, epsilon: Array) -> tuple[Array, Array]:
+        """Return delta at epsilon >= 0, and how far it may be off."""
+        from scipy.special import log_ndtr
+
+        first = log_ndtr(self.ratio / 2 - epsilon / self.ratio)
+        second = epsilon + log_ndtr(-self.ratio / 2 - epsilon / self.ratio)
+        over = np.exp(first)
+        value = -over * np.expm1(np.minimum(0.0, second - first))
+        return value, 1e-15 * (2 + np.abs(first) + (epsilon / self.ratio) ** 2) * over
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Law):
+    """Runs with a delta in closed form, and others with losses listed in both directions.
+
+    ``top``: the pure epsilon; ``slack``: how far delta may be off, losses being listed on quadrature nodes.
+    """
+
+    known: Closed
+    listed: tuple[Points, Points]
+    top: float
+    slack: float = 0.0
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        """Return the mean of the closed form at epsilon less what the others lose."""
+        first = self._one(self.listed[0], epsilon)
+        return first, first if self.listed[1] is self.listed[0] else self._one(self.listed[1], epsilon)
+
+    def pure(self) -> float:
+        """Return the sum of the parts' pure epsilons."""
+        return self.top
+
+    def _one(self, points: Points, epsilon: float) -> Bracket:
+        size = epsilon + float(np.abs(points.losses).max(initial=0.0))
+        ends = self.known.ends(epsilon - points.losses, points.shift + 8 * _U * size)
+        low, value, high = (points.infinite + float(end @ points.masses) for end in ends)
+        error = points.error + (len(points.losses) + 4) * _U
+        low, high = low * (1 - error) - self.slack, high * (1 + error) + points.lost + self.slack
+        return Bracket(max(0.0, low), min(1.0, value, high), min(1.0, high))
+
+
+def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: float) -> Shifted | None:
+    """Return the exact law of Laplace runs of one kind, or of one Gaussian and any Laplace runs, with listed losses.
+
+    None for other laws, and where it would be too much work.
+    """
+    laplace = [(law.pure(), runs) for law, runs in parts if isinstance(law, Laplace)]
+    normal = [law.sensitivity / law.sigma for law, runs in parts if isinstance(law, Gaussian) and runs == 1]
+    if len(laplace) + len(normal) < len(parts) or len(normal) > 1 or len(laplace) + len(normal) == 0:
+        return None
+    if any(width > WIDEST or runs > MOST_RUNS for width, runs in laplace):
+        return None
+    listed = _once(listed)
+    size = max(len(points.losses) for points in listed)
+    if not normal:
+        (width, runs), *others = laplace
+        if others or size > MOST_LOSSES or size * runs**2 > WORK:
+            return None
+        return Shifted(LaplaceRuns.of(width, runs), listed, top)
+    counts = [runs + degree(width, normal[0]) for width, runs in laplace]
+    if (
+        size * math.prod(runs * (count + 1) for (_, runs), count in zip(laplace, counts, strict=True))
+        > MOST_LOSSES
+    ):
+        return None
+    for (width, runs), count in zip(laplace, counts, strict=True):
+        more = nodes(LaplaceRuns.of(width, runs), count)
+        first = product(listed[0], more)
+        listed = first, first if listed[1] is listed[0] else product(listed[1], more)
+    return Shifted(GaussianRun(normal[0]), listed, top, SLACK * len(laplace))
+
+
+def _once(pair: tuple[Points, Points]) -> tuple[Points, Points]:
+    """Return the same points twice where both directions are alike."""
+    first, second = ([*vars(points).values()] for points in pair)
+    return (pair[0],) * 2 if all(map(np.array_equal, first, second)) else pair
