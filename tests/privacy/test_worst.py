@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +25,14 @@ from protocols import PeerToPeer
 from tests.privacy import brute
 
 Array = npt.NDArray[np.float64]
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """What is computed may be changed here: nothing kept before or after is used."""
+    peer_to_peer._gain.cache_clear()
+    yield monkeypatch
+    peer_to_peer._gain.cache_clear()
 
 
 def every_composition(n: int, c: int, alpha: float, theta: float, epsilon: float) -> Array:
@@ -151,10 +160,10 @@ def test_no_composition_is_worse(
     ("n", "c", "alpha", "theta"), [(80, 1, 0.1, 0.5), (80, 0, 0.3, 0.5), (120, 2, 0.2, 1.0)]
 )
 def test_a_search_equals_a_scan(
-    n: int, c: int, alpha: float, theta: float, monkeypatch: pytest.MonkeyPatch
+    n: int, c: int, alpha: float, theta: float, limits: pytest.MonkeyPatch
 ) -> None:
     every = max(Drawn(alpha, theta, n, c, i, True).delta(0.2).value for i in range(n - c))
-    monkeypatch.setattr(effort, "SCAN", 0)
+    limits.setattr(effort, "SCAN", 0)
     law = Drawn(alpha, theta, n, c)
     assert law.proven
     assert not law.effort.scanned
@@ -163,13 +172,13 @@ def test_a_search_equals_a_scan(
 
 
 @pytest.mark.parametrize("value", [0, peer_to_peer.VALUE])
-def test_too_many_cases_are_bracketed_and_called_lower(value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_cases_are_bracketed_and_called_lower(value: int, limits: pytest.MonkeyPatch) -> None:
     """Colluders who forget, or know nothing, give the value; those who know more give the upper end."""
     exact, alone = truth(26, 9, 0.1, 0.6, 0.3), of(17, 0, 0.1, 0.6 * 17 / 26).delta(0.3)
     caught = (1 - (1 - 1 / 26) ** 9) * max(0.0, 0.9 - 0.1 * math.exp(0.3))
-    monkeypatch.setattr(effort, "SCAN", 0)
-    monkeypatch.setattr(effort, "VALUE", 0)
-    monkeypatch.setattr(peer_to_peer, "VALUE", value)
+    limits.setattr(effort, "SCAN", 0)
+    limits.setattr(effort, "VALUE", 0)
+    limits.setattr(peer_to_peer, "VALUE", value)
     profile = of(26, 9, 0.1, 0.6)
     low, found, high = profile.delta_bracket(0.3)
     assert profile.basis == "lower"

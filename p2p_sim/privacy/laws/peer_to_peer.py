@@ -161,8 +161,9 @@ class Drawn(Law):
 
     def _search(self, epsilon: float, old: Drawn) -> Found:
         first, floor = old, old.delta(epsilon)
-        if floor.value < CUTS[-1] * 1e9 or self.size > WIDE:
-            # One end is not enough: epsilon may be beyond its pure epsilon, or be all that is tried.
+        simple = self.theta == 1 and not self.colluders and self.size <= WIDE
+        if not simple or floor.value < CUTS[-1] * 1e9:
+            # Either end may be the worse one, and epsilon may be beyond the pure epsilon of one of them.
             end = replace(old, composition=self.others - (old.composition or 0))
             old, floor = max((old, floor), (end, end.delta(epsilon)), key=lambda pair: pair[1].value)
         cut = next((c for c in (1e-16, *CUTS) if c * 1e9 < floor.value or c < self.least), CUTS[-1])
