@@ -40,9 +40,9 @@ class SecureAggregation(Protocol):
     ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps, exact; 0 where refused), ``refused``.
     Raises InputError for parameters out of range.
 
-    Who drops out before her masked value came is left out of the sum.  Any k - t users of a bag may drop out, at any
-    step, if degree > k - t; otherwise more than half of each user's neighbours must stay.  If m stay, the noise has
-    m / t times the variance of Laplace noise: that is the price of being safe with t.
+    Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
+    drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, or her bag
+    is refused.  If m stay, the noise has m / t times the variance of Laplace noise: the price of being safe with t.
 
     *Source:* Bonawitz et al. 2017, figure 4; Bell et al. 2020 (a sparse graph); Unified 2023, section 6 (the noise).
     *Assumes:* the aggregator follows the protocol but may be curious, and is trusted not to ask for both secrets of a
@@ -120,10 +120,10 @@ class SecureAggregation(Protocol):
     def needed(self, joined: Any, neighbours: Any) -> Any:
         """Return how many of a user's neighbours can recover her secrets, in a bag of ``joined``; arrays or integers.
 
-        More than half of them, or what any joined - t dropouts leave of them, if that is less but not nothing.
+        More than half of them; and where all others are neighbours, no more than t stayers have.
         """
-        half, left = neighbours // 2 + 1, neighbours - np.maximum(joined - self.least, 0)
-        return np.where(left >= 1, np.minimum(half, left), half)
+        half = neighbours // 2 + 1
+        return np.where(neighbours == joined - 1, np.minimum(half, self.least - 1), half)
 
     def user(self, me: Party) -> Rounds:
         """Run the four rounds for a block of users."""

@@ -10,6 +10,7 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.accounts import aggregation
 from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
 from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
@@ -139,7 +140,7 @@ LAWS: dict[type, LawOf] = {
     PeerPermutation: peer_permutation,
     PeerToPeer: peer_to_peer,
     RandomizedResponse: randomized_response,
-}
+} | aggregation.LAWS
 """The laws by protocol; a new protocol adds a line."""
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import LaplaceLabelProportions, PeerToPeer, RandomizedResponse, SecureAggregation
 
 Promise = dict[str, Any]
 """name, epsilon (nats), delta, holds, why, basis, source."""
@@ -72,6 +72,26 @@ def _randomized_response(protocol: Any, _view: str, _sizes: Sequence[int], _delt
     return [_promise("Corollary 1", b.epsilon, b.delta, b.holds, b.why, b.basis, b.source)]
 
 
+def _laplace(protocol: Any, view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    """Return the guarantee of the noise; whoever sees labels has none."""
+    sees = "aggregator" in view or "wire" in view
+    why = "the aggregator, and a plain wire to her, see labels as they are" if sees else ""
+    return [_noise(protocol, why, "Unified 2023, section 6: Laplace(1/(k epsilon)) on a proportion")]
+
+
+def _shares(protocol: Any, view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    """Return the guarantee of the shares of the noise, of which colluders take theirs away."""
+    few = "colluding users take their shares of the noise away" if "user" in view else ""
+    why = few if protocol.noisy else "epsilon = inf: no noise is added"
+    source = f"Unified 2023, section 6; {protocol.least} users' shares are the whole noise"
+    return [_noise(protocol, why, source)]
+
+
+def _noise(protocol: Any, why: str, source: str) -> Promise:
+    value = math.inf if why else float(protocol.epsilon)
+    return _promise("noise on the count", value, 0.0, not why, why, "upper", source)
+
+
 def _promise(
     name: str, epsilon: float | None, delta: float, holds: bool, why: str, basis: str, source: str
 ) -> Promise:
@@ -84,4 +104,6 @@ def _promise(
 PROMISES: dict[type, Callable[[Any, str, Sequence[int], float], list[Promise]]] = {
     PeerToPeer: _peer_to_peer,
     RandomizedResponse: _randomized_response,
+    LaplaceLabelProportions: _laplace,
+    SecureAggregation: _shares,
 }

@@ -42,10 +42,11 @@ def test_every_pattern_of_dropouts_in_a_bag_of_four() -> None:
 
 
 @pytest.mark.parametrize("crypto", ["modelled", "real"])
-@pytest.mark.parametrize("degree", [4, 8, 30])
-def test_random_dropouts_up_to_the_threshold(crypto: str, degree: int) -> None:
+@pytest.mark.parametrize(("degree", "least"), [(4, 19), (8, 17), (30, 14), (30, 2)])
+def test_random_dropouts_up_to_the_threshold(crypto: str, degree: int, least: int) -> None:
+    """So many that more than half of anybody's neighbours stay, whoever drops out."""
     rng = np.random.default_rng(degree)
-    bags, k, least = 6, 20, 17 if degree == 4 else 14
+    bags, k = 6, 20
     last = np.full((bags, k), 4)
     for row in last:
         row[rng.choice(k, k - least, replace=False)] = rng.integers(0, 4, k - least)
@@ -125,3 +126,17 @@ def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> Non
 def test_a_lone_user_is_refused() -> None:
     out = sums(SecureAggregation(4), Population.from_arrays(y=np.array([True])))
     assert (out["joined"].tolist(), out["refused"].tolist(), out["total"].tolist()) == ([1], [True], [0])
+
+
+def test_a_sparse_bag_whose_dropouts_are_all_neighbours_is_refused() -> None:
+    """Enough users stay, but not enough of one user's neighbours: no wrong sum."""
+    people = Population.from_arrays(y=np.ones(40, np.bool_))
+    refused = 0
+    for salt in range(20):
+        last = np.full(40, 4)
+        last[np.random.default_rng(salt).choice(40, 12, replace=False)] = 2
+        out = sums(Dropping(40, threshold=20, degree=4, last=tuple(last.tolist())), people, seed=salt)
+        assert out["size"].tolist() == [28]
+        assert out["total"].tolist() == [0 if out["refused"][0] else 28]
+        refused += int(out["refused"][0])
+    assert refused > 0

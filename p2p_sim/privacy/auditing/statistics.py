@@ -14,7 +14,13 @@ from p2p_sim.privacy.auditing.reading import readable
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.views import Coalition
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import (
+    LabelProportions,
+    LaplaceLabelProportions,
+    PeerToPeer,
+    RandomizedResponse,
+    SecureAggregation,
+)
 
 
 def statistic(
@@ -31,13 +37,26 @@ def statistic(
     if type(protocol) is RandomizedResponse:
         return Answered.of(protocol) if reads else Blind()
     if type(protocol) is not PeerToPeer:
-        return None
+        return _others(protocol, coalition, size, composition, channels)
     colluders = coalition.user_count
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     if coalition.wire or "learner" not in coalition.servers:
         chance = _told(coalition, size, theta, reads, channels)
         return Told(alpha, chance, coalition.wire and reads) if chance else Blind()
     return Reported(alpha, theta, size, colluders, composition)
+
+
+def _others(
+    protocol: Any, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic | None:
+    """Return the statistic of a protocol whose statistics are in a file of their own."""
+    from p2p_sim.privacy.auditing import aggregation
+
+    if type(protocol) in (LabelProportions, LaplaceLabelProportions):
+        return aggregation.trusted(protocol, coalition, size, composition, channels)
+    if type(protocol) is SecureAggregation:
+        return aggregation.secure(protocol, coalition, size, composition, channels)
+    return None
 
 
 def _told(coalition: Coalition, size: int, theta: float, reads: bool, channels: str) -> float:

@@ -1,0 +1,101 @@
+"""Label proportions: exact counts hide nothing, noisy counts hide what their noise hides; who sees more, sees all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.network.bags import smallest
+from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits
+from p2p_sim.privacy.laws import shares
+from p2p_sim.privacy.laws.combine import Atoms, Nothing
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
+
+AGGREGATOR = "aggregator"
+
+PAPER = "Unified 2023"
+BLIND = "no message that this view can read depends on a label"
+
+
+def label_proportions(_protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns of label proportions: the learner, the label, if she knows the others of the bag."""
+    why = f"{PAPER}, section 2: the exact count of a bag gives a label away to whoever knows the others of the bag"
+    return _trusted(setting, _everything(), why)
+
+
+def laplace_label_proportions(protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns of noisy label proportions."""
+    law = shares.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
+    return _trusted(
+        protocol, setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag"
+    )
+
+
+def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns of sums under secure aggregation, noisy or not."""
+    view, n = setting.view, protocol.bag_size if setting.size is None else setting.size
+    bag, least = smallest(n, protocol.bag_size), protocol.least
+    colluders = min(fits(setting, n), bag - 1)
+    masked = AGGREGATOR in view.servers or (view.wire and not setting.encrypted)
+    assumes = ["masks, secret sharing and sealing hide what they should", "everybody stays"]
+    if bag < least:
+        why = f"a bag of {bag} is refused: at least {least} must stay"
+        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", Nothing())
+    if not (masked or setting.learner):
+        return PrivacyProfile(setting.text, "exact", BLIND, tuple(assumes), "", Nothing())
+    if not protocol.noisy:
+        why = "the exact sum of a bag gives a label away to whoever knows the others of the bag"
+        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", _everything())
+    neighbours = min(bag - 1, protocol.degree)
+    opened = masked and colluders >= int(protocol.needed(bag, neighbours))
+    honest = 1 if opened else bag - colluders
+    assumes.append(
+        f"{honest} of {bag} users' shares of the noise hide the label; {least} shares are the whole noise"
+    )
+    basis, source = "exact", f"{PAPER}, section 6, with Polya shares of the noise under secure aggregation"
+    if opened:
+        basis = (
+            "exact" if neighbours == bag - 1 else "upper"
+        )  # only if all of them are neighbours of the victim
+        source += "; so many colluders recover the victim's key, and her value is open but for her own share"
+    law = _noise(protocol, honest / least)
+    if law is None:
+        why = (
+            "the noise has too many steps for its law to be computed; give a smaller grid or a larger epsilon"
+        )
+        return PrivacyProfile.refused(setting.text, why)
+    return PrivacyProfile(setting.text, basis, source, tuple(assumes), "", law)
+
+
+def _trusted(setting: Setting, told: Law, source: str) -> PrivacyProfile:
+    """Return the profile of a view where the aggregator, and the wire towards her, see labels as they are."""
+    if setting.size is not None:
+        fits(setting, setting.size)
+    view = setting.view
+    assumes = ("each user reports once", "the learner may know all other labels of the bag")
+    if AGGREGATOR in view.servers or (view.wire and not setting.encrypted):
+        return PrivacyProfile(setting.text, "exact", "sees the label itself", assumes[:1], "", _everything())
+    if setting.learner:
+        return PrivacyProfile(setting.text, "exact", source, assumes, "", told)
+    return PrivacyProfile(setting.text, "exact", BLIND, assumes[:1], "", Nothing())
+
+
+def _everything() -> Law:
+    """Return the law of a view that tells the labels apart for sure: delta is 1 at every epsilon."""
+    return Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+
+
+def _noise(protocol: Any, parts: float) -> Law | None:
+    epsilon, steps = float(protocol.epsilon), int(protocol.grid)
+    if parts == 1:
+        return shares.DiscreteLaplace(epsilon, steps)
+    return shares.NoiseShares(epsilon, steps, parts) if shares.fits(epsilon / steps, parts, steps) else None
+
+
+LAWS: dict[type, LawOf] = {
+    LabelProportions: label_proportions,
+    LaplaceLabelProportions: laplace_label_proportions,
+    SecureAggregation: secure_aggregation,
+}
