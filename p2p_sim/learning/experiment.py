@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.learning import clusters as clustering
-from p2p_sim.learning import datasets, models, training
+from p2p_sim.learning import datasets, models, proportions, training
 from p2p_sim.learning.datasets import Dataset
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -49,7 +49,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it.  ``comparison`` is None where the learner returns no label for each sender."""
+    """What came of it.  ``comparison`` is None where the learner returns neither labels nor bags."""
 
     run: Run
     examples: Examples
@@ -161,6 +161,10 @@ def train(
         comparison = training.compare(
             people.x, people.y, examples.x_test, examples.y_test, columns["sender"], columns["y"], model
         )
+    elif people.x is not None:
+        bags = proportions.of_run(columns, run.parameters, people)
+        if bags is not None:
+            comparison = proportions.compare(people, examples.x_test, examples.y_test, bags, model)
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
@@ -221,7 +225,16 @@ def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[st
 
 
 def released(run: Run) -> dict[str, Any] | None:
-    """Return how many labels the learner has, and the share that is not 0; None if it returns no labels."""
+    """Return how many labels the learner has, and the share that is not 0; None if it returns no labels.
+
+    Of bags, ``bags`` says how many, and the share is that of all of them together.
+    """
+    if run.population is not None:
+        told = proportions.of_run(run.outputs.get("learner", {}), run.parameters, run.population)
+        if told is not None:
+            labels = int(told.size.sum())
+            share = float(told.share @ told.size / labels) if labels else None
+            return {"labels": labels, "positive_share": share, "bags": len(told.share)}
     y = run.outputs.get("learner", {}).get("y")
     if y is None or y.ndim != 1:
         return None

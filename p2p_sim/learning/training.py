@@ -27,11 +27,12 @@ class Comparison:
     accuracy_private: float
     accuracy_true: float
     baseline: float  # always the majority class of the true training labels
-    trained_on: int  # labels released
+    trained_on: int  # labels released, or what else
     of: int  # training users
     test_rows: int
     model: str
     note: str = ""  # what to know before reading the figures: a constant classifier, no convergence
+    what: str = "labels"  # what was released
 
 
 def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:

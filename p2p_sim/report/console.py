@@ -203,7 +203,7 @@ def _released(told: Mapping[str, Any]) -> list[str]:
     if accuracy is not None:
         rows = [
             [
-                f"trained on the {accuracy['trained_on']:,} labels released",
+                f"trained on the {accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released",
                 _percent(accuracy["accuracy_private"]),
             ],
             [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
@@ -215,7 +215,8 @@ def _released(told: Mapping[str, Any]) -> list[str]:
         return [_entry("Released", "no labels: the learner of this protocol returns something else")]
     share = released["positive_share"]
     positive = "" if share is None else f", {_percent(share)} of them positive"
-    return [_entry("Released", f"{released['labels']:,} labels{positive}")]
+    bags = f" in {released['bags']:,} bags" if "bags" in released else ""
+    return [_entry("Released", f"{released['labels']:,} labels{bags}{positive}")]
 
 
 def _percent(share: float) -> str:

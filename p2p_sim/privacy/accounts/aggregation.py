@@ -28,9 +28,7 @@ def label_proportions(_protocol: Any, setting: Setting) -> PrivacyProfile:
 def laplace_label_proportions(protocol: Any, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of noisy label proportions."""
     law = shares.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
-    return _trusted(
-        protocol, setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag"
-    )
+    return _trusted(setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag")
 
 
 def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
