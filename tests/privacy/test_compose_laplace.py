@@ -212,7 +212,7 @@ def test_all_together() -> None:
         assert high - low < 1e-10 * high
         assert value == pytest.approx(compose(parts[::-1]).epsilon(delta), rel=1e-12)
         assert all(value > compose(parts[:i] + parts[i + 1 :]).epsilon(delta) for i in range(4))
-    for other in ([(noisy(1.0), 9), (noisy(0.3), 9)], [(noisy(1.0), 3), (of(FOUR), 300)]):
+    for other in ([(noisy(1.0), 40), (noisy(0.3), 40)], [(noisy(1.0), 3), (of(FOUR), 300)]):
         low, value, high = compose(other).epsilon_bracket(1e-6)
         assert low < value == high < 1.001 * low
 

@@ -96,13 +96,18 @@ class LaplaceRuns:
 
     def _partial(self, cell: npt.NDArray[np.int64], part: Array) -> Array:
         """Return what the upper ``part`` (0 to 1) of a cell adds to delta at its lower end: de Casteljau's cut."""
-        left = self.cells[:, cell]
-        cut = np.empty_like(left)
-        for last in range(self.runs - 1, -1, -1):
-            cut[last] = left[last]
-            left = left[:-1] * part + left[1:] * (1 - part)
+        cut = upper_part(self.cells[:, cell], part)
         _, odd = _moments(self.width * part, self.runs)
         return np.asarray(2 * part * (cut * odd).sum(axis=0), np.float64)
+
+
+def upper_part(cells: Array, part: Array) -> Array:
+    """Return the polynomials, one a column, on the upper ``part`` (0 to 1) of their cells: de Casteljau's cut."""
+    cut = np.empty_like(cells)
+    for last in range(len(cells) - 1, -1, -1):
+        cut[last] = cells[last]
+        cells = cells[:-1] * part + cells[1:] * (1 - part)
+    return cut
 
 
 def _one_more(cells: Array, atoms: Array, width: float, n: int) -> tuple[Array, Array]:

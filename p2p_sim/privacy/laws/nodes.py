@@ -41,20 +41,24 @@ def nodes(laplace: LaplaceRuns, count: int) -> Points:
     and sines, cosines and exponentials, are right to four units in the last place.
     """
     k, width = laplace.runs, laplace.width
-    t, rest, weights = _fejer(count)
+    t, rest, weights = fejer(count)
     whole = laplace.cells[:, : (k + 1) // 2]
     along = weights * np.exp(-width * rest)
-    masses = along[:, None] * (_bernstein(t, rest, k - 1) @ whole)
+    masses = along[:, None] * (bernstein(t, rest, k - 1) @ whole)
     places = np.add.outer(2 * t, k - 2.0 - 2 * np.arange(whole.shape[1])) * width
     mirrored = slice(0, k // 2)  # but for the cell in the middle
     back, other = masses[:, mirrored], places[:, mirrored]
     losses = np.r_[places.ravel(), -other.ravel(), width * (k - 2.0 * np.arange(k + 1))]
     found = np.r_[masses.ravel(), (back * np.exp(-other)).ravel(), laplace.atoms]
-    error = laplace.error + (8 * count + 12 * math.lgamma(k) + 8 * k + 6000 + k * width) * _U
-    return tidy(Points(losses, found, 0.0, laplace.shift, error, 0.0))
+    return tidy(Points(losses, found, 0.0, laplace.shift, laplace.error + rounding(laplace, count), 0.0))
 
 
-def _fejer(count: int) -> tuple[Array, Array, Array]:
+def rounding(laplace: LaplaceRuns, count: int) -> float:
+    """Return the relative error that weights, exponentials and Bernstein polynomials add to a mass on a node."""
+    return (8 * count + 12 * math.lgamma(laplace.runs) + 8 * laplace.runs * (1 + laplace.width) + 6000) * _U
+
+
+def fejer(count: int) -> tuple[Array, Array, Array]:
     """Return nodes t in (0, 1), 1 - t and weights; both t and 1 - t with a small relative error."""
     turn = 2 * np.arange(count) + 1
     t, rest = (np.square(f(turn * (math.pi / (4 * count)))) for f in (np.sin, np.cos))
@@ -63,7 +67,7 @@ def _fejer(count: int) -> tuple[Array, Array, Array]:
     return t, rest, (1 - 2 * (waves / (4.0 * m**2 - 1)).sum(axis=1)) / count
 
 
-def _bernstein(t: Array, rest: Array, degree: int) -> Array:
+def bernstein(t: Array, rest: Array, degree: int) -> Array:
     """Return the Bernstein polynomials at each t, shape (t, degree + 1)."""
     from scipy.special import gammaln
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.laws.laplace_pairs import LaplacePair
 from p2p_sim.privacy.laws.laplace_runs import MOST_RUNS, WIDEST, LaplaceRuns
 from p2p_sim.privacy.laws.losses import Points, product
 from p2p_sim.privacy.laws.nodes import SLACK, degree, nodes
@@ -24,6 +25,8 @@ MOST_LOSSES = 1 << 15
 """Limit on the losses listed."""
 
 _U = 2.0**-53
+_LARGE = 1e15  # nats; beyond there are only infinite losses
+_APART = 1e9  # widths further apart: the bends of one are all at one place, up to rounding
 
 
 class Closed(Protocol):
@@ -75,6 +78,7 @@ class Shifted(Law):
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return the mean of the closed form at epsilon less what the others lose."""
+        epsilon = min(epsilon, _LARGE)
         first = self._one(self.listed[0], epsilon)
         return first, first if self.listed[1] is self.listed[0] else self._one(self.listed[1], epsilon)
 
@@ -92,7 +96,7 @@ class Shifted(Law):
 
 
 def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: float) -> Shifted | None:
-    """Return the exact law of Laplace runs of one kind, or of one Gaussian and any Laplace runs, with listed losses.
+    """Return the exact law of Laplace runs of two scales, or of a Gaussian and any Laplace runs, with listed losses.
 
     None for other laws, and where it would be too much work.
     """
@@ -105,10 +109,8 @@ def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: fl
     listed = _once(listed)
     size = max(len(points.losses) for points in listed)
     if not normal:
-        (width, runs), *others = laplace
-        if others or size > MOST_LOSSES or size * runs**2 > WORK:
-            return None
-        return Shifted(LaplaceRuns.of(width, runs), listed, top)
+        known = _laplace(laplace, size)
+        return None if known is None else Shifted(known, listed, top)
     counts = [runs + degree(width, normal[0]) for width, runs in laplace]
     if (
         size * math.prod(runs * (count + 1) for (_, runs), count in zip(laplace, counts, strict=True))
@@ -120,6 +122,21 @@ def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: fl
         first = product(listed[0], more)
         listed = first, first if listed[1] is listed[0] else product(listed[1], more)
     return Shifted(GaussianRun(normal[0]), listed, top, SLACK * len(laplace))
+
+
+def _laplace(parts: list[tuple[float, int]], size: int) -> Closed | None:
+    """Return (width, runs) of at most two widths together, None where it is too much beside ``size`` losses."""
+    few, *more = sorted(parts, key=lambda part: part[1])
+    if size > MOST_LOSSES or len(more) > 1:
+        return None
+    if not more:
+        return LaplaceRuns.of(*few) if size * few[1] ** 2 <= WORK else None
+    if few[0] > _APART * more[0][0] or more[0][0] > _APART * few[0]:
+        return None
+    bends = 2 * (few[1] + more[0][1])
+    points = bends * LaplacePair.count(few, more[0])
+    work = points * few[1] ** 2 + bends * more[0][1] ** 2
+    return LaplacePair.of(few, more[0]) if size * work <= WORK else None
 
 
 def _once(pair: tuple[Points, Points]) -> tuple[Points, Points]:
