@@ -101,7 +101,12 @@ class Coalition:
         return np.fromiter(self.users, np.int64, len(self.users))
 
     def reads(self, message: Message) -> bool:
-        """Whether a member who handles such a message can read its fields: every layer takes its owner's key."""
+        """Whether a member who handles such a message can read its fields: every layer takes its owner's key.
+
+        What is sealed for one user is not read by whoever handles it; ``sees`` tells which of them members can read.
+        """
+        if message.sealed_for == USER and not message.layers:
+            return message.sender == message.recipient == USER and bool(self.users)
         return message.sealed_for is None or all(map(self.has, (message.sealed_for, *message.layers)))
 
     def wire_reads(self, message: Message, channels: str) -> bool:
@@ -119,7 +124,10 @@ class Coalition:
         return seen, seen if self.wire and self.wire_reads(message, channels) else readable
 
     def _sealed(self, message: Message, columns: dict[str, Array]) -> Array:
-        """Return a mask of the messages that users among the members sealed in layers, whose core they can open."""
+        """Return a mask of the messages that users among the members sealed, or that are sealed for one of them."""
+        if message.sealed_for == USER and not message.layers:
+            ends = [end for end in ("sender", "recipient") if getattr(message, end) == USER]
+            return np.any([np.isin(columns[end], self._members) for end in ends], axis=0)
         if message.layers and message.sender == USER and self.has(message.sealed_for or USER):
             return np.isin(columns["sender"], self._members)
         return np.zeros(len(columns["sender"]), np.bool_)
