@@ -1,0 +1,67 @@
+"""Bags under the engine's faults: counts are of who came, duplicates count once, sums are exact or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import Population
+from p2p_sim.network.bags import bag_numbers
+from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
+
+PEOPLE = Population.synthetic(users=800, cluster_size=50, positive=0.4, seed=4)
+BAG = bag_numbers(PEOPLE.clusters, np.arange(800), 10)  # type: ignore[arg-type]
+
+
+def ran(protocol: Any, *faults: str, seed: int = 1, **how: Any) -> Any:
+    return p2p_sim.run(protocol, PEOPLE, seed=seed, faults=list(faults), trace="full", **how)
+
+
+@pytest.mark.parametrize(
+    "faults", [("drop=0.1",), ("loss=0.1",), ("duplicate=0.3",), ("late=0.1",), ("loss=0.1", "duplicate=0.5")]
+)
+def test_counts_are_of_the_labels_that_came(faults: tuple[str, ...]) -> None:
+    run = ran(LabelProportions(10), *faults)
+    came, out = np.unique(run.messages("report")["sender"]), run.output("learner")
+    if "late=0.1" in faults or any(
+        f.startswith("loss") for f in faults
+    ):  # delivered, but not always read in time
+        assert (out["size"] <= np.bincount(BAG[came], minlength=len(out["bag"]))[out["bag"]]).all()
+        assert (out["total"] <= out["size"]).all()
+        return
+    assert out["size"].tolist() == np.bincount(BAG[came])[out["bag"]].tolist()
+    assert out["total"].tolist() == np.bincount(BAG[came], weights=PEOPLE.y[came])[out["bag"]].tolist()
+
+
+@pytest.mark.parametrize("crypto", ["modelled", "real"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ("drop=0.05",),
+        ("loss=0.01",),
+        ("duplicate=0.2",),
+        ("late=0.02",),
+        ("drop=0.03", "loss=0.005", "duplicate=0.2", "late=0.005"),
+    ],
+)
+def test_secure_sums_are_exact_or_refused(faults: tuple[str, ...], crypto: str) -> None:
+    """Labels are all 1, so that the sum must be the number of who stayed."""
+    people = Population.from_arrays(y=np.ones(800, np.bool_), cluster=np.arange(800) // 50)
+    protocol = SecureAggregation(10, threshold=5, crypto=crypto)
+    run = p2p_sim.run(protocol, people, seed=2, faults=list(faults))
+    out = run.output("learner")
+    fine = ~out["refused"]
+    assert fine.mean() > 0.5
+    assert (out["total"][fine] == out["size"][fine]).all()
+    assert (out["size"] <= out["joined"]).all()
+    assert p2p_sim.run(protocol, people, seed=2, faults=list(faults), blocks=9).digest == run.digest
+
+
+def test_noise_is_of_who_stayed() -> None:
+    run = ran(SecureAggregation(10, threshold=6, epsilon=1.0), "drop=0.05")
+    out = run.output("learner")
+    assert (out["size"][~out["refused"]] >= 6).all()
+    assert ran(LaplaceLabelProportions(1.0, 10), "drop=0.05").output("learner")["total"].size == 80
