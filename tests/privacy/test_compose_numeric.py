@@ -266,8 +266,6 @@ def test_response_against_dp_accounting(
 
 def _made(pld: Any, law: Law) -> Any:
     """Their distribution of one run, at their default step of 1e-4."""
-    if isinstance(law, Laplace):
-        return pld.from_laplace_mechanism(law.scale)
     if isinstance(law, Gaussian):
         return pld.from_gaussian_mechanism(law.sigma)
     assert isinstance(law, Atoms)
