@@ -127,7 +127,7 @@ class Coalition:
         """Return a mask of the messages that users among the members sealed, or that are sealed for one of them."""
         if message.sealed_for == USER and not message.layers:
             ends = [end for end in ("sender", "recipient") if getattr(message, end) == USER]
-            return np.any([np.isin(columns[end], self._members) for end in ends], axis=0)
+            return np.asarray(np.any([np.isin(columns[end], self._members) for end in ends], axis=0))
         if message.layers and message.sender == USER and self.has(message.sealed_for or USER):
             return np.isin(columns["sender"], self._members)
         return np.zeros(len(columns["sender"]), np.bool_)

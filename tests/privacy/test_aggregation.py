@@ -179,3 +179,19 @@ def test_promises_say_for_whom_they_hold() -> None:
     assert not holds(SecureAggregation(8, epsilon=1.0), "learner+user")
     assert not holds(SecureAggregation(8), "learner")
     assert promises.of(LabelProportions(8), "learner", [8], 1e-6, True) == []
+
+
+@pytest.mark.parametrize("faults", [["drop=0.1"], ["loss=0.1", "late=0.01"], ["duplicate=0.5"]])
+def test_under_faults_only_the_shares_that_must_be_there_count(faults: list[str]) -> None:
+    protocol = SecureAggregation(8, threshold=6, epsilon=1.0)
+
+    def under(view: str, **options: Any) -> Any:
+        return privacy.profile(protocol, view, cluster_size=8, faults=faults, **options)
+
+    assert under("learner").basis == "upper"
+    assert under("learner").epsilon(0) == 1.0  # 6 shares are the whole noise
+    assert under("learner").delta(0.5) > privacy.profile(protocol, "learner", cluster_size=8).delta(0.5)
+    assert under("learner+user").delta(0.5) == NoiseShares(1.0, 1, 5 / 6).delta(0.5).value
+    assert under("user").epsilon(0) == 0.0
+    laplace = privacy.profile(LaplaceLabelProportions(1.0, 8), "learner", cluster_size=8, faults=faults)
+    assert (laplace.basis, laplace.epsilon(0)) == ("upper", 1.0)

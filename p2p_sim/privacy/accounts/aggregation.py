@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.faults import Faults
 from p2p_sim.network.bags import smallest
 from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits
 from p2p_sim.privacy.laws import shares
@@ -32,12 +34,35 @@ def laplace_label_proportions(protocol: Any, setting: Setting) -> PrivacyProfile
 
 
 def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
-    """Return what a view learns of sums under secure aggregation, noisy or not."""
-    view, n = setting.view, protocol.bag_size if setting.size is None else setting.size
-    bag, least = smallest(n, protocol.bag_size), protocol.least
-    colluders = min(fits(setting, n), bag - 1)
+    """Return what a view learns of sums under secure aggregation, noisy or not, if everybody stays."""
+    n = protocol.bag_size if setting.size is None else setting.size
+    bag = smallest(n, protocol.bag_size)
+    found = _summed(protocol, setting, n, bag)
+    return replace(found, assumes=(*found.assumes, "everybody stays"))
+
+
+def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile under faults, which do not depend on labels: whoever is missing shows less.
+
+    Of noise in shares only those of the least number of users that must stay are sure.
+    """
+    if isinstance(protocol, SecureAggregation):
+        n = protocol.bag_size if setting.size is None else setting.size
+        found = _summed(protocol, setting, n, min(smallest(n, protocol.bag_size), protocol.least))
+    else:
+        found = law(protocol, setting)
+    if found.law is None:
+        return found
+    why = f"faults: {', '.join(faults.texts())}; a label that does not arrive shows nothing, and none counts twice"
+    return replace(found, basis="upper", assumes=(*found.assumes, why))
+
+
+def _summed(protocol: Any, setting: Setting, users: int, staying: int) -> PrivacyProfile:
+    """Return the profile of sums in the smallest bag of a cluster, of which at least so many stay."""
+    view, bag, least = setting.view, smallest(users, protocol.bag_size), protocol.least
+    colluders = min(fits(setting, users), bag - 1)
     masked = AGGREGATOR in view.servers or (view.wire and not setting.encrypted)
-    assumes = ["masks, secret sharing and sealing hide what they should", "everybody stays"]
+    assumes = ["masks, secret sharing and sealing hide what they should"]
     if bag < least:
         why = f"a bag of {bag} is refused: at least {least} must stay"
         return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", Nothing())
@@ -46,17 +71,17 @@ def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
     if not protocol.noisy:
         why = "the exact sum of a bag gives a label away to whoever knows the others of the bag"
         return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", _everything())
-    neighbours = min(bag - 1, protocol.degree)
-    opened = masked and colluders >= int(protocol.needed(bag, neighbours))
-    honest = 1 if opened else bag - colluders
+    joined = np.arange(staying, bag + 1)
+    need = int(np.min(protocol.needed(joined, np.minimum(joined - 1, protocol.degree))))
+    opened = masked and colluders >= need
+    honest = 1 if opened else max(1, staying - colluders)
     assumes.append(
         f"{honest} of {bag} users' shares of the noise hide the label; {least} shares are the whole noise"
     )
     basis, source = "exact", f"{PAPER}, section 6, with Polya shares of the noise under secure aggregation"
     if opened:
-        basis = (
-            "exact" if neighbours == bag - 1 else "upper"
-        )  # only if all of them are neighbours of the victim
+        # in a sparse bag it takes that so many of them are neighbours of the victim
+        basis = "exact" if protocol.degree >= bag - 1 else "upper"
         source += "; so many colluders recover the victim's key, and her value is open but for her own share"
     law = _noise(protocol, honest / least)
     if law is None:
@@ -97,3 +122,6 @@ LAWS: dict[type, LawOf] = {
     LaplaceLabelProportions: laplace_label_proportions,
     SecureAggregation: secure_aggregation,
 }
+
+COVERED: dict[type, Any] = dict.fromkeys(LAWS, under_faults)
+"""What covers faults."""
