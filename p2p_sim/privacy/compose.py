@@ -62,8 +62,8 @@ def compose(
     where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several
     (clusters, compositions) and there is one part, the worst case is the same in every run.
 
-    Basis "exact": Gaussians, and finitely many outcomes counted by types or on a lattice (brackets hold rounding and
-    cut tails).  Otherwise "upper": the value is a certified upper end, and the brackets are certified on both sides.
+    Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
+    counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise "upper": the value is a certified upper end, and the brackets are certified on both sides.
     Losses then lie on a grid, rounded up and down, which is refined until the bracket of epsilon(1e-6) is about 1e-4
     wide.  Laws without outcomes (tails, worst cases) are dominated by a pair that has some; their lower end is only
     what one run, or the other parts, show.  "basic" adds epsilons and deltas: quicker and far looser.  A "claimed"
