@@ -62,10 +62,12 @@ class LabelProportions(Protocol):
 def counted(reports: Inbox) -> tuple[npt.NDArray[Any], ...]:
     """Return (bag, cluster, reports, ones) of every bag that reported, in the order of bags; duplicates count once."""
     reports = once(reports)
-    bag, y = reports.bag.data, reports.y.data
-    sizes = np.bincount(bag)
-    ones = np.bincount(bag[y], minlength=len(sizes))
-    cluster = np.zeros(len(sizes), np.int32)
-    cluster[bag] = reports.cluster.data
-    here = np.flatnonzero(sizes)
-    return here, cluster[here], sizes[here], ones[here]
+    bag, cluster, y = reports.bag.data, reports.cluster.data, reports.y.data
+    if not len(bag):
+        return bag, cluster, bag, bag
+    if bool((bag[1:] < bag[:-1]).any()):  # clusters are not of consecutive users
+        order = np.argsort(bag, kind="stable")
+        bag, cluster, y = bag[order], cluster[order], y[order]
+    start = np.flatnonzero(np.append(True, bag[1:] != bag[:-1]))
+    size = np.diff(np.append(start, len(bag)))
+    return bag[start], cluster[start], size, np.add.reduceat(y, start, dtype=np.int64)

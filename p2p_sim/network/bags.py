@@ -41,11 +41,14 @@ def bag_numbers(members: Members, ids: Array, size: int) -> npt.NDArray[np.int32
 
     ``members``: their clusters (``me.cluster``).  Every user can tell her bag by herself: all of this is public.
     """
-    counts = np.maximum(1, np.diff(members.starts) // size)
-    if len(counts) == 1 and members.order is None:
-        return np.asarray(np.minimum(ids // size, counts[0] - 1), np.int32)
-    first, code = np.cumsum(counts) - counts, members.codes
-    within = np.minimum(_places(members, ids) // size, counts[code] - 1)
+    edges, first = _table(members.starts, size)
+    if members.order is None and len(ids) and int(ids[-1] - ids[0]) == len(ids) - 1:  # rows as they come
+        low, high = int(ids[0]), int(ids[-1]) + 1
+        begin, end = np.searchsorted(edges, low, "right") - 1, np.searchsorted(edges, high)
+        inside = np.diff(np.clip(edges[begin : end + 1], low, high))
+        return np.repeat(np.arange(begin, end, dtype=np.int32), inside)
+    code = members.codes
+    within = np.minimum(_places(members, ids) // size, first[code + 1] - first[code] - 1)
     return np.asarray(first[code] + within, np.int32)
 
 
@@ -55,6 +58,25 @@ def once(inbox: Inbox) -> Inbox:
     fresh = np.ones(len(sender), np.bool_)
     np.not_equal(sender[1:], sender[:-1], out=fresh[1:])
     return inbox if bool(fresh.all()) else inbox.where(PerMessage(fresh, inbox.layout))
+
+
+def _table(starts: Array, size: int) -> tuple[Array, Array]:
+    """Return where each bag begins, and the end, in users sorted by cluster; and the first bag of each cluster, and the
+    end.  The latest table is kept: all blocks of a run ask for the same.
+    """
+    kept = _LATEST[0] if _LATEST else None
+    if kept is None or kept[0] is not starts or kept[1] != size:
+        counts = np.maximum(1, np.diff(starts) // size)
+        first = np.zeros(len(starts), np.int64)
+        np.cumsum(counts, out=first[1:])
+        edges = np.repeat(starts[:-1] - first[:-1] * size, counts)
+        edges += np.arange(len(edges)) * size
+        kept = (starts, size, np.append(edges, starts[-1]), first)
+        _LATEST[:] = [kept]
+    return kept[2], kept[3]
+
+
+_LATEST: list[tuple[Array, int, Array, Array]] = []
 
 
 def _places(members: Members, ids: Array) -> Array:
