@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.accounts import aggregation
+from p2p_sim.privacy.accounts import aggregation, faulty
 from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
 from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
@@ -33,6 +35,7 @@ def profile(
     composition: str | int = "worst",
     channels: str = "plain",
     users: str = "curious",
+    faults: Faults | Sequence[str] | None = None,
 ) -> PrivacyProfile:
     """Return what one run of a protocol shows a view of one label, replaced.
 
@@ -41,8 +44,9 @@ def profile(
     victim's cluster; or ``population``: the worst of its clusters.  ``composition``: "worst", how many of the other
     honest users have label 1, or "population": what the population's clusters really hold, which is a secret that
     the figure then depends on.  ``channels``: "plain" or "encrypted" (contents are hidden from the wire).
-    ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  A view without a law comes
-    back refused.  Raises InputError for arguments out of range, and for a part that the protocol does not have.
+    ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  ``faults``: what goes wrong,
+    as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
+    InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
     """
@@ -55,6 +59,10 @@ def profile(
     law = LAWS.get(type(protocol))
     if law is None:
         return PrivacyProfile.refused(view, _reason(protocol))
+    wrong = Faults.of(faults)
+    if wrong is not None:
+        wrong.check(protocol)
+        law = faulty.covered(law, protocol, wrong)
     setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating", real)
     if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
@@ -113,12 +121,9 @@ def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -
         met = setting.met(size)
         if str(met.view):  # a peer alone meets nobody in a cluster of one
             parts.append(law(protocol, met))
-    basis = "exact" if all(part.basis == "exact" for part in parts) else "lower"
-    laws = tuple(part.law for part in parts if part.law is not None)
-    if len(set(map(repr, laws))) == 1:
+    if len({repr(part.law) for part in parts}) == 1:
         return parts[-1]
-    note = f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
-    return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
+    return _worst(parts, f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}")
 
 
 def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Population) -> PrivacyProfile:
@@ -129,8 +134,16 @@ def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Popu
     cases = {(int(n), int(k)) for n, k in zip(sizes, ones, strict=True) if k < n}
     cases |= {(int(n), int(k) - 1) for n, k in zip(sizes, ones, strict=True) if k}
     parts = [law(protocol, replace(setting, size=n, composition=k)) for n, k in sorted(cases)]
-    basis = "exact" if all(part.basis == "exact" for part in parts) else "lower"
-    note = f"labels as they are in this population: {len(cases)} kinds of user"
+    return _worst(parts, f"labels as they are in this population: {len(cases)} kinds of user")
+
+
+def _worst(parts: list[PrivacyProfile], note: str) -> PrivacyProfile:
+    """Return the worst of several profiles; one that is refused refuses all."""
+    refused = next((part for part in parts if part.law is None), None)
+    if refused is not None:
+        return refused
+    found = {part.basis for part in parts}
+    basis = next(basis for basis in ("lower", "upper", "exact") if basis in found)
     laws = tuple(part.law for part in parts if part.law is not None)
     return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
 

@@ -6,7 +6,7 @@ This is the oracle: whatever is computed from a formula is checked against it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -19,12 +19,14 @@ from p2p_sim.backends.local import LocalPlace
 from p2p_sim.core import exact, plain
 from p2p_sim.core.engine import Engine
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.fate import Fate
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
-from p2p_sim.privacy.tape import Tape, TapeDraw
+from p2p_sim.privacy.tape import Tape, TapeChance, TapeDraw
 from p2p_sim.views import CHANNELS, Coalition
 
 Sight = tuple[Any, ...]
@@ -92,14 +94,17 @@ def enumerate_view(
     change: int = 0,
     to: int | None = None,
     channels: str = "plain",
+    faults: Faults | Sequence[str] | None = None,
 ) -> EnumeratedView:
     """Return the exact law of a view, with user ``change``'s label as it is and replaced.
 
     ``to``: her other label; by default the next one.  ``channels``: "plain", or "encrypted" towards the wire.
+    ``faults``: what goes wrong, as in ``p2p_sim.run``: each decision is followed both ways, so few users get far.
     Unnamed users of the view are the first others.  Weights are exact fractions of the parameters as floats.
     Raises InputError above 6 users, for draws with too many outcomes, and if she herself is in the view.
     """
-    layout.check(protocol, population)
+    wrong = Faults.of(faults)
+    layout.check(protocol, population, wrong)
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
     if population.users > MOST_USERS:
@@ -121,29 +126,34 @@ def enumerate_view(
     y = population.y.copy()
     y[change] = other
     worlds = (population, replace(population, y=y))
-    first, second = (_law(protocol, world, coalition, channels) for world in worlds)
+    first, second = (_law(protocol, world, coalition, channels, wrong) for world in worlds)
     return EnumeratedView(view, first, second)
 
 
-def _law(protocol: Any, population: Population, coalition: Coalition, channels: str) -> dict[Sight, Fraction]:
+def _law(
+    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+) -> dict[Sight, Fraction]:
     law: dict[Sight, Fraction] = {}
-    for weight, sight in _ways(protocol, population, coalition, channels):
+    for weight, sight in _ways(protocol, population, coalition, channels, faults):
         law[sight] = law.get(sight, Fraction(0)) + weight
     return law
 
 
 def _ways(
-    protocol: Any, population: Population, coalition: Coalition, channels: str
+    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
 ) -> Iterator[tuple[Fraction, Sight]]:
     """Run the program once for every tape; yield each way's weight and what the coalition saw."""
     messages: dict[str, Message] = protocol.messages()
-    columns = layout.slice_of(population, 0, population.users, protocol.label_count() == 2)
+    labels = protocol.label_count()
     world = layout.world_of(protocol, population)
     tape = Tape()
     while True:
+        columns = layout.slice_of(population, 0, population.users, labels == 2)
+        fate = None if faults is None else Fate(faults, TapeChance(tape))
+        layout.lie(columns, world, 0, labels, fate)
         parties = _parties(protocol, population, columns, world, tape)
         directory = Directory((0, population.users), (0,), dict.fromkeys(set(parties) - {USER}, 0))
-        site = Site(protocol, world, directory, 0, parties, plain, False, TraceLevel("full"))
+        site = Site(protocol, world, directory, 0, parties, plain, False, TraceLevel("full"), fate=fate)
         totals = Engine(protocol, directory, [LocalPlace(site)], population.users).run(False, plain).totals
         seen = [
             _seen(messages[kind], part, coalition, channels)

@@ -57,6 +57,29 @@ class Tape:
         return True
 
 
+class TapeChance:
+    """The decisions of ``core.fate``, fed from a tape."""
+
+    def __init__(self, tape: Tape):
+        self._tape = tape
+
+    def users(self, name: str, _step: int, p: float, ids: range | Array) -> Any:
+        """Branch for each user."""
+        return self._either(name, p, len(ids))
+
+    def labels(self, name: str, labels: int, ids: range | Array) -> Array:
+        """Branch into the labels for each user."""
+        return np.array([self._tape.choose(_even(name, labels)) for _ in ids], np.int64)
+
+    def messages(self, name: str, _round: int, p: float, ids: tuple[Array, ...]) -> Any:
+        """Branch for each message."""
+        return self._either(name, p, len(ids[0]))
+
+    def _either(self, name: str, p: float, items: int) -> Any:
+        share = exact.as_fraction(name, p)
+        return np.array([bool(self._tape.choose((1 - share, share))) for _ in range(items)], np.bool_)
+
+
 @dataclass
 class TapeDraw:
     """The samplers of ``core.draw.Draw``, fed from a tape.  ``log``: (name, step, value of each item)."""

@@ -1,0 +1,192 @@
+"""What faults change of what a view learns: an upper bound that is proven, or a refusal.
+
+Drop-outs, losses and delays do not depend on labels, and messages that arrive are some of those that would have been
+there otherwise.  Three statements follow, of which a profile names the one that it rests on.
+
+Local: whatever happens, all that leaves a user depends on her label by her one noisy label.
+
+Seen: a view that knows who asked whom sees the victim's noisy label in the clear or not at all; with fewer messages
+less often.
+
+Thinned: the learner does not know who asked whom, and messages to oneself are never lost: so a report that arrives is
+more likely of the reporter's own label than without faults, and the law without them is no bound.  Tell the learner
+who can answer (still there), and which of the others' reports that arrive, of those who asked themselves, would not
+have arrived had it been somebody else: these are seen in the clear.  The rest draw evenly from the users who can answer
+and are not seen, as in a smaller cluster without faults whose users report less often, but for the victim, whose
+report leans towards her own bit (``laws.leaning``).  Fewer users, and more reports, only tell more; so counts of users
+are put together in groups, at a cost that is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.accounts import aggregation
+from p2p_sim.privacy.accounts.setting import LawOf, Setting
+from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.leaning import Leaning
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from protocols import PeerToPeer, RandomizedResponse
+
+Array = npt.NDArray[np.float64]
+
+CUT = 1e-13
+"""Probability that is left out of a mixture, and of each group; it counts as seen in the clear."""
+
+GROUPS = 16
+"""Into how many groups counts of users are put."""
+
+LARGEST = 1_000_000
+"""Largest cluster of which groups are made."""
+
+
+def local_response(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile of a protocol in which a user says one noisy label: that she said it."""
+    return _upper(law(protocol, setting), faults, "one noisy label at most is said")
+
+
+def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile of Algorithm 2."""
+    if faults.lie is not None and setting.composition is not None:
+        why = "users who lie change how many ones there are: give composition 'worst'"
+        return PrivacyProfile.refused(setting.text, why)
+    plain = law(protocol, setting)
+    silent = bool(faults.drop or faults.loss or faults.late)
+    if plain.law is None or isinstance(plain.law, Nothing) or not silent:
+        return _upper(plain, faults, "every message arrives")
+    local = _upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults, "")
+    if protocol.retries:
+        return replace(local, source="all that leaves a user depends on her one noisy label: retries tell no more")
+    deviating = setting.deviating and setting.view.user_count > 0
+    if deviating or setting.view.wire or not setting.learner:
+        return _upper(plain, faults, "fewer messages show the victim's bit less often")
+    thinned = _thinned(law, protocol, setting, faults)
+    if thinned is None:
+        return replace(local, source="all that leaves a user depends on her one noisy label")
+    return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
+
+
+COVERED: dict[type, Any] = {
+    PeerToPeer: peer_to_peer,
+    RandomizedResponse: local_response,
+    **aggregation.COVERED,
+}
+"""What covers faults, by protocol."""
+
+
+def covered(law: LawOf, protocol: Any, faults: Faults) -> LawOf:
+    """Return the law of a protocol under faults; refuses those that nothing covers."""
+    found = COVERED.get(type(protocol))
+    if found is not None:
+        return lambda asked, setting: found(law, asked, setting, faults)
+    why = f"faults ({', '.join(faults.texts())}) are not accounted for {type(protocol).__name__}"
+    refusal = f"{why}; audit it (privacy.audit) with them, or ask without"
+    return lambda _asked, setting: PrivacyProfile.refused(setting.text, refusal)
+
+
+def _upper(profile: PrivacyProfile, faults: Faults, why: str) -> PrivacyProfile:
+    """Return a profile as an upper bound."""
+    if profile.law is None:
+        return profile
+    notes = f"faults: {', '.join(faults.texts())}" + (f"; {why}" if why else "")
+    return replace(profile, basis="upper", assumes=(*profile.assumes, notes))
+
+
+@dataclass(frozen=True)
+class Thinning:
+    """What faults leave of a cluster of Algorithm 2, by the module's third statement.
+
+    ``answers``: probability that a user can answer; ``clear``: that one who can is seen in the clear; ``rate``: that
+    a report arrives of another of them, and carries one certain user's bit.
+    """
+
+    answers: float
+    clear: float
+    rate: float
+
+    @classmethod
+    def of(cls, faults: Faults, theta: float, size: int) -> Thinning:
+        """Derive it: an ask, an answer and a report travel; the first two must come in time."""
+        relayed = ((1 - faults.loss) * (1 - faults.late)) ** 2
+        reported = theta * (1 - faults.loss) * (1 - faults.drop)
+        clear = reported * (1 - relayed) / size
+        return cls((1 - faults.drop) ** 2, clear, reported * relayed / size / (1 - clear))
+
+
+def _thinned(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> Law | None:
+    """Return the mixture over how many users can answer unseen; None if a part of it is not proven."""
+    n, colluders = setting.size or 1, setting.view.user_count
+    if n > LARGEST:
+        return None
+    left = Thinning.of(faults, float(protocol.theta), n)
+    local = LocalResponse.flipping(float(protocol.alpha))
+    if not left.rate:
+        return Scaled(left.answers * left.clear, local)
+    cases: list[tuple[float, Law]] = [(2 * CUT, local)]
+    here = left.answers * (1 - left.clear)
+    for weight, users, hit in _groups(n - 1 - colluders, here, left.rate, colluders):
+        size = users + colluders
+        part = replace(protocol, theta=min(1.0, hit * size / users))
+        found = law(part, replace(setting, size=size, composition=None))
+        if found.law is None or found.basis != "exact":
+            return None
+        cases.append((weight, found.law))
+    drawn = Mixture(tuple(cases))
+    return Leaning(left.answers, left.clear, left.rate, drawn, drawn, local)
+
+
+def _groups(others: int, chance: float, rate: float, colluders: int) -> Iterator[tuple[float, int, float]]:
+    """Yield (probability, users, with which probability each reports) of clusters that tell at least as much.
+
+    ``chance``: that each of the ``others`` is one of the users.  All but ``CUT`` of what can happen is in a group.
+    """
+    from scipy.stats import binom
+
+    low, high = 0, others
+    if others:
+        low = max(0, int(binom.ppf(CUT / 4, others, chance)) - 1)
+        high = min(others, int(binom.isf(CUT / 4, others, chance)) + 1)
+    width = math.ceil((high - low + 1) / GROUPS)
+    left = [(first, min(first + width - 1, high)) for first in range(low, high + 1, width)]
+    while left:
+        first, last = left.pop()
+        hit = _dominating(first + 1, last + 1, rate, colluders)
+        if hit is None:
+            middle = (first + last) // 2
+            left += [(first, middle), (middle + 1, last)]
+        else:
+            counts = np.arange(first, last + 1)
+            yield float(binom.pmf(counts, others, chance).sum()) if others else 1.0, first + 1, hit
+
+
+def _dominating(urn: int, askers: int, rate: float, colluders: int) -> float | None:
+    """Return with which probability ``urn`` askers must report to tell at least what ``askers`` tell, None if never.
+
+    Each of those reports a bit of the urn with probability ``urn * rate``.  What a view learns grows with the number of
+    reports, so it is enough that every number is reached with the same probability, but for ``CUT``.
+    """
+    from scipy.stats import binom
+
+    least, most = urn * rate, urn / (urn + colluders)
+    if askers == urn:
+        return least
+    numbers = np.arange(urn + 1)  # more than 0, 1, .. urn reports
+    wanted: Array = binom.sf(numbers, askers, least) - CUT
+    if wanted[-1] > 0 or bool((wanted > binom.sf(numbers, urn, most)).any()):
+        return None
+    low, high = least, most
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        if bool((wanted > binom.sf(numbers, urn, middle)).any()):
+            low = middle
+        else:
+            high = middle
+    return high
