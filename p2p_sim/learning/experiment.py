@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.learning import clusters as clustering
-from p2p_sim.learning import datasets, models, proportions, training
+from p2p_sim.learning import datasets, dealt, models, proportions, training
 from p2p_sim.learning.datasets import Dataset
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -157,10 +157,12 @@ def train(
     (progress or _silent)(f"training {model}", 0, 0)
     columns, people = run.outputs.get("learner", {}), examples.population
     comparison = None
-    if people.x is not None and _labelled(columns):
+    pairs = dealt.pairs(columns, people)
+    if people.x is not None and pairs is not None:
         comparison = training.compare(
-            people.x, people.y, examples.x_test, examples.y_test, columns["sender"], columns["y"], model
+            people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
         )
+        comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
     elif people.x is not None:
         bags = proportions.of_run(columns, run.parameters, people)
         if bags is not None:
@@ -242,7 +244,9 @@ def released(run: Run) -> dict[str, Any] | None:
 
 
 def speaks(protocol: Any) -> bool:
-    """Whether users send each other messages: only then do clusters matter to a run."""
+    """Whether clusters matter to a run: users send each other messages, or a server mixes them cluster by cluster."""
+    if hasattr(protocol, "mixes_everybody"):
+        return not protocol.mixes_everybody()
     return any(message.sender == message.recipient == USER for message in protocol.messages().values())
 
 
@@ -271,11 +275,6 @@ def _test_rows(data: Dataset, test: float | None, seed: int) -> tuple[npt.NDArra
         return data.test, "the data set's own test part"
     share = TEST_SHARE if test is None else test
     return training.split(len(data.y), seed, share), f"{100 * share:g} % of the rows, drawn by seed"
-
-
-def _labelled(columns: dict[str, Array]) -> bool:
-    sender, y = columns.get("sender"), columns.get("y")
-    return sender is not None and y is not None and sender.ndim == y.ndim == 1 and len(sender) == len(y)
 
 
 def _silent(label: str, done: int, total: int) -> None:

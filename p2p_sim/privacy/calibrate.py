@@ -171,7 +171,8 @@ def _search(where: Range, kept: Callable[[float], bool]) -> float | None:
 
 def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
     parameters = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    meet = any(m.sender == m.recipient == USER for m in kind.messages().values())  # else no law has clusters
+    meet = any(m.sender == m.recipient == USER for m in kind.messages().values())
+    meet |= hasattr(kind, "mixes_everybody")  # else no law has clusters
     known = [name for name in RANGES if name in parameters or (name == "cluster_size" and meet)]
     if vary not in known:
         raise InputError(

@@ -6,7 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from protocols import LaplaceLabelProportions, PeerToPeer, RandomizedResponse, SecureAggregation
+from p2p_sim.privacy.accounts.shuffles import shuffled
+from p2p_sim.privacy.bounds.bound import Bound
+from p2p_sim.views import Coalition
+from protocols import (
+    EncryptedShuffle,
+    LaplaceLabelProportions,
+    PeerPermutation,
+    PeerToPeer,
+    RandomizedResponse,
+    SecureAggregation,
+)
 
 Promise = dict[str, Any]
 """name, epsilon (nats), delta, holds, why, basis, source."""
@@ -26,10 +36,10 @@ def of(protocol: Any, view: str, sizes: Sequence[int], delta: float, reads: bool
 
 def local_epsilon(protocol: Any) -> float | None:
     """Return epsilon of the local randomizer in nats; None for a protocol whose randomizer is not known."""
-    if type(protocol) is PeerToPeer:
+    if type(protocol) in (PeerToPeer, PeerPermutation):
         alpha = float(protocol.alpha)
         return math.log((1 - alpha) / alpha) if alpha else math.inf
-    return float(protocol.epsilon) if type(protocol) is RandomizedResponse else None
+    return float(protocol.epsilon) if type(protocol) in (EncryptedShuffle, RandomizedResponse) else None
 
 
 def _peer_to_peer(protocol: Any, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:
@@ -92,6 +102,33 @@ def _noise(protocol: Any, why: str, source: str) -> Promise:
     return _promise("noise on the count", value, 0.0, not why, why, "upper", source)
 
 
+def _shuffle(protocol: Any, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:
+    """Return the amplification by shuffling where a view sees labels shuffled, and otherwise the local guarantee."""
+    from p2p_sim.privacy.bounds import shuffle
+
+    who, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
+    crowds = [size for size in sizes if size > who.user_count]
+    if local is None or not crowds or not shuffled(protocol, who):
+        return [_local(local)]
+    bounds: dict[str, Callable[..., Bound]] = {
+        "FMT 2021": shuffle.fmt2021_theorem, "clone": shuffle.clone, "stronger clone": shuffle.clone_stronger,
+    }  # fmt: skip
+    found = []
+    for name, bound in bounds.items():
+        if not math.isfinite(local):
+            found.append(_promise(name, math.inf, delta, False, "epsilon = inf: nobody lies", "upper", ""))
+            continue
+        b = bound(min(crowds), local, delta, colluders=who.user_count)  # fewer users hide worse
+        found.append(_promise(name, b.epsilon, b.delta, b.holds, b.why, b.basis, b.source))
+    return found
+
+
+def _local(value: float | None) -> Promise:
+    finite = value is not None and math.isfinite(value)
+    source = "Warner 1965: the label is randomized before anybody sees it"
+    return _promise("local", value, 0.0, finite, "" if finite else "nobody lies", "exact", source)
+
+
 def _promise(
     name: str, epsilon: float | None, delta: float, holds: bool, why: str, basis: str, source: str
 ) -> Promise:
@@ -104,6 +141,8 @@ def _promise(
 PROMISES: dict[type, Callable[[Any, str, Sequence[int], float], list[Promise]]] = {
     PeerToPeer: _peer_to_peer,
     RandomizedResponse: _randomized_response,
+    EncryptedShuffle: _shuffle,
+    PeerPermutation: _shuffle,
     LaplaceLabelProportions: _laplace,
     SecureAggregation: _shares,
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.combine import Scaled
-from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.report import console
 from p2p_sim.report.figures import bracket_text, figure, number_text
 from p2p_sim.report.question import REAL, Question, View
@@ -56,7 +56,7 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         return row
     reads = profile.law.pure() > 0
     row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
-    late = _late(question, view, sizes, end)
+    late = _late(question, view, sizes, end) or _searched(question, profile.law, sizes)
     if late:
         row["refused"] = late
         return row
@@ -76,6 +76,13 @@ def _late(question: Question, view: View, sizes: list[int], end: float) -> str:
     if question.quick and view.slow and time.monotonic() > end:
         return "not computed here: no time left; see p2p-sim account"
     return ""
+
+
+def _searched(question: Question, law: Law, sizes: list[int]) -> str:
+    """Return that the worst composition of a crowd is too long to search for in a hurry, or nothing."""
+    if not question.quick or getattr(law, "covered", True):
+        return ""
+    return f"not computed here: slow for clusters of {sizes[-1]:,}; see p2p-sim account"
 
 
 def _figures(

@@ -11,6 +11,7 @@ from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.privacy.accountant import crowds
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import WIRE, Coalition
 
@@ -41,10 +42,11 @@ class View:
 def rows(protocol: Any) -> list[View]:
     """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
 
-    Users who send each other nothing form no coalitions worth a row.
+    Where users talk to one server alone, they form no coalitions worth a row.
     """
     roles = protocol.roles()
-    servers = [role for role in roles if role != USER]
+    idle = protocol.idle_roles() if hasattr(protocol, "idle_roles") else ()
+    servers = [role for role in roles if role != USER and role not in idle]
     speaking = any(kind.sender == kind.recipient == USER for kind in protocol.messages().values())
 
     def row(name: str, title: str = "", users: str = "curious") -> View:
@@ -52,11 +54,13 @@ def rows(protocol: Any) -> list[View]:
 
     peer, deviating = row(USER, "user: one curious peer"), row(USER, "user: one deviating peer", "deviating")
     alone = [row(server) for server in servers]
-    if not speaking:
+    if not speaking and len(servers) == 1:
         return [*alone, peer, row(WIRE)]
     main = next((role for role in servers if role == "learner"), *servers[:1])
     few = row(f"{main}+user", f"{main}+1*user")
-    return [*alone, peer, few, row(f"{main}+3*user"), deviating, row(WIRE), row(f"{main}+{WIRE}")]
+    several = [row(f"{main}+3*user"), *([deviating] if speaking else [])]
+    together = [row("+".join(servers))] if len(servers) > 1 else []
+    return [*alone, peer, few, *several, *together, row(WIRE), row(f"{main}+{WIRE}")]
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Question:
     composition: str | int = "worst"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "population", crowds(self.protocol, self.population))
         if self.composition == REAL and self.population is None:
             raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
         if isinstance(self.composition, int) and self.population is not None:

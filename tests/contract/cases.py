@@ -8,8 +8,10 @@ import numpy as np
 
 from p2p_sim import Population
 from protocols import (
+    EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    PeerPermutation,
     PeerToPeer,
     RandomizedResponse,
     SecureAggregation,
@@ -21,6 +23,12 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response": RandomizedResponse(1.0),
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
+    "encrypted shuffle": EncryptedShuffle(1.0),
+    "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
+        0.7, labels=5, over="everybody", shufflers=2
+    ),
+    "encrypted shuffle by three": EncryptedShuffle(1.0, shufflers=3),
+    "peer permutation": PeerPermutation(alpha=0.2),
     "label proportions": LabelProportions(4),
     "Laplace label proportions": LaplaceLabelProportions(0.5, bag_size=4, grid=3),
     "secure aggregation": SecureAggregation(4, threshold=3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +42,7 @@ def encrypted_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     assumes = ("a shuffler of the chain outside this view is honest", "a report handed in twice is refused")
     if k == 2:
         flip = float(protocol.randomizer.lying())
-        return _bits(setting, ShuffledBits(flip, crowd, c, setting.composition), about, assumes)
+        return _bits(setting, ShuffledBits(flip, crowd, c, setting.composition), budget, about, assumes)
     return _categories(setting, crowd - c, budget, k, about, assumes)
 
 
@@ -62,7 +63,7 @@ def peer_permutation(protocol: Any, setting: Setting) -> PrivacyProfile:
     if setting.learner:
         assumes = ("SHAKE-256 of the secret seed is as good as random",)
         law = ShuffledBits(alpha, n, 0, setting.composition)
-        return _bits(setting, law, "labels in a random order", assumes)
+        return _bits(setting, law, local.epsilon0, "labels in a random order", assumes)
     if not c:
         return _told(setting, Nothing(), "who writes to whom does not depend on a label")
     about = "a member gets one label, whose she knows, and each other's is as likely"
@@ -87,12 +88,14 @@ def _told(setting: Setting, law: Law, about: str) -> PrivacyProfile:
     return PrivacyProfile(setting.text, "exact", about, assumes, "", law)
 
 
-def _bits(setting: Setting, law: ShuffledBits, about: str, assumes: tuple[str, ...]) -> PrivacyProfile:
-    basis = "exact" if law.covered else "lower"
-    source = f"exact law of the number of ones: {about}"
-    return replace(
-        _told(setting, law, source), basis=basis, assumes=("one run", "users randomize once", *assumes)
-    )
+def _bits(
+    setting: Setting, law: ShuffledBits, budget: float, about: str, assumes: tuple[str, ...]
+) -> PrivacyProfile:
+    if budget > FAR:  # where nobody lies the ones tell all: the local guarantee is exact
+        found = _told(setting, LocalResponse(budget), "the local guarantee")
+        return replace(found, basis="exact" if math.isinf(budget) else "upper")
+    found = _told(setting, law, f"exact law of the number of ones: {about}")
+    return replace(found, basis="exact" if law.covered else "lower", assumes=(*found.assumes, *assumes))
 
 
 def _categories(
@@ -105,7 +108,8 @@ def _categories(
             f"composition = 'population': counts two labels, the protocol has {k}; ask for the worst",
         )
     if budget > FAR:
-        return replace(_told(setting, LocalResponse(budget, k), "the local guarantee"), basis="upper")
+        found = _told(setting, LocalResponse(budget, k), "the local guarantee")
+        return replace(found, basis="exact" if math.isinf(budget) else "upper")
     known, ones = ("one run", "users randomize once", *assumes), setting.composition
     if ones is not None and honest**k <= LARGEST_TABLE:
         law, source = one_composition(honest, budget, k, ones), f"exact law of the histogram: {about}"

@@ -69,6 +69,11 @@ def check_models(protocol: Any, against: Any) -> None:
         raise InputError(
             f"protocol = {protocol!r}: must be a protocol with its parameters, PeerToPeer(alpha=0.1)"
         )
+    if hasattr(protocol, "mixes_everybody") and protocol.mixes_everybody():
+        raise InputError(
+            "over = 'everybody': the worlds of an audit would be mixed with each other; audit over = 'cluster' with as "
+            "many users a world, whose law is the same"
+        )
     if against is not None and not isinstance(against, (Protocol, PrivacyProfile)):
         raise InputError(
             f"against = {against!r}: must be a protocol with its parameters, or a privacy profile"
@@ -78,7 +83,10 @@ def check_models(protocol: Any, against: Any) -> None:
 def alike(protocol: Protocol, known: Protocol) -> bool:
     """Whether two protocols send the same kinds of messages, so that a law of one can read the other's."""
     first, second = (
-        {kind: (m.sender, m.recipient, m.sealed_for, m.layers, m.fields) for kind, m in each.messages().items()}
+        {
+            kind: (m.sender, m.recipient, m.sealed_for, m.layers, m.fields)
+            for kind, m in each.messages().items()
+        }
         for each in (protocol, known)
     )
     return first == second

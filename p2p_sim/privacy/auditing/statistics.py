@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.privacy.accounts.shuffles import chain
 from p2p_sim.privacy.auditing.base import Array, Blind, Columns, Statistic, in_table
 from p2p_sim.privacy.auditing.peer_to_peer import Reported, Told
 from p2p_sim.privacy.auditing.reading import readable
@@ -15,8 +16,10 @@ from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.views import Coalition
 from protocols import (
+    EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    PeerPermutation,
     PeerToPeer,
     RandomizedResponse,
     SecureAggregation,
@@ -50,8 +53,14 @@ def _others(
     protocol: Any, coalition: Coalition, size: int, composition: int, channels: str
 ) -> Statistic | None:
     """Return the statistic of a protocol whose statistics are in a file of their own."""
-    from p2p_sim.privacy.auditing import aggregation
+    from p2p_sim.privacy.auditing import aggregation, shuffles
 
+    if type(protocol) is EncryptedShuffle:
+        if chain(protocol) | {"learner"} <= coalition.servers:
+            return Answered.of(protocol.randomizer, shuffles.ENTRIES[protocol.shufflers - 1])
+        return shuffles.mixed(protocol, coalition, size, composition)
+    if type(protocol) is PeerPermutation:
+        return shuffles.permuted(protocol, coalition, size, composition, channels)
     if type(protocol) in (LabelProportions, LaplaceLabelProportions):
         return aggregation.trusted(protocol, coalition, size, composition, channels)
     if type(protocol) is SecureAggregation:
@@ -77,7 +86,7 @@ def _told(coalition: Coalition, size: int, theta: float, reads: bool, channels: 
 class Answered(Statistic):
     """The victim's own answer ``y`` to randomized response, -1 if there is none and -2 if there are several.
 
-    ``epsilon``: at least 0, in nats.  ``lie``: the chance of any one other label.  ``labels``: k.
+    ``epsilon``: at least 0, in nats.  ``lie``: the chance of any one other label.  ``labels``: k.  ``kind``: of report.
 
     *Source:* Warner 1965; Kairouz, Oh, Viswanath 2014.
     """
@@ -85,20 +94,21 @@ class Answered(Statistic):
     epsilon: float
     lie: float
     labels: int
+    kind: str = "report"
     coordinates = ("y",)
 
     @classmethod
-    def of(cls, protocol: RandomizedResponse) -> Answered:
+    def of(cls, protocol: RandomizedResponse, kind: str = "report") -> Answered:
         """Return the statistic of a protocol."""
         lying = protocol.lying()
         exact = protocol.lie is not None
         epsilon = LocalResponse.flipping(float(lying)).epsilon0 if exact else float(protocol.epsilon)
-        return cls(epsilon, float(lying / (protocol.labels - 1)), protocol.labels)
+        return cls(epsilon, float(lying / (protocol.labels - 1)), protocol.labels, kind)
 
     def read(self, seen: Seen) -> Columns:
         """Look up the victim's report."""
         y = np.full(seen.worlds, -1, np.int16)
-        reports = seen.kinds.get("report")
+        reports = seen.kinds.get(self.kind)
         if reports is not None:
             rows = readable(reports, "y", reports.sender % seen.size == 0)
             world = reports.sender[rows] // seen.size

@@ -1,0 +1,55 @@
+"""Labels that came without their senders: deal each cluster's to its users, in any order, and train on that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.population import Population
+
+Array = npt.NDArray[Any]
+
+NOTE = "labels came without senders: each cluster's were given to its users in the order of arrival"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Labels ``y`` and the rows of the ``users`` who are taken to have them, (m,) each; ``note``: why taken."""
+
+    users: Array
+    y: Array
+    note: str
+
+
+def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
+    """Return the labels that a learner returned, by ``sender``, or else by ``cluster``; None if there are none such."""
+    y, whose = columns.get("y"), columns.get("sender", columns.get("cluster"))
+    if y is None or whose is None or not whose.ndim == y.ndim == 1 or len(whose) != len(y):
+        return None
+    return Pairs(whose, y, "") if "sender" in columns else deal(people, whose, y)
+
+
+def deal(people: Population, cluster: Array, y: Array) -> Pairs | None:
+    """Return labels known by cluster with users to have them; None if some are of no cluster of these users.
+
+    The k-th label of a cluster goes to its k-th user: who they are is public, whose label it is nobody knows.  Labels
+    beyond a cluster's users are left out.
+
+    *Source:* Clustering 2022, section 5.1: labels permuted within clusters, instead of resampled.
+    """
+    members = people.clusters
+    names = np.zeros(1, np.int64) if members is None else np.unique(members.label)
+    code = np.minimum(np.searchsorted(names, cluster), len(names) - 1)
+    if not np.array_equal(names[code], cluster):
+        return None
+    order = np.argsort(code, kind="stable")
+    ordered = code[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    starts = np.array([0, people.users]) if members is None else members.starts
+    kept = rank < np.diff(starts)[ordered]
+    place = (starts[ordered] + rank)[kept]
+    users = place if members is None or members.order is None else members.order[place]
+    return Pairs(users.astype(np.int64), y[order][kept], NOTE)

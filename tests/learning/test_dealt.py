@@ -1,0 +1,64 @@
+"""Labels without senders are dealt to the users of their cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import Population
+from p2p_sim.learning import dealt, experiment
+from protocols import EncryptedShuffle, PeerToPeer
+
+CLUSTER = np.array([7, 3, 7, 30, 3, 7])
+PEOPLE = Population.from_arrays(y=CLUSTER == 3, cluster=CLUSTER)
+
+
+def test_each_cluster_s_labels_go_to_its_users_in_the_order_of_arrival() -> None:
+    found = dealt.deal(PEOPLE, np.array([3, 7, 30, 7, 3, 7]), np.array([10, 20, 30, 21, 11, 22]))
+    assert found is not None
+    assert dict(zip(found.users.tolist(), found.y.tolist(), strict=True)) == {
+        0: 20, 1: 10, 2: 21, 3: 30, 4: 11, 5: 22,
+    }  # fmt: skip
+
+
+def test_too_few_and_too_many_labels() -> None:
+    found = dealt.deal(PEOPLE, np.array([30, 30, 3]), np.array([1, 2, 3]))
+    assert found is not None
+    assert list(zip(found.users, found.y, strict=True)) == [(1, 3), (3, 1)]
+    nothing = dealt.deal(PEOPLE, np.zeros(0, np.int64), np.zeros(0))
+    assert nothing is not None
+    assert len(nothing.users) == 0
+
+
+@pytest.mark.parametrize("other", [-1, 0, 5, 31])
+def test_labels_of_no_cluster_are_nobody_s(other: int) -> None:
+    assert dealt.deal(PEOPLE, np.array([3, other]), np.array([1, 1])) is None
+
+
+def test_without_clusters_all_are_one() -> None:
+    found = dealt.deal(Population.from_arrays(y=[True, False]), np.array([0, 0]), np.array([1, 0]))
+    assert found is not None
+    assert found.users.tolist() == [0, 1]
+
+
+def test_what_a_learner_returns() -> None:
+    assert dealt.pairs({"y": np.ones(3)}, PEOPLE) is None
+    assert dealt.pairs({"cluster": np.ones(3)}, PEOPLE) is None
+    named = dealt.pairs({"sender": np.array([4]), "cluster": np.array([9]), "y": np.array([1])}, PEOPLE)
+    assert named is not None
+    assert (named.users.tolist(), named.note) == ([4], "")
+
+
+def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
+    found = experiment.learn(EncryptedShuffle(4.0), "digits", clusters=25)
+    assert found.comparison is not None
+    assert found.comparison.accuracy_private > found.comparison.baseline + 0.15
+    assert found.comparison.note == dealt.NOTE
+    everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits")
+    assert everybody.comparison is None
+    assert everybody.run.notes["clusters"] is None
+    peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25)
+    assert peers.comparison is not None
+    assert peers.comparison.note == ""
+    assert p2p_sim.run(EncryptedShuffle(4.0), found.examples.population, seed=0).digest == found.run.digest
