@@ -21,6 +21,7 @@ from p2p_sim.report.options import (
     Clusters,
     Data,
     Delta,
+    Fault,
     Format,
     Json,
     Label,
@@ -31,6 +32,7 @@ from p2p_sim.report.options import (
     check_data,
     comma_list,
     count,
+    faults_of,
     text,
     texts,
     wants_json,
@@ -66,6 +68,7 @@ class Account:
     cluster_column: ClusterColumn = None
     clusters: Clusters = None
     test: Test = None
+    fault: Fault = None
     seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
     plot: Annotated[str | None, text(KEPT, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
     json: Json = False
@@ -99,6 +102,7 @@ class Account:
         question = Question(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=_composition(self.composition),
+            faults=faults_of(self.fault, protocol),
         )  # fmt: skip
         progress("accounting", 0, 0)
         table = account.table_of(question, promises.of, promises.local_epsilon(protocol))

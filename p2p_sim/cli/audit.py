@@ -16,10 +16,12 @@ from p2p_sim.report.options import (
     ASKED,
     HOW,
     Channels,
+    Fault,
     Format,
     Json,
     Words,
     count,
+    faults_of,
     flag,
     option,
     ratio,
@@ -62,6 +64,7 @@ class Audit:
     trials: Annotated[int, count(HOW, "Worlds for each label of the victim; default 100000.")] = 100_000
     confidence: Annotated[float, ratio(HOW, "That all lower bounds of the table hold; default 0.95.")] = 0.95
     statistic: Annotated[str, text(HOW, "What is counted; default auto.", "auto|exact|classifier")] = "auto"
+    fault: Fault = None
     seed: Annotated[int, count(HOW, "Decides every draw; default 0.")] = 0
     backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
     shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
@@ -113,7 +116,8 @@ class Audit:
             "protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults),
             "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
-            "channels": self.channels, "composition": self.composition, "statistic": self.statistic,
+            "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
+            "statistic": self.statistic,
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
             "command": self._again(protocol, values, kind, at),
         }  # fmt: skip
@@ -134,6 +138,7 @@ class Audit:
         question = Question(
             protocol, delta, self.cluster_size or 1, None, self.channels,
             only=only, composition=_composition(self.composition),
+            faults=faults_of(self.fault, protocol),
         )  # fmt: skip
         views = [view for view in question.views() if view.users == "curious"]
         misfits = [question.misfit(view) for view in views]
@@ -154,6 +159,7 @@ class Audit:
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
             address=self.address, statistic=self.statistic, composition=_composition(self.composition),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
+            faults=self.fault,
         )  # fmt: skip
 
     def _point(self) -> tuple[str, float]:
@@ -176,6 +182,8 @@ class Audit:
             words += ["--view", view]
         words += ["--all-views"] if self.all_views else []
         words += ["--delta" if kind == "delta" else "--at-epsilon", f"{at!r}"]
+        for fault in self.fault or ():
+            words += ["--fault", fault]
         for name in ("trials", "confidence", "seed"):
             words += [option(name), str(getattr(self, name))]
         for name in CHANGED:

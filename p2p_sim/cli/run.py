@@ -22,6 +22,7 @@ from p2p_sim.report.options import (
     ClusterColumn,
     Clusters,
     Data,
+    Fault,
     Format,
     Json,
     Label,
@@ -32,6 +33,7 @@ from p2p_sim.report.options import (
     check_data,
     comma_list,
     count,
+    faults_of,
     flag,
     given,
     option,
@@ -68,6 +70,7 @@ class Run:
     shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
     blocks: Annotated[int | None, count(HOW, "Into how many blocks users are cut.")] = None
     address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    fault: Fault = None
     seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
     out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None
@@ -86,6 +89,7 @@ class Run:
         words, offered = parameters.own(self.words or [], protocols.ALL)
         chosen = parameters.choose(words, offered)
         self._check()
+        faults_of(self.fault, chosen.protocol)
         name = chosen.protocol.command_name()
         stem = directory.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
@@ -96,7 +100,7 @@ class Run:
             run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
             before = time.perf_counter()
             progress("accounting", 0, 0)
-            run.notes["privacy"] = privacy_of(chosen.protocol, run.population)
+            run.notes["privacy"] = privacy_of(chosen.protocol, run.population, run.faults)
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
@@ -110,7 +114,7 @@ class Run:
         from p2p_sim.learning import experiment
 
         plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace")
-        plan["digest"] = not self.no_digest
+        plan |= {"digest": not self.no_digest, "faults": self.fault}
         if self.users is not None:
             sizes = given(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
@@ -141,13 +145,13 @@ class Run:
             address.probe(self.address)
 
 
-def privacy_of(protocol: Any, population: Any) -> dict[str, Any]:
+def privacy_of(protocol: Any, population: Any, faults: Any = None) -> dict[str, Any]:
     """Return the privacy table of a run as JSON values: plain channels, delta = min(1e-6, 1 / users^2)."""
     from p2p_sim.privacy import promises
     from p2p_sim.report import account, console, question
 
     delta = min(account.DELTA, 1 / population.users**2)
-    asked = question.Question(protocol, delta, population=population, quick=True)
+    asked = question.Question(protocol, delta, population=population, quick=True, faults=faults)
     table: dict[str, Any] = console.plain(
         account.table_of(asked, promises.of, promises.local_epsilon(protocol))
     )

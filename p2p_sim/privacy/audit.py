@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from p2p_sim import backends
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import intervals
@@ -105,6 +106,7 @@ def audit(
     claims: Mapping[str, float] | None = None,
     false_alarm: float = 1e-6,
     progress: Progress | None = None,
+    faults: Faults | Sequence[str] | None = None,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
@@ -116,7 +118,8 @@ def audit(
     ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
-    ``shards``, ``address``: as in ``run``.  Raises InputError for arguments out of range.
+    ``shards``, ``address``, ``faults``: as in ``run``; under faults the statistic is a classifier.  Raises InputError
+    for arguments out of range.
 
     *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
     the error is shared over both directions, all events, and the two bounds of each.
@@ -128,16 +131,17 @@ def audit(
     probability("false_alarm", false_alarm)
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
-    settings = backends.Settings(backend, None, shards, address, digest=False)
+    wrong = Faults.of(faults)
+    settings = backends.Settings(backend, None, shards, address, digest=False, faults=wrong)
     size = world_size(cluster_size)
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
     law = (
         model
         if isinstance(model, PrivacyProfile)
-        else profile(model, view, cluster_size=cluster_size, channels=channels)
+        else profile(model, view, cluster_size=cluster_size, channels=channels, faults=wrong)
     )
-    known = None if isinstance(model, PrivacyProfile) else model
+    known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
     honest = size - 1 - coalition.user_count
     ones = _composition(composition, honest, law, kind, at)
     exact = None

@@ -63,10 +63,11 @@ def compose(
     (clusters, compositions) and there is one part, the worst case is the same in every run.
 
     Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
-    counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise "upper": the value is a certified upper end, and the brackets are certified on both sides.
-    Losses then lie on a grid, rounded up and down, which is refined until the bracket of epsilon(1e-6) is about 1e-4
-    wide.  Laws without outcomes (tails, worst cases) are dominated by a pair that has some; their lower end is only
-    what one run, or the other parts, show.  "basic" adds epsilons and deltas: quicker and far looser.  A "claimed"
+    counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise
+    "upper": the value is a certified upper end, and the brackets are certified on both sides.  Losses then lie on a
+    grid, rounded up and down, which is refined until the bracket of epsilon(1e-6) is about 1e-4 wide.  Laws without
+    outcomes (tails, worst cases) are dominated by a pair that has some; their lower end is only what one run, or the
+    other parts, show.  "basic" adds epsilons and deltas: quicker and far looser.  A "claimed"
     part makes the result "claimed".  A "lower" part whose upper end holds for every case (peer-to-peer reports, whose
     worst composition is searched for) counts by that end: the result is "upper".
 

@@ -35,6 +35,7 @@ def table_of(question: Question, promises: Promises, local: float | None) -> dic
         "delta": float(question.delta),
         "channels": question.channels,
         "composition": question.composition,
+        "faults": [] if question.faults is None else question.faults.texts(),
         "clusters": _clusters(question),
         "local_epsilon": local,
         "neighbours": "one label, replaced; epsilon in nats",
@@ -55,7 +56,11 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         row["refused"] = profile.why
         return row
     reads = profile.law.pure() > 0
-    row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
+    if question.faults is None:  # no theorem speaks of them
+        row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
+    elif question.quick and not profile.law.closed:
+        row["refused"] = "not computed here: see p2p-sim account, with the same --fault"
+        return row
     late = _late(question, view, sizes, end) or _searched(question, profile.law, sizes)
     if late:
         row["refused"] = late
@@ -177,6 +182,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         both = sorted({clusters["smallest"], clusters["largest"]})
         above += f"; clusters of {' to '.join(f'{size:,}' for size in both)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
+    above += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
     foot = [f"[{number}] {text}" for text, number in notes.items()]
     return "\n".join([above, console.table(head, lines), *foot])
 

@@ -40,6 +40,7 @@ def document(
         "users": None if run.population is None else run.population.users,
         "clusters": notes.get("clusters"),
         "messages": kinds,
+        **_faults(run),
         "seconds": run.timings,
         "peak_memory": peak,
         "released": notes.get("released"),
@@ -70,6 +71,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         [head],
         rows,
         [_messages(told["messages"])],
+        _wrong(told),
         costs,
         _released(told),
         [account.as_text(told["privacy"])],
@@ -186,6 +188,32 @@ def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
     if len(rows) > 1:
         rows.append(["in all", *(sum(row[i] for row in rows) for i in (1, 2, 3))])
     return table(["Messages", "delivered", "travelled", "bytes"], rows)
+
+
+def _faults(run: Run) -> dict[str, Any]:
+    """Return what could go wrong, and what did: messages by what and kind, and how many users."""
+    seen: dict[tuple[str, str], int] = {}
+    for (what, kind, _), number in run.faults_seen.items():
+        seen[what, kind] = seen.get((what, kind), 0) + number
+    return {
+        "faults": [] if run.faults is None else run.faults.texts(),
+        "faults_seen": [{"fault": f, "kind": k, "messages": number} for (f, k), number in seen.items()],
+        "faulty_users": {what: len(users) for what, users in run.faulty.items()},
+    }
+
+
+def _wrong(told: Mapping[str, Any]) -> list[str]:
+    if not told["faults"]:
+        return []
+    users = "".join(f"; {number:,} users {what}" for what, number in told["faulty_users"].items())
+    rows: dict[str, dict[str, int]] = {}
+    for row in told["faults_seen"]:
+        rows.setdefault(row["fault"], {})[row["kind"]] = row["messages"]
+    kinds = [row["kind"] for row in told["messages"]]
+    cells = [[what, *(found.get(kind, 0) for kind in kinds)] for what, found in rows.items()]
+    return [_entry("Faults", ", ".join(told["faults"]) + users)] + (
+        [table(["Messages", *kinds], cells)] if cells else []
+    )
 
 
 def _seconds(seconds: Mapping[str, float]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 
 ASKED = "What is asked"
 REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
@@ -80,12 +81,28 @@ Test = Annotated[
 ]
 Users = Annotated[int | None, count(SYNTHETIC, "How many.")]
 Channels = Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")]
+Fault = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What goes wrong: drop=P, loss=P, late=P, duplicate=P, stop=SERVER:STEP, lie=flip|random|constant1:P.  "
+        "May be repeated.",
+        metavar="FAULT", rich_help_panel=HOW, show_default=False,
+    ),
+]  # fmt: skip
 Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 
 def given(command: Any, *names: str) -> dict[str, Any]:
     """Return the options of a command that were given, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
+
+
+def faults_of(texts: list[str] | None, protocol: Any) -> Faults | None:
+    """Read the faults of a command; raises InputError for one that is not known, or not of this protocol."""
+    faults = Faults.of(texts)
+    if faults is not None:
+        faults.check(protocol)
+    return faults
 
 
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.accountant import crowds
@@ -67,8 +68,9 @@ def rows(protocol: Any) -> list[View]:
 class Question:
     """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds.
 
-    ``only``: names of views, all rows if empty.  ``composition``: as ``privacy.profile`` takes it.  Raises InputError
-    for a composition that does not fit, and for views asked for by name that the clusters or the composition rule out.
+    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: as ``privacy.profile`` takes them.
+    Raises InputError for a composition that does not fit, and for views asked for by name that the clusters or the
+    composition rule out.
     """
 
     protocol: Any
@@ -79,6 +81,7 @@ class Question:
     quick: bool = False
     only: tuple[str, ...] = ()
     composition: str | int = "worst"
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population", crowds(self.protocol, self.population))
@@ -132,5 +135,6 @@ class Question:
             composition=self.composition,
             channels=self.channels,
             users=view.users,
+            faults=self.faults,
             **where,
         )
