@@ -47,6 +47,10 @@ class PeerPermutation(Protocol):
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 0.5)
 
+    def users_at_once(self, cluster_size: int) -> int:
+        """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
+        return MOST_SHARES // 5 // cluster_size
+
     def user(self, me: Party) -> Rounds:
         """Flip, agree, hand on, report."""
         _check_size(me.cluster)

@@ -154,7 +154,7 @@ def audit(
     check_enough(trials, confidence, learning=exact is None)
     situation = Situation(protocol, coalition, size, ones, channels)
     tell = progress or (lambda _label, _done, _total: None)
-    with backends.opened(settings, users_a_batch(size, trials)):
+    with backends.opened(settings, users_a_batch(protocol, size, trials)):
         if exact is not None:
             evidence = by_law(situation, exact, trials, seed, settings, tell)
         else:

@@ -11,6 +11,7 @@ import pytest
 
 from p2p_sim import InputError, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.privacy.auditing.worlds import users_a_batch
 from protocols import EncryptedShuffle, PeerPermutation, RandomizedResponse
 from protocols.peer_permutation import SHARES, successors
 
@@ -124,6 +125,14 @@ class Permutes(Protocol):
 def test_broken_permutations_are_found(twin: Permutes, view: str, found: bool) -> None:
     audit = privacy.audit(twin, view, cluster_size=5, delta=0.02, against=PeerPermutation(0.2), **SETTINGS)
     assert audit.failed == found
+
+
+def test_worlds_in_which_users_talk_a_lot_are_run_few_at_once() -> None:
+    assert users_a_batch(PeerPermutation(0.2), 100, 10**6) == 100_000
+    assert users_a_batch(PeerPermutation(0.2), 3000, 10**6) == 6000
+    assert users_a_batch(EncryptedShuffle(1.0), 100, 10**6) == 1_000_000
+    audit = privacy.audit(PeerPermutation(0.2), cluster_size=200, epsilon=0.1, trials=400)
+    assert not audit.failed
 
 
 def test_worlds_that_are_mixed_with_each_other_are_refused() -> None:

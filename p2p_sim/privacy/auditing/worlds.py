@@ -123,7 +123,7 @@ class Situation:
 
 def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
     """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
-    each = _each(situation.size)
+    each = _each(situation.protocol, situation.size)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
         worlds = 2 * min(each, trials - first)
@@ -139,14 +139,15 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
         yield replace(seen, ones=ones)
 
 
-def users_a_batch(size: int, trials: int) -> int:
+def users_a_batch(protocol: Any, size: int, trials: int) -> int:
     """Return the most users of one run of an audit."""
-    return 2 * size * min(trials, _each(size))
+    return 2 * size * min(trials, _each(protocol, size))
 
 
-def _each(size: int) -> int:
-    """Return how many worlds a label are run at once."""
-    return max(1, _BATCH // size // 2)
+def _each(protocol: Any, size: int) -> int:
+    """Return how many worlds a label are run at once; fewer where users send more than a few messages each."""
+    most = protocol.users_at_once(size) if hasattr(protocol, "users_at_once") else _BATCH
+    return max(1, min(_BATCH, most) // size // 2)
 
 
 def _half(seed: int, worlds: int) -> Array:
