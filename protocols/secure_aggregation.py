@@ -21,7 +21,7 @@ from protocols.polya import polya_weights
 LIMBS = 5
 """Field elements of 7 bytes that hold a secret of 32."""
 
-MOST_STEPS = 1_000
+MOST_STEPS = 150
 """Largest scale of the noise, in steps: a user's share is drawn from a table of some 50 entries a step."""
 
 Array = npt.NDArray[Any]

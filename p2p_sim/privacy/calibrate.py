@@ -190,7 +190,19 @@ def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
             if name in _TARGET:
                 told = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
             raise InputError(f"{name} of {kind.__name__} is missing: {told}")
-    return RANGES[vary]
+    return _accepted(kind, vary, fixed) if vary == "epsilon" else RANGES[vary]
+
+
+def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
+    """Return the range from the least of some values that the protocol accepts: noise of epsilon = 0 has no end."""
+    where = RANGES[vary]
+    for least in (where.private, 1e-4, 1e-3, 1e-2, 0.1, 1.0):
+        try:
+            kind(**{**fixed, vary: least})
+        except InputError:
+            continue
+        return replace(where, private=least)
+    return where
 
 
 def _check_target(epsilon: Any, delta: Any) -> None:

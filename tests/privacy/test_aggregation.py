@@ -124,11 +124,19 @@ def test_colluders_who_can_recover_a_key_open_the_value() -> None:
 
 
 def test_noise_too_fine_for_a_table_is_refused_with_its_cure() -> None:
-    found = privacy.profile(
-        SecureAggregation(8, threshold=6, epsilon=0.01, grid=5), "learner", cluster_size=8
-    )
+    found = privacy.profile(SecureAggregation(200, threshold=2, epsilon=0.01), "learner", cluster_size=200)
     assert found.basis == "refused"
     assert "smaller grid" in found.why
+
+
+@pytest.mark.parametrize(
+    ("kind", "view"), [(LaplaceLabelProportions, "learner"), (SecureAggregation, "learner+user")]
+)
+def test_calibrated_noise_keeps_its_promise(kind: Any, view: str) -> None:
+    found = privacy.calibrate(kind, vary="epsilon", view=view, cluster_size=16, epsilon=0.5, delta=1e-6)
+    again = privacy.profile(found.protocol, view, cluster_size=16)
+    assert again.epsilon_bracket(1e-6).upper <= 0.5 * (1 + 1e-9)
+    assert again.epsilon(1e-6) > 0.499
 
 
 def test_the_worst_cluster_is_the_one_with_the_smallest_bag() -> None:
