@@ -15,9 +15,11 @@ from tests.contract.test_battery import equal
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
 
-def check_equal(protocol: Any, population: Population, **options: Any) -> None:
-    here = p2p_sim.run(protocol, population, seed=7, trace="full")
-    there = p2p_sim.run(protocol, population, seed=7, trace="full", **options)
+def check_equal(protocol: Any, population: Population, faults: Any = None, **options: Any) -> None:
+    here = p2p_sim.run(protocol, population, seed=7, trace="full", faults=faults)
+    there = p2p_sim.run(protocol, population, seed=7, trace="full", faults=faults, **options)
+    assert there.faults_seen == here.faults_seen
+    assert all(np.array_equal(there.faulty[name], users) for name, users in here.faulty.items())
     assert there.digest == here.digest
     assert there.counts == here.counts
     assert equal(there.output("learner"), here.output("learner"))
@@ -29,6 +31,16 @@ def check_equal(protocol: Any, population: Population, **options: Any) -> None:
 def test_shards(make: Any, shards: int) -> None:
     for protocol in PROTOCOLS.values():
         check_equal(protocol, make(101), backend="shards", shards=shards, blocks=2)
+
+
+WRONG = ["drop=0.1", "loss=0.1", "late=0.1", "duplicate=0.2", "lie=random:0.2"]
+
+
+@pytest.mark.parametrize("faults", [WRONG, ["stop=learner:0", "loss=0.1"]])
+def test_faults(faults: list[str]) -> None:
+    protocol = PROTOCOLS["peer-to-peer"]
+    check_equal(protocol, POPULATIONS["scattered"](101), faults, backend="shards", shards=3, blocks=2)
+    check_equal(protocol, POPULATIONS["scattered"](16), faults, backend="actors")
 
 
 def test_shards_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
