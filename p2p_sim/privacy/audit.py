@@ -38,6 +38,7 @@ from p2p_sim.privacy.auditing.claims import (
 from p2p_sim.privacy.auditing.evidence import by_law, by_learning
 from p2p_sim.privacy.auditing.lawtest import LawTest, law_test
 from p2p_sim.privacy.auditing.measure import Measured, Point, measured
+from p2p_sim.privacy.auditing.pilot import worst_of_few
 from p2p_sim.privacy.auditing.statistics import statistic as statistic_of
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.laws.combine import Mixture
@@ -115,7 +116,8 @@ def audit(
     enough to show anything.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the
     law: sees what the law speaks of, and no leak beside it), "classifier" (learned on half of the worlds, counted on
     the other: of everything that the view shows), "auto" (the first where there is a law of these messages).
-    ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says.
+    ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says, and without a
+    law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
     ``shards``, ``address``, ``faults``: as in ``run``; under faults the statistic is a classifier.  Raises InputError
@@ -143,7 +145,8 @@ def audit(
     )
     known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
     honest = size - 1 - coalition.user_count
-    ones = _composition(composition, honest, law, kind, at)
+    chosen = _composition(composition, honest, law, kind, at)
+    ones = honest // 2 if chosen is None else chosen
     exact = None
     if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
         exact = statistic_of(known, coalition, size=size, composition=ones, channels=channels)
@@ -158,7 +161,11 @@ def audit(
         if exact is not None:
             evidence = by_law(situation, exact, trials, seed, settings, tell)
         else:
-            evidence = by_learning(situation, trials, seed, settings, tell)
+            told = ""
+            if chosen is None:
+                ones, told = worst_of_few(situation, honest, (kind, at), trials, seed, settings, tell)
+            evidence = by_learning(replace(situation, composition=ones), trials, seed, settings, tell)
+            evidence.how += told
     tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
     if tested is not None and evidence.late is not None:
         odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
@@ -214,15 +221,13 @@ def _needed(
     return next((trials for trials in plans if trials is not None), None)
 
 
-def _composition(asked: str | int, honest: int, law: PrivacyProfile, kind: str, at: float) -> int:
-    """Return how many honest others have label 1; where the law has no worst composition, half of them."""
+def _composition(asked: str | int, honest: int, law: PrivacyProfile, kind: str, at: float) -> int | None:
+    """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
     if asked == "worst":
         if law.law is None or law.law.pure() == 0:
-            return honest // 2
+            return None
         where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
-        worst = law.law.at_worst(where) if math.isfinite(where) else law.law
-        found = _found(worst)
-        return honest // 2 if found is None else found
+        return _found(law.law.at_worst(where) if math.isfinite(where) else law.law)
     if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 0 <= asked <= honest:
         raise InputError(
             f"composition = {asked!r}: must be 'worst' or how many of the {honest} other honest users have label 1"
