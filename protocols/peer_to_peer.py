@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from p2p_sim.core import InputError, Message, Party, PerMessage, Protocol, Rounds, beside, check_range
+from p2p_sim.core import Inbox, InputError, Message, Party, Protocol, Rounds, beside, check_range
 
 MOST_RETRIES = 100
 
@@ -44,17 +44,16 @@ class PeerToPeer(Protocol):
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
         asks = yield self.ask(to=me.draw.member("peer", me.cluster))  # 5
         labels = yield self.label.reply(asks, y_hat=y_hat)
-        heard = labels.y_hat
         for _ in range(self.retries):  # not in the paper, whose messages all arrive
-            heard = yield from self._ask_again(me, heard, y_hat)
+            labels = yield from self._ask_again(me, labels, y_hat)
         kept = me.draw.bernoulli("subsample", self.theta)  # 9
-        yield self.report(y=heard, when=kept)  # 7, 12
+        yield self.report(y=labels.y_hat, when=kept)  # 7, 12
 
-    def _ask_again(self, me: Party, heard: PerMessage, y_hat: Any) -> Rounds:
+    def _ask_again(self, me: Party, heard: Inbox, y_hat: Any) -> Rounds:
         """Let those whom nobody answered ask another peer; return what everybody has heard by then."""
         asks = yield self.ask(to=me.draw.member("peer", me.cluster), when=heard.count == 0)
         labels = yield self.label.reply(asks, y_hat=y_hat)
-        return beside(heard, labels.y_hat)
+        return beside(heard, labels)
 
     def learner(self, me: Party) -> Rounds:
         """Receive the noisy data set."""

@@ -3,7 +3,7 @@
 These are the names a protocol needs.
 """
 
-from p2p_sim.core.columns import PerMessage
+from p2p_sim.core.columns import Inbox
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.exact import check_labels, check_range, exp
 from p2p_sim.core.faults import Faults
@@ -14,6 +14,6 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol, Rounds
 
 __all__ = [
-    "Bytes", "Faults", "InputError", "Message", "Party", "PerMessage", "Population", "Protocol", "ProtocolError",
+    "Bytes", "Faults", "Inbox", "InputError", "Message", "Party", "Population", "Protocol", "ProtocolError",
     "Rounds", "Vector", "beside", "check_labels", "check_range", "exp",
 ]  # fmt: skip

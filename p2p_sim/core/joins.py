@@ -1,25 +1,45 @@
-"""Message columns put together."""
+"""Inboxes put together."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from p2p_sim.core.columns import Layout, PerMessage
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.columns import Inbox, Layout, Rows
 from p2p_sim.core.errors import ProtocolError
 
+Array = npt.NDArray[Any]
 
-def beside(one: PerMessage, other: PerMessage) -> PerMessage:
-    """Return the messages of two columns of one block: of each holder first those of ``one``.
 
-    Raises ProtocolError for columns of other types, or sealed for others.
+def beside(one: Inbox, other: Inbox) -> Inbox:
+    """Return the messages of two issues of one kind: of each holder first those of ``one``.  It cannot be replied to.
+
+    Raises ProtocolError for inboxes of other kinds or of other parties.
     """
+    if one.message is not other.message or one.layout.parties != other.layout.parties:
+        raise ProtocolError(
+            f"beside: {one.kind!r} of {one.layout.parties} parties and {other.kind!r} of {other.layout.parties} meet"
+        )
+    both = Inbox(one.message, lambda: _rows(one.rows, other.rows), one._reader)
+    both.distinct = False  # the same id may come in both rounds
+    return both
+
+
+def _rows(one: Rows, other: Rows) -> Rows:
     first, second = one.layout, other.layout
-    if one.sealed_for != other.sealed_for or one._data.dtype != other._data.dtype:
-        raise ProtocolError("beside: the columns have different types, or are sealed for different roles")
-    if first.parties != second.parties:
-        raise ProtocolError(f"beside: columns of {first.parties} and of {second.parties} parties meet")
     starts = first.starts + second.starts
-    data = np.empty((first.size + second.size, *one._data.shape[1:]), one._data.dtype)
-    data[starts[:-1][first.holder] + first.rank] = one._data
-    data[(starts[:-1] + first.count)[second.holder] + second.rank] = other._data
-    return PerMessage(data, Layout(starts), one.sealed_for)
+    places = np.concatenate(
+        [
+            starts[:-1][first.holder] + first.rank,
+            (starts[:-1] + first.count)[second.holder] + second.rank,
+        ]
+    )
+    order = np.argsort(places)
+
+    def put(a: Array, b: Array) -> Array:
+        return np.asarray(np.concatenate([a, b])[order])
+
+    fields = {name: put(column, other.fields[name]) for name, column in one.fields.items()}
+    return Rows(Layout(starts), lambda: put(one.sender, other.sender), None, fields)

@@ -9,8 +9,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
-from p2p_sim.core import Faults, PerMessage, beside, plain
-from p2p_sim.core.columns import Layout
+from p2p_sim.core import Faults, Inbox, Message, Vector, beside, plain
+from p2p_sim.core.columns import Layout, Rows
 from p2p_sim.core.fate import Keyed, first_of_each
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -128,14 +128,23 @@ def test_the_first_of_each_row_is_found():
     assert first_of_each(a[:0], b[:0]).tolist() == []
 
 
-def test_columns_are_put_beside_each_other():
-    one = PerMessage(np.array([1, 2, 3]), Layout(np.array([0, 2, 2, 3])))
-    other = PerMessage(np.array([7, 8]), Layout(np.array([0, 1, 2, 2])))
+def test_inboxes_are_put_beside_each_other():
+    kind = Message("user", "user", "says a number", n=np.int64, v=Vector(np.uint8, 2))
+    other_kind = Message("user", "user", "says another", n=np.int64)
+
+    def inbox(starts, n, message=kind):
+        n = np.array(n)
+        fields = {"n": n, "v": np.column_stack([n, n]).astype(np.uint8)}
+        return Inbox(message, lambda: Rows(Layout(np.array(starts)), n + 100, None, fields), "user")
+
+    one, other = inbox([0, 2, 2, 3], [1, 2, 3]), inbox([0, 1, 2, 2], [7, 8])
     both = beside(one, other)
-    assert both.data.tolist() == [1, 2, 7, 8, 3]
+    assert both.n.data.tolist() == [1, 2, 7, 8, 3]
+    assert both.sender.data.tolist() == [101, 102, 107, 108, 103]
+    assert both.v.data.tolist() == [[n, n] for n in both.n.data.tolist()]
     assert both.count.tolist() == [3, 1, 1]
-    assert beside(other, one).data.tolist() == [7, 1, 2, 8, 3]
-    with pytest.raises(ProtocolError, match="different types"):
-        beside(one, PerMessage(np.array([True, False]), other.layout))
-    with pytest.raises(ProtocolError, match="parties meet"):
-        beside(one, PerMessage(np.array([1]), Layout.one_each(1)))
+    assert beside(other, one).n.data.tolist() == [7, 1, 2, 8, 3]
+    assert not both.distinct
+    for wrong in (inbox([0, 1], [7]), inbox([0, 1, 2, 2], [7, 8], other_kind)):
+        with pytest.raises(ProtocolError, match=r"beside: .* meet"):
+            beside(one, wrong)
