@@ -1,0 +1,54 @@
+"""``--fault``: what a run, an account and an audit say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+
+SMALL = ("run", "peer-to-peer", "--users", "600", "--cluster-size", "30")
+
+
+def test_a_run_tells_what_went_wrong(cli, tmp_path):
+    done = cli(*SMALL, "--fault", "drop=0.1", "--fault", "loss=0.2", "--fault", "lie=flip:0.1", "--json")
+    told = json.loads(done.out)
+    run = p2p_sim.load(Path(told["directory"]))
+    assert told["faults"] == ["drop=0.1", "loss=0.2", "lie=flip:0.1"]
+    assert told["faulty_users"] == {"dropped": len(run.faulty["dropped"]), "lied": len(run.faulty["lied"])}
+    lost = next(r for r in told["faults_seen"] if (r["fault"], r["kind"]) == ("lost", "ask"))
+    assert lost["messages"] == run.faults_seen["lost", "ask", 1] > 0
+    assert told["privacy"]["faults"] == told["faults"]
+    assert all(not row["theorems"] for row in told["privacy"]["views"])
+    text = cli(*SMALL, "--fault", "drop=0.1", "--fault", "loss=0.2", "--fault", "lie=flip:0.1").out
+    assert f"Faults      drop=0.1, loss=0.2, lie=flip:0.1; {told['faulty_users']['dropped']} users dropped" in text
+    assert "undelivered" in text
+    assert "; faults: drop=0.1, loss=0.2, lie=flip:0.1\n" in text
+
+
+def test_without_faults_nothing_is_said_of_them(cli):
+    assert "aults" not in cli(*SMALL).out
+    told = json.loads(cli(*SMALL, "--json").out)
+    assert (told["faults"], told["faults_seen"], told["faulty_users"]) == ([], [], {})
+
+
+def test_account_and_audit_take_them(cli):
+    ask = ("account", "peer-to-peer", "--cluster-size", "20", "--view", "learner", "--json")
+    plain, wrong = (json.loads(cli(*ask, *more).out)["views"][0] for more in ((), ("--fault", "loss=0.1")))
+    assert (plain["exact"]["basis"], wrong["exact"]["basis"]) == ("exact", "upper")
+    assert wrong["exact"]["epsilon"] > plain["exact"]["epsilon"]
+    audit = ("audit", "randomized-response", "--trials", "1000", "--fault", "loss=0.5", "--json")
+    told = json.loads(cli(*audit).out)
+    assert told["faults"] == ["loss=0.5"]
+    assert "--fault loss=0.5" in told["command"]
+
+
+@pytest.mark.parametrize("verb", ["run", "account", "audit"])
+def test_bad_faults_are_named(cli, verb):
+    size = ("--users", "20") if verb == "run" else ("--cluster-size", "20")
+    for fault, words in (("drop=2", "drop = 2.0: must be a number in [0, 1]"), ("x=1", "fault 'x=1'")):
+        done = cli(verb, "peer-to-peer", *size, "--fault", fault)
+        assert done.status == 2
+        assert words in done.err
