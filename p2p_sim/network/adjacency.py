@@ -1,0 +1,136 @@
+"""Graphs as adjacency columns, and what must hold of them: nobody alone, one component.
+
+A graph is a ``Members``: the neighbours of user u are ``order[starts[codes[u]] .. starts[codes[u] + 1] - 1]``,
+ascending.  A sparse graph has a group a user (``codes`` are 0 .. n - 1).  A complete graph is never written out: all
+users of it share one group, **themselves included**, so that a neighbour draw is a draw among everybody (or
+everybody of the cluster), as in Algorithm 2 of Clustering 2022; whoever draws herself keeps what she has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Ids, Members
+from p2p_sim.network.blocks import Blocks
+
+Array = npt.NDArray[Any]
+_NAMED = 5  # users or components that an error names
+
+
+def from_pairs(pairs: Array, users: int) -> Members:
+    """Return the graph of distinct pairs of distinct users, shape (m, 2), each given once."""
+    bits = max(1, users.bit_length())
+    one, two = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+    both = np.concatenate([(one << bits) | two, (two << bits) | one])
+    both.sort()
+    starts = np.zeros(users + 1, np.int64)
+    np.cumsum(np.bincount(one, minlength=users) + np.bincount(two, minlength=users), out=starts[1:])
+    both &= (1 << bits) - 1
+    return Members(np.arange(users, dtype=np.int32), starts, both.astype(np.int32))
+
+
+def complete(users: int, clusters: Members | None = None) -> Members:
+    """Return the complete graph over everyone, or within each cluster, loops included: one shared group each."""
+    if clusters is None:
+        nobody = np.zeros(users, np.int32)
+        return Members(nobody, np.array([0, users]), np.arange(users, dtype=np.int32))
+    return Members(clusters.codes, clusters.starts, rows(clusters))
+
+
+def rows(clusters: Members) -> Ids:
+    """Return the users cluster by cluster, ascending in each."""
+    return np.arange(len(clusters.codes), dtype=np.int32) if clusters.order is None else clusters.order
+
+
+def is_complete(graph: Members) -> bool:
+    """Whether users share their group: the graph is complete, over everyone or within clusters."""
+    users = len(graph.codes)
+    return len(graph.starts) != users + 1 or not bool((graph.codes == np.arange(users)).all())
+
+
+def components(graph: Members) -> Ids:
+    """Return the number of each user's component, shape (users,)."""
+    if is_complete(graph):
+        return graph.codes
+    from scipy.sparse.csgraph import connected_components
+
+    # every edge is there in both directions, so strong components are the components, at half the work
+    labels: Ids = connected_components(matrix(graph), directed=True, connection="strong")[1]
+    return labels
+
+
+def matrix(graph: Members) -> Any:
+    """Return the scipy CSR matrix of ones that maps a value a user to sums over each group, (groups, users)."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(rows(graph)))
+    return csr_array((ones, rows(graph), graph.starts), shape=(len(graph.starts) - 1, len(graph.codes)))
+
+
+def split(labels: Ids, codes: Ids) -> npt.NDArray[np.bool_]:
+    """Return which clusters hold more than one component, for components that stay within clusters."""
+    _, first = np.unique(labels, return_index=True)
+    return np.bincount(codes[first], minlength=int(codes.max()) + 1) > 1
+
+
+def require_nobody_alone(graph: Members) -> None:
+    """Check that every user has a neighbour; raises InputError naming the first who have none."""
+    alone = np.flatnonzero(graph.size == 0)
+    if len(alone):
+        raise InputError(
+            f"{_users(alone)} no neighbour: {len(alone):,} in all; give every user one, or leave these out"
+        )
+
+
+def require_connected(graph: Members, clusters: Members | None = None) -> None:
+    """Check that the graph, or its part in each cluster, is connected.
+
+    Raises InputError naming each component, by its smallest id, with its size (the first five).
+    """
+    labels = components(graph)
+    codes = np.zeros(len(labels), np.int32) if clusters is None else clusters.codes
+    broken = np.flatnonzero(split(labels, codes))
+    if not len(broken):
+        return
+    code = int(broken[0])
+    of = np.flatnonzero(codes == code)
+    _, first, sizes = np.unique(labels[of], return_index=True, return_counts=True)
+    named = sorted(zip(of[first].tolist(), sizes.tolist(), strict=True))
+    where = "the graph"
+    if clusters is not None:
+        name = code if clusters.labels is None else clusters.labels[code]
+        where = f"the graph within cluster {name} (one of {len(broken):,} such clusters)"
+    parts = ", ".join(f"{size:,} users (from user {user})" for user, size in named[:_NAMED])
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    raise InputError(
+        f"{where} is not connected: it has {len(named):,} components: {parts}{more}; "
+        "add edges between them, or choose a graph of higher degree"
+    )
+
+
+def induced(graph: Members, users: Array) -> Members:
+    """Return the graph among some users (ascending ids), numbered from 0 in that order: a cluster's own graph."""
+    new = np.full(len(graph.codes), -1, np.int32)
+    new[users] = np.arange(len(users), dtype=np.int32)
+    if is_complete(graph):
+        codes, kept = graph.codes[users], new[rows(graph)]
+        groups = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))[kept >= 0]
+        sizes = np.bincount(groups, minlength=len(graph.starts) - 1)
+        used = sizes > 0
+        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
+        return Members(codes, Blocks(sizes[used]).starts, kept[kept >= 0])
+    sizes = graph.size[users]
+    local = Blocks(sizes)
+    near = new[rows(graph)[graph.starts[:-1][users][local.group] + local.rank]]
+    owner = local.group[near >= 0]
+    kept_sizes = np.bincount(owner, minlength=len(users))
+    return Members(np.arange(len(users), dtype=np.int32), Blocks(kept_sizes).starts, near[near >= 0])
+
+
+def _users(ids: Array) -> str:
+    names = ", ".join(map(str, ids[:_NAMED].tolist())) + (", ..." if len(ids) > _NAMED else "")
+    return f"user {names} has" if len(ids) == 1 else f"users {names} have"
