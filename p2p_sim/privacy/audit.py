@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import Any
 
 from p2p_sim import backends
 from p2p_sim.core.engine import Progress
@@ -22,6 +21,7 @@ from p2p_sim.privacy.auditing.arguments import (
     check_enough,
     check_models,
     coalition_of,
+    given_composition,
     given_point,
     world_size,
 )
@@ -138,14 +138,12 @@ def audit(
     size = world_size(cluster_size)
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
-    law = (
-        model
-        if isinstance(model, PrivacyProfile)
-        else profile(model, view, cluster_size=cluster_size, channels=channels, faults=wrong)
-    )
-    known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
     honest = size - 1 - coalition.user_count
-    chosen = _composition(composition, honest, law, kind, at)
+    asked: dict[str, Any] = {"cluster_size": cluster_size, "channels": channels, "faults": wrong}
+    asked["composition"] = given_composition(composition, honest)
+    law = model if isinstance(model, PrivacyProfile) else profile(model, view, **asked)
+    known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
+    chosen = _composition(asked["composition"], law, kind, at)
     ones = honest // 2 if chosen is None else chosen
     exact = None
     if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
@@ -170,7 +168,8 @@ def audit(
     if tested is not None and evidence.late is not None:
         odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
         tested = replace(tested, p_value=0.0, rejected=True, why=odd)
-    here = law.law if known is None or law.law is None else _here(known, view, size, ones, channels)
+    there = asked | {"cluster_size": size, "composition": ones}
+    here = law.law if known is None or law.law is None else profile(known, view, **there).law
     found = measured(kind, at, evidence, confidence, here)
     reads = law.law is None or law.law.pure() > 0
     claimed = judged(
@@ -221,18 +220,14 @@ def _needed(
     return next((trials for trials in plans if trials is not None), None)
 
 
-def _composition(asked: str | int, honest: int, law: PrivacyProfile, kind: str, at: float) -> int | None:
+def _composition(asked: str | int, law: PrivacyProfile, kind: str, at: float) -> int | None:
     """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
-    if asked == "worst":
-        if law.law is None or law.law.pure() == 0:
-            return None
-        where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
-        return _found(law.law.at_worst(where) if math.isfinite(where) else law.law)
-    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or not 0 <= asked <= honest:
-        raise InputError(
-            f"composition = {asked!r}: must be 'worst' or how many of the {honest} other honest users have label 1"
-        )
-    return int(asked)
+    if asked != "worst":
+        return int(asked)
+    if law.law is None or law.law.pure() == 0:
+        return None
+    where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
+    return _found(law.law.at_worst(where) if math.isfinite(where) else law.law)
 
 
 def _found(law: Law) -> int | None:
@@ -240,8 +235,3 @@ def _found(law: Law) -> int | None:
     parts = [law] if not isinstance(law, Mixture) else [case for _, case in law.cases]
     found = [getattr(part, "composition", None) for part in parts]
     return next((ones for ones in found if ones is not None), None)
-
-
-def _here(protocol: Protocol, view: str, size: int, ones: int, channels: str) -> Law | None:
-    """Return the exact law at the composition that is run."""
-    return profile(protocol, view, cluster_size=size, composition=ones, channels=channels).law

@@ -134,8 +134,8 @@ def learned_then_spoiled(monkeypatch: pytest.MonkeyPatch, *, spoil: bool) -> tup
     chosen: list[Any] = []
     whole, choose = worlds.batches, classifier.thresholds
 
-    def spoiled(situation: Any, trials: int, seed: int, settings: Any) -> Any:
-        for number, seen in enumerate(whole(situation, trials, seed, settings)):
+    def spoiled(situation: Any, trials: int, seed: int, settings: Any, **asked: Any) -> Any:
+        for number, seen in enumerate(whole(situation, trials, seed, settings, **asked)):
             if spoil and number >= 2:
                 reports = seen.kinds["report"]
                 reports.fields["y"] = np.zeros_like(reports.fields["y"])

@@ -48,6 +48,19 @@ def check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str
             raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}")
 
 
+def given_composition(composition: Any, honest: int) -> str | int:
+    """Return "worst", or how many others have label 1; raises InputError for what cannot be."""
+    if isinstance(composition, str) and composition == "worst":
+        return composition
+    whole = isinstance(composition, (int, np.integer)) and not isinstance(composition, bool)
+    if not whole or not 0 <= composition <= honest:
+        raise InputError(
+            f"composition = {composition!r}: must be 'worst' or how many of the {honest} other honest users have "
+            "label 1"
+        )
+    return int(composition)
+
+
 def check_enough(trials: int, confidence: float, *, learning: bool) -> None:
     """Check that so many worlds can show anything at all; raises InputError that says how many can.
 

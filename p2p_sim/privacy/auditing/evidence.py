@@ -80,7 +80,7 @@ def by_learning(
     scores: tuple[list[Array], list[Array]] = ([], [])
     pace, left = _Pace(tell, trials), min(trials // 2, _MOST)
     wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
-    for seen in batches(situation, trials, seed, settings):
+    for seen in batches(situation, trials, seed, settings, draws=True):
         table, columns = classifier.features(seen)
         assert seen.ones is not None
         halves = table[~seen.ones], table[seen.ones]

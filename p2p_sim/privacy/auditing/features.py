@@ -1,4 +1,4 @@
-"""What a coalition saw of each world, as a row of numbers: counts and sums of messages, by who, when and in what order.
+"""What a coalition saw of each world, as a row of numbers: messages by who, when and in what order, and its draws.
 
 Every number is a function of one world's messages alone, and 0 where there are none.  So rows of different batches
 may stand in one table (``common``), and no number tells which batch, hence which label, a world was in.
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
+from p2p_sim.privacy.auditing import own
 
 if TYPE_CHECKING:
     from p2p_sim.privacy.auditing.worlds import Columns, Seen
@@ -44,9 +45,9 @@ def features(seen: Seen) -> tuple[npt.NDArray[np.float64], list[str]]:
         for name, values in _of_kind(seen, kind, seen.kinds[kind]):
             names.append(name)
             columns.append(values.astype(np.float64))
-    if not columns:
-        return np.zeros((seen.worlds, 0)), []
-    return np.stack(columns, axis=1), names
+    messages = np.stack(columns, axis=1) if columns else np.zeros((seen.worlds, 0))
+    drawn, more = own.numbers(seen.draws, seen.size, seen.worlds)
+    return np.concatenate([messages, drawn], axis=1), names + more
 
 
 def common(parts: Sequence[tuple[Array, list[str]]]) -> tuple[list[Array], list[str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from p2p_sim.core.ledger import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.core.words import stream, words
+from p2p_sim.privacy.auditing.own import drawn
+from p2p_sim.trace.draws import Draws
 from p2p_sim.views import Coalition
 
 Array = npt.NDArray[Any]
@@ -55,7 +57,8 @@ class Columns:
 class Seen:
     """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``.
 
-    ``ones``: in which worlds the victim has the second label, which the coalition does not see.
+    ``ones``: in which worlds the victim has the second label, which the coalition does not see.  ``draws``: of the
+    colluders, if they were asked for.
     """
 
     size: int
@@ -63,6 +66,7 @@ class Seen:
     colluders: int
     kinds: dict[str, Columns]
     ones: Array | None = None
+    draws: Draws = field(default_factory=dict)
 
     def world_of(self, columns: Columns) -> Array:
         """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
@@ -121,8 +125,13 @@ class Situation:
         return Coalition(self.coalition.servers, frozenset(ids), 0, self.coalition.wire)
 
 
-def batches(situation: Situation, trials: int, seed: int, settings: backends.Settings) -> Iterator[Seen]:
-    """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label."""
+def batches(
+    situation: Situation, trials: int, seed: int, settings: backends.Settings, *, draws: bool = False
+) -> Iterator[Seen]:
+    """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label.
+
+    ``draws``: also what the colluders drew, which takes each batch once more.
+    """
     each = _each(situation.protocol, situation.size)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
@@ -135,8 +144,10 @@ def batches(situation: Situation, trials: int, seed: int, settings: backends.Set
             population, coalition = situation.population(worlds), situation.everybody(worlds)
         chance = batch_seed(seed, number)
         ones = _half(chance, worlds)
-        seen = observe(situation, _labelled(population, ones), coalition, chance, settings)
-        yield replace(seen, ones=ones)
+        people = _labelled(population, ones)
+        seen = observe(situation, people, coalition, chance, settings)
+        own = drawn(situation.protocol, people, coalition, chance, settings.faults) if draws else {}
+        yield replace(seen, ones=ones, draws=own)
 
 
 def users_a_batch(protocol: Any, size: int, trials: int) -> int:
