@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import warnings
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -20,8 +22,6 @@ from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.shifted import GaussianRun
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composing import FOUR, of, rr
-
-mp = pytest.importorskip("mpmath")
 
 
 def noisy(width: float) -> PrivacyProfile:
@@ -226,7 +226,7 @@ ROUNDING = 1e-11  # where both are exact they differ by rounding
 def pld() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+        return importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
 
 
 def check(ours: PrivacyProfile, theirs: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import warnings
 from collections import Counter
@@ -241,7 +242,7 @@ def _their(make: Any, times: int, delta: float) -> float:
 def pld() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+        return importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
