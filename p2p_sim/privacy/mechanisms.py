@@ -8,10 +8,7 @@ from p2p_sim.privacy.bounds._check import real, whole
 from p2p_sim.privacy.laws import categories
 from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile
-
-_FAR = 700.0  # local budgets beyond are too close to none for e^-epsilon0 to be told from 0
 
 
 def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders: int = 0) -> PrivacyProfile:
@@ -21,8 +18,8 @@ def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders
     who give their reports away, 0 to users - 1: what is left is the shuffle of the others.  Two labels: exact up to
     20,000 users; beyond, a value from a search with certified ends, basis "lower".  More labels: exact over all
     compositions while they fit in a table (21 users of 3 labels do); beyond, the privacy blanket, basis "upper".
-    A local budget above 700 is answered by the local guarantee, basis "upper".  Raises InputError for parameters out
-    of range.
+    A local budget above 700 is answered by the local guarantee, basis "upper" ("exact" if it is infinite).  Raises
+    InputError for parameters out of range.
 
     *Source:* exact by convolution; Balle, Bell, Gascon, Nissim 2019 (blanket).  *Assumes:* an honest shuffler.
     """
@@ -30,9 +27,6 @@ def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders
     t, local = whole("colluders", colluders, 0, n - 1), real("epsilon0", epsilon0, 0.0, infinite=True)
     if local == 0:
         return PrivacyProfile("shuffled reports", "exact", "no report depends on a label", (), "", Nothing())
-    if local > _FAR:
-        law = LocalResponse(local, kinds)
-        return PrivacyProfile("shuffled reports", "upper", "the local guarantee", (), "", law)
     found = categories.shuffled_response(n - t, local, kinds)
     return replace(found, assumes=(*found.assumes, f"{t} of {n} users give their reports away"))
 

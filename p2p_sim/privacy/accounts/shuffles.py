@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +11,9 @@ from p2p_sim.privacy.accounts.setting import LEARNER, Setting, fits
 from p2p_sim.privacy.laws.categories import LARGEST_TABLE, one_composition, shuffled_response
 from p2p_sim.privacy.laws.combine import Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws.shuffle import ShuffledBits, guarantee
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.views import Coalition
-
-FAR = 700.0
-"""Local budgets beyond are too close to none for e^-epsilon0 to be told from 0."""
 
 
 def chain(protocol: Any) -> frozenset[str]:
@@ -41,8 +37,8 @@ def encrypted_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     about = "labels in a random order" + ("" if protocol.over == "cluster" else ", of everybody")
     assumes = ("a shuffler of the chain outside this view is honest", "a report handed in twice is refused")
     if k == 2:
-        flip = float(protocol.randomizer.lying())
-        return _bits(setting, ShuffledBits(flip, crowd, c, setting.composition), budget, about, assumes)
+        law = ShuffledBits.of(crowd, budget, colluders=c, composition=setting.composition)
+        return _bits(setting, law, about, assumes)
     return _categories(setting, crowd - c, budget, k, about, assumes)
 
 
@@ -63,7 +59,7 @@ def peer_permutation(protocol: Any, setting: Setting) -> PrivacyProfile:
     if setting.learner:
         assumes = ("SHAKE-256 of the secret seed is as good as random",)
         law = ShuffledBits(alpha, n, 0, setting.composition)
-        return _bits(setting, law, local.epsilon0, "labels in a random order", assumes)
+        return _bits(setting, law, "labels in a random order", assumes)
     if not c:
         return _told(setting, Nothing(), "who writes to whom does not depend on a label")
     about = "a member gets one label, whose she knows, and each other's is as likely"
@@ -88,12 +84,9 @@ def _told(setting: Setting, law: Law, about: str) -> PrivacyProfile:
     return PrivacyProfile(setting.text, "exact", about, assumes, "", law)
 
 
-def _bits(
-    setting: Setting, law: ShuffledBits, budget: float, about: str, assumes: tuple[str, ...]
-) -> PrivacyProfile:
-    if budget > FAR:  # where nobody lies the ones tell all: the local guarantee is exact
-        found = _told(setting, LocalResponse(budget), "the local guarantee")
-        return replace(found, basis="exact" if math.isinf(budget) else "upper")
+def _bits(setting: Setting, law: ShuffledBits, about: str, assumes: tuple[str, ...]) -> PrivacyProfile:
+    if (told := guarantee(law.local)) is not None:
+        return replace(_told(setting, told[0], "the local guarantee"), basis=told[1])
     found = _told(setting, law, f"exact law of the number of ones: {about}")
     return replace(found, basis="exact" if law.covered else "lower", assumes=(*found.assumes, *assumes))
 
@@ -107,9 +100,8 @@ def _categories(
             setting.text,
             f"composition = 'population': counts two labels, the protocol has {k}; ask for the worst",
         )
-    if budget > FAR:
-        found = _told(setting, LocalResponse(budget, k), "the local guarantee")
-        return replace(found, basis="exact" if math.isinf(budget) else "upper")
+    if (far := guarantee(budget, k)) is not None:
+        return replace(_told(setting, far[0], "the local guarantee"), basis=far[1])
     known, ones = ("one run", "users randomize once", *assumes), setting.composition
     if ones is not None and honest**k <= LARGEST_TABLE:
         law, source = one_composition(honest, budget, k, ones), f"exact law of the histogram: {about}"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.laws.combine import Atoms
+from p2p_sim.privacy.laws.shuffle import ShuffledBits, guarantee
 from p2p_sim.privacy.laws.tails import binomial
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
 
@@ -28,14 +29,15 @@ def shuffled_response(size: int, epsilon0: float, labels: int = 2) -> PrivacyPro
 
     ``size``: at least 1.  ``epsilon0``: at least 0, nats.  ``labels``: 2 to 256.  Two labels: exact up to 20,000 users,
     beyond a value from a search, with certified ends.  More labels: exact where all compositions fit in a table,
-    beyond the privacy blanket, basis "upper".  Raises InputError for parameters out of range.
+    beyond the privacy blanket, basis "upper".  A budget above 700: the local guarantee, basis "upper".  Raises
+    InputError for parameters out of range.
 
     *Source:* ``claims.md`` section 3; Balle, Bell, Gascon, Nissim 2019 (blanket).  *Assumes:* an honest shuffler.
     """
-    from p2p_sim.privacy.laws.shuffle import ShuffledBits
-
-    _check(size, epsilon0, labels)
+    _check(size, epsilon0 if epsilon0 < math.inf else 0.0, labels)
     view = "shuffled reports"
+    if (told := guarantee(epsilon0, labels)) is not None:
+        return PrivacyProfile(view, told[1], "the local guarantee", (), "", told[0])
     if labels == 2:
         bits = ShuffledBits.of(size, epsilon0)
         basis = "exact" if bits.covered else "lower"
@@ -50,6 +52,17 @@ def shuffled_response(size: int, epsilon0: float, labels: int = 2) -> PrivacyPro
 def table_size(size: int, labels: int) -> int:
     """Return how many probabilities all compositions take."""
     return math.comb(size - 1 + labels - 1, labels - 1) * int(size ** (labels - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Atoms):
+    """Atoms of a shuffled histogram: where all say the victim's label, its ratio is that of the local ``budget``."""
+
+    budget: float = math.inf
+
+    def pure(self) -> float:
+        """Return the local budget, which a ratio of rounded probabilities may miss by a unit in the last place."""
+        return self.budget
 
 
 @lru_cache(maxsize=8)
@@ -89,7 +102,7 @@ def every_composition(size: int, epsilon0: float, labels: int) -> Atoms:
     grow(laws[0], 0, left)
     padded = [np.pad(law, [(0, 1)] * (labels - 1)) for law in found]
     sides = [np.stack([_one_more(law, tell[label]).ravel() for law in padded]) for label in (0, 1)]
-    return Atoms(sides[0], sides[1])
+    return Histogram(sides[0], sides[1], float(epsilon0))
 
 
 @lru_cache(maxsize=8)
@@ -100,7 +113,8 @@ def one_composition(size: int, epsilon0: float, labels: int, ones: int) -> Atoms
     law[(0,) * (labels - 1)] = 1.0
     for label in [1] * ones + [0] * (size - 1 - ones):
         law = _one_more(law, tell[label])
-    return Atoms(*(_one_more(law, tell[label]).ravel()[None] for label in (0, 1)))
+    first, second = (_one_more(law, tell[label]).ravel()[None] for label in (0, 1))
+    return Histogram(first, second, float(epsilon0))
 
 
 def _one_more(law: Array, tell: Array) -> Array:

@@ -11,12 +11,15 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
+_SMALL = 100.0  # variance below which windows keep their length: what they lose is known far better
+
 
 @dataclass(frozen=True, eq=False)
 class Window:
     """Probabilities ``mass`` of ``low``, ``low`` + 1, ...; at most ``lost`` lies outside.
 
-    Every probability has a relative error of at most 1e-16 times the length, plus ``lost``.
+    Every probability has a relative error of at most 1e-15 times the length, plus ``lost``: that is what the
+    rounding of a chance, each time it is multiplied by, comes to.
     """
 
     low: int
@@ -51,7 +54,16 @@ def binomial(n: int, p: float, q: float, cut: float) -> Window:
     mass = np.concatenate([left[::-1], np.ones(1), right])
     mass /= mass.sum()
     mass.flags.writeable = False
-    return Window(low, mass, 0.0 if (low, high) == (0, n) else cut, mean, variance)
+    lost = _beyond(n, high + 1, mean, n * q) + _beyond(n, n - low + 1, n * q, mean)
+    return Window(low, mass, min(cut, lost), mean, variance)
+
+
+def _beyond(n: int, k: int, ones: float, zeros: float) -> float:
+    """Return a bound of P(X >= k) where n coins show ``ones`` <= k on average.  *Source:* Chernoff's inequality."""
+    if k > n:
+        return 0.0
+    rest = (n - k) * math.log((n - k) / zeros) if k < n else 0.0
+    return 2 * math.exp(-min(735.0, k * math.log(k / ones) + rest))
 
 
 def add(first: Window, second: Window) -> Window:
@@ -81,4 +93,60 @@ def noisy_ones(flip: float, ones: int, zeros: int, coins: int, cut: float) -> Wi
         binomial(coins, 0.5, 0.5, cut),
     ]
     parts.sort(key=lambda part: len(part.mass))
-    return trimmed(add(add(parts[0], parts[1]), parts[2]), cut)
+    total = add(add(parts[0], parts[1]), parts[2])
+    return total if total.variance < _SMALL else trimmed(total, cut)
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """The sum R of two independent counts, never written out: one value of its law costs one pass over both.
+
+    ``above``: P(X >= low + i) for i in 0..length, of each.
+    """
+
+    first: Window
+    second: Window
+    above: tuple[Array, Array]
+
+    @property
+    def lost(self) -> float:
+        """Most that is missing of a tail of R."""
+        return self.first.lost + self.second.lost
+
+    def mass(self, s: int) -> float:
+        """Return P(R = both lows + s)."""
+        a, b = self.first.mass, self.second.mass
+        low, high = max(0, s - len(b) + 1), min(len(a) - 1, s)
+        return float(a[low : high + 1] @ b[s - high : s - low + 1][::-1]) if low <= high else 0.0
+
+    def tail(self, s: int) -> float:
+        """Return P(R >= both lows + s)."""
+        a, above = self.first.mass, self.above[1]
+        low, high = max(0, s - len(above) + 1), min(len(a), max(0, s))
+        part = float(a[low:high] @ above[s - high + 1 : s - low + 1][::-1]) if low < high else 0.0
+        return part + float(self.above[0][high] * above[0])
+
+    def turn(self, ratio: float, cut: float) -> int:
+        """Return the largest s with P(s) >= ``ratio`` P(s - 1), 0 < ratio < 1: what R's law, log-concave, has."""
+        mean = self.first.mean + self.second.mean - self.first.low - self.second.low
+        t = reach(self.first.variance + self.second.variance, cut)
+        last = len(self.first.mass) + len(self.second.mass) - 2
+        low, high = max(0, math.floor(mean - t)), min(last, math.ceil(mean + t)) + 1
+        while high - low > 1:
+            s = (low + high) // 2
+            here = self.mass(s)
+            rises = here >= ratio * self.mass(s - 1) if here > 0 else s < mean
+            low, high = (s, high) if rises else (low, s)
+        return low
+
+
+@lru_cache(maxsize=4)
+def halves(flip: float, ones: int, zeros: int, cut: float) -> Halves:
+    """Return the noisy ones among users with label 1 and with label 0, for crowds too large to write the law out."""
+    parts = [
+        binomial.__wrapped__(ones, 1 - flip, flip, cut),
+        binomial.__wrapped__(zeros, flip, 1 - flip, cut),
+    ]
+    parts.sort(key=lambda part: len(part.mass))
+    above = [np.append(np.cumsum(part.mass[::-1])[::-1], 0.0) for part in parts]
+    return Halves(parts[0], parts[1], (above[0], above[1]))
