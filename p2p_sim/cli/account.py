@@ -87,8 +87,8 @@ class Account:
             told = self._told(chosen, progress)
         from p2p_sim.report import account, console
 
-        head = ", ".join(f"{name} = {value}" for name, value in told["parameters"].items())
-        shown = f"{told['protocol']}: {head}\n\n{account.as_text(told)}\n"
+        head = f"{told['protocol']}: {console.parameters(told)}"
+        shown = "\n\n".join([head, account.as_text(told), *account.drawn(told)]) + "\n"
         sys.stdout.write(console.as_json(told) if as_json else shown)
         return 0
 
@@ -104,14 +104,14 @@ class Account:
             only=tuple(self.view or ()), composition=_composition(self.composition),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        progress("accounting", 0, 0)
-        table = account.table_of(question, promises.of, promises.local_epsilon(protocol))
-        if self.plot is not None:
-            progress("drawing", 0, 0)
-            plots.curves(account.profiles(question, table), protocol.command_name(), self.plot)
+        table = account.table_of(question, promises.of, promises.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        return head | table | {"plot": self.plot}
+        told = head | table | {"plot": self.plot}
+        if self.plot is not None:
+            title = account.title(told)
+            plots.curves(account.profiles(question, table), title, self.plot, self.delta, progress)
+        return told
 
     def _population(self, protocol: Any, progress: Any) -> Population | None:
         from p2p_sim.learning import datasets, experiment

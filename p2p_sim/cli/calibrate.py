@@ -91,13 +91,13 @@ class Calibrate:
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, **fixed,
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
-        others = self._others(found, people)
+        others = self._others(found, people, progress)
         return {
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
             "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
-            "slack": found.slack, "views": others,
+            "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
         }  # fmt: skip
 
     def _check(self, kind: Any, fixed: dict[str, Any]) -> None:
@@ -122,26 +122,40 @@ class Calibrate:
         some = fixed if vary == "cluster_size" else fixed | {vary: 0.25}
         return Account(**given)._population(kind(**some), progress)
 
-    def _others(self, found: Any, people: Population | None) -> dict[str, Any]:
+    def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
         """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""
-        from p2p_sim.report import account, figures
+        from p2p_sim.privacy.calibrate import others
+        from p2p_sim.report import account
         from p2p_sim.report.question import Question
 
+        views = {view.key: view for view in others(found.protocol, self.view) if view.key in found.views}
         if people is None:
-            return {
-                name: {"refused": profile.why, "basis": "refused"}
-                if profile.law is None
-                else figures.figure(profile, self.delta)
-                for name, profile in found.views.items()
-            }
-        only = tuple(found.views)
-        question = Question(found.protocol, self.delta, None, people, self.channels, only=only)
-        rows = [row for row in account.table_of(question, _none, None)["views"] if row["users"] == "curious"]
-        return {row["name"]: row["exact"] or {"refused": row["refused"], "basis": "refused"} for row in rows}
+            told = {key: _figure(found.views[key], self.delta) for key in views}
+        else:
+            question = Question(found.protocol, self.delta, None, people, self.channels)
+            table = account.table_of(question, _none, None, progress)["views"]
+            rows = {(row["name"], row["users"]): row for row in table}
+            each = {key: rows[view.name, view.users] for key, view in views.items()}
+            told = {key: row["exact"] or {"refused": row["refused"], "basis": "refused"} for key, row in each.items()}
+        return {key: {"view": view.title} | told[key] for key, view in views.items()}
+
+
+def _figure(profile: Any, delta: float) -> dict[str, Any]:
+    from p2p_sim.report import figures
+
+    refused = {"refused": profile.why, "basis": "refused"}
+    return refused if profile.law is None else figures.figure(profile, delta)
 
 
 def _none(*_: Any) -> list[Any]:
     return []
+
+
+def _hidden(delta: float, size: int | None, people: Population | None) -> str:
+    from p2p_sim.report import account
+
+    largest = size if people is None else int(people.sizes.max())
+    return "" if largest is None else account.little(delta, largest)
 
 
 def _clusters(people: Population | None) -> dict[str, int] | None:
@@ -167,10 +181,11 @@ def _as_text(told: Mapping[str, Any]) -> str:
         f"achieved ε {bracket_text(told['achieved'])}, {told['slack']:.3g} below the target",
     ]
     rows = [
-        [name, "refused", found["refused"]]
+        [found["view"], "refused", found["refused"]]
         if "refused" in found
-        else [name, bracket_text(found), found["basis"]]
-        for name, found in told["views"].items()
+        else [found["view"], bracket_text(found), found["basis"]]
+        for found in told["views"].values()
     ]
     head = ["What other views get", "exact ε", "basis"]
-    return "\n".join([*lines, "", console.table(head, rows)]) + "\n"
+    remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
+    return "\n".join([*lines, "", console.table(head, rows), *remarks]) + "\n"

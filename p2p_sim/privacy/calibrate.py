@@ -16,10 +16,8 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
+from p2p_sim.privacy.rows import View, rows
 from p2p_sim.views import Coalition
-
-VIEWS = ("learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire")
-"""What is told beside the view that was asked for."""
 
 _STEPS = 60
 _FLOOR = 1e-9
@@ -55,7 +53,7 @@ class Calibration:
 
     ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
     nats, with certified ends; ``slack``: how far its upper end stays below the target.  ``views``: the profiles of the
-    other views at that value: a calibration for one view says nothing of the rest.
+    other views at that value, by name, "user (deviating)" too: a calibration for one view says nothing of the rest.
     """
 
     protocol: Protocol
@@ -130,8 +128,13 @@ def calibrate(
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
     size = int(value) if vary == "cluster_size" else cluster_size
     room = size if population is None else int(population.sizes.max())
-    views = {what: account(value, what) for what in _others(view, room)}
     protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
+    room = LARGEST if room is None else room
+    views = {
+        row.key: account(value, row.name, users=row.users)
+        for row in others(protocol, view, users)
+        if row.colluders < room
+    }
     slack = epsilon - achieved.upper
     return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, views)
 
@@ -222,7 +225,7 @@ def _unreachable(vary: str, view: str, epsilon: float, delta: float, best: Priva
     )
 
 
-def _others(view: str, size: int | None) -> list[str]:
-    room = LARGEST if size is None else size
-    fits = {"user": 2, "learner+user": 2, "learner+3*user": 4}
-    return [what for what in VIEWS if what != view and room >= fits.get(what, 1)]
+def others(protocol: Protocol, view: str, users: str = "curious") -> list[View]:
+    """Return the rows of a table beside the view that was asked for."""
+    who = Coalition.parse(view, protocol.roles())
+    return [row for row in rows(protocol) if (row.who, row.users) != (who, users)]

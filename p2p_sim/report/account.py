@@ -12,25 +12,37 @@ import numpy as np
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.combine import Scaled
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.rows import View
 from p2p_sim.report import console
 from p2p_sim.report.figures import bracket_text, figure, number_text
-from p2p_sim.report.question import REAL, Question, View
+from p2p_sim.report.question import REAL, Question
 
 DELTA = 1e-6
 """Delta where none is asked for."""
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
 QUICK_SIZES, QUICK_USERS, QUICK_SECONDS = 64, 20_000, 1.2
+LITTLE = 10
+"""How far delta is to stay below one user's share of the largest cluster: a factor."""
+
+Progress = Callable[[str, int, int], None]
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[dict[str, Any]]]
 
 
-def table_of(question: Question, promises: Promises, local: float | None) -> dict[str, Any]:
+def table_of(
+    question: Question, promises: Promises, local: float | None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Return the table as a document; every figure with its basis.
 
-    ``local``: epsilon of the randomizer, None if unknown.  Raises InputError.
+    ``local``: epsilon of the randomizer, None if unknown.  ``progress``: hears which view is accounted, and of how
+    many.  Raises InputError.
     """
     sizes, end = question.sizes(), time.monotonic() + QUICK_SECONDS
-    rows = [_row(question, view, sizes, promises, end) for view in question.views()]
+    views, rows = question.views(), []
+    for i, view in enumerate(views):
+        if progress is not None:
+            progress(f"accounting for {view.title}, view", i + 1, len(views))
+        rows.append(_row(question, view, sizes, promises, end))
     return {
         "delta": float(question.delta),
         "channels": question.channels,
@@ -40,7 +52,24 @@ def table_of(question: Question, promises: Promises, local: float | None) -> dic
         "local_epsilon": local,
         "neighbours": "one label, replaced; epsilon in nats",
         "views": rows,
+        "hidden": hidden(question),
     }
+
+
+def hidden(question: Question) -> str:
+    """Return what a delta hides that is not well below one user's share of her crowd, or nothing."""
+    sizes = question.sizes()
+    return "" if not sizes else little(question.delta, sizes[-1])
+
+
+def little(delta: float, users: int) -> str:
+    """Return what is said where delta is not well below 1 / users, or nothing."""
+    if delta < 1 / (LITTLE * users):
+        return ""
+    return (
+        f"δ = {delta:g} is not far below 1/{users:,}: a peer who sees one user's label in the clear with that "
+        f"chance counts as learning nothing"
+    )
 
 
 def _row(question: Question, view: View, sizes: list[int], promises: Promises, end: float) -> dict[str, Any]:
@@ -173,18 +202,47 @@ def as_text(told: Mapping[str, Any]) -> str:
             found = row["by_cluster"] or {}
             cells += ["-" if found.get(k) is None else bracket_text(found[k]) for k in head[3:6]]
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
+    foot = [f"[{number}] {text}" for text, number in notes.items()]
+    remarks = [f"note: {told['hidden']}"] if told.get("hidden") else []
+    return "\n".join([_above(told, several), console.table(head, lines), *foot, *remarks])
+
+
+def _above(told: Mapping[str, Any], several: bool) -> str:
     clusters, composition = told["clusters"], told.get("composition", "worst")
-    above = f"Privacy of one label at delta = {told['delta']:g}, {told['channels']} channels"
+    above = f"Privacy of one label, ε in nats at δ = {told['delta']:g}, {told['channels']} channels"
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
         above += f"; {clusters['count']:,} clusters: {ends}"
     elif clusters is not None:
-        both = sorted({clusters["smallest"], clusters["largest"]})
-        above += f"; clusters of {' to '.join(f'{size:,}' for size in both)}"
+        above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
-    above += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
-    foot = [f"[{number}] {text}" for text, number in notes.items()]
-    return "\n".join([above, console.table(head, lines), *foot])
+    return above + (f"; faults: {', '.join(told['faults'])}" if told.get("faults") else "")
+
+
+def _users(clusters: Mapping[str, Any]) -> str:
+    both = sorted({clusters["smallest"], clusters["largest"]})
+    return f"clusters of {' to '.join(f'{size:,}' for size in both)}"
+
+
+def title(told: Mapping[str, Any]) -> str:
+    """Return the title of a drawing: protocol, parameters, users, delta."""
+    clusters, parameters = told["clusters"], told["parameters"].items()
+    first = f"{told['protocol']}: " + ", ".join(f"{name} = {value}" for name, value in parameters)
+    parts = [f"line at δ = {told['delta']:g}", f"{told['channels']} channels"]
+    if clusters is not None:
+        whole = told["composition"] == REAL or clusters["count"] == 1
+        parts[:0] = [_users(clusters) if whole else f"smallest of {_users(clusters)} that fits the view"]
+    return f"{first}\n{'; '.join(parts)}"
+
+
+def drawn(told: Mapping[str, Any]) -> list[str]:
+    """Return where curves were drawn, and which, in words; nothing where none were asked for."""
+    if not told["plot"]:
+        return []
+    bases = [row["exact"]["basis"] for row in told["views"] if row["exact"] is not None]
+    each = ", ".join(f"{bases.count(basis)} {basis}" for basis in dict.fromkeys(bases))
+    what = title(told).partition("\n")[2]
+    return [f"δ(ε) of {len(bases)} views drawn in {told['plot']} ({each}; {what})"]
 
 
 def _is_refusal(row: Mapping[str, Any]) -> bool:

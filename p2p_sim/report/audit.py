@@ -10,9 +10,9 @@ from typing import Any
 from p2p_sim.privacy.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.measure import MEASURABLE
+from p2p_sim.privacy.rows import View
 from p2p_sim.report import console
 from p2p_sim.report.figures import number_text
-from p2p_sim.report.question import View
 
 REJECTED = "law rejected"
 LOCAL = "local"

@@ -55,7 +55,7 @@ def as_text(told: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
     from p2p_sim.report import account
 
-    head = f"{told['protocol']}: {_parameters(told)}; seed {told['seed']}, backend {told['backend']}"
+    head = f"{told['protocol']}: {parameters(told)}; seed {told['seed']}, backend {told['backend']}"
     rows = [
         _entry("Data", _data(told)),
         _entry("Users", _users(told)),
@@ -145,7 +145,8 @@ def _entry(name: str, text: str) -> str:
     return f"{name:<{_WIDTH}}{text}"
 
 
-def _parameters(told: Mapping[str, Any]) -> str:
+def parameters(told: Mapping[str, Any]) -> str:
+    """Return a protocol's parameters, with those that were not given marked as defaults."""
     defaults = told["defaults"]
     shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
     return ", ".join(shown) or "no parameters"

@@ -35,7 +35,7 @@ def test_figures_are_those_of_the_accountant(cli):
         assert [row["exact"][k] for k in ("lower", "epsilon", "upper")] == list(p.epsilon_bracket(1e-5))
         assert (row["exact"]["basis"], row["exact"]["source"]) == (p.basis, p.source)
         assert all(theorem["basis"] for theorem in row["theorems"])
-    assert told["local_epsilon"] == math.log(9)
+    assert told["local_epsilon"] == pytest.approx(math.log(9))
     third, ninth = found["learner"]["theorems"]
     assert (third["name"], third["holds"], third["epsilon"]) == ("Theorem 3", False, "inf")
     assert "needs <= 1/2" in third["why"]
@@ -46,7 +46,7 @@ def test_table_and_footnotes(cli):
     done = cli(*SMALL)
     assert (done.status, done.err) == (0, "")
     assert "peer-to-peer: alpha = 0.1, theta = 0.5" in done.out
-    assert "delta = 1e-06, plain channels; clusters of 50" in done.out
+    assert "at δ = 1e-06, plain channels; clusters of 50" in done.out
     assert "Theorem 3 does not apply [2]; Lemma 9 does not apply [3]" in done.out
     assert "[2] Theorem 3: alpha = 4 sqrt(2) ln s" in done.out
     assert "2.197 (local ln((1-alpha)/alpha))" in done.out
@@ -136,7 +136,14 @@ def test_calibrate(cli):
     assert told["achieved"]["upper"] <= 1 + 1e-9
     assert told["slack"] == pytest.approx(1 - told["achieved"]["upper"])
     assert told["views"]["user"]["epsilon"] > 1
-    assert {"user", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(told["views"])
+    assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(told["views"])
+    deviating = privacy.profile(PeerToPeer(told["value"], 0.5), "user", cluster_size=50, users="deviating")
+    assert told["views"]["user (deviating)"]["epsilon"] == deviating.epsilon(1e-6)
+    assert "user: one deviating peer" in cli(*CALIBRATE).out
+    sealed = ("calibrate", "encrypted-shuffle", "--vary", "epsilon", "--epsilon", "0.5", "--cluster-size", "50")
+    found = cli(*sealed, "--shufflers", "2", "--json").json["views"]
+    assert found["shuffler+shuffler2+learner"]["epsilon"] > found["learner+3*user"]["epsilon"] > 0.5
+    assert "shuffler3" not in found
     text = cli("calibrate", "randomized-response", "--vary", "epsilon", "--epsilon", "1").out
     assert "epsilon = 1.00000" in text
     assert "keeps learner at ε <= 1, δ = 1e-06" in text

@@ -78,7 +78,9 @@ def test_all_clusters_of_a_population() -> None:
     assert found.value == pytest.approx(max(alone), rel=1e-6)
     assert privacy.profile(found.protocol, population=people).delta(0.5) <= 1e-3
     assert found.cluster_size is None
-    assert list(found.views) == ["user", "learner+user", "learner+3*user", "wire", "learner+wire"]
+    assert list(found.views) == [
+        "user", "learner+user", "learner+3*user", "user (deviating)", "wire", "learner+wire",
+    ]  # fmt: skip
     whole = privacy.profile(found.protocol, "user", population=people)
     assert found.views["user"].epsilon(1e-9) == whole.epsilon(1e-9)
     three = calibrate(PeerToPeer, population=people, view="learner+3*user", **asked)
@@ -126,7 +128,9 @@ def test_what_is_missing_is_named() -> None:
 
 def test_every_other_view_is_told() -> None:
     found = calibrate(PeerToPeer, vary="alpha", cluster_size=100, epsilon=0.5, delta=1e-4)
-    assert list(found.views) == ["user", "learner+user", "learner+3*user", "wire", "learner+wire"]
+    assert list(found.views) == [
+        "user", "learner+user", "learner+3*user", "user (deviating)", "wire", "learner+wire",
+    ]  # fmt: skip
     peer = found.views["user"].epsilon(1e-9)
     assert peer > 3 * found.epsilon  # the learner's promise is not a peer's
     assert list(calibrate(PeerToPeer, vary="alpha", cluster_size=1, epsilon=0.5, delta=0.1).views) == [

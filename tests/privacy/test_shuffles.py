@@ -11,7 +11,7 @@ from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy import promises
 from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.report.question import rows
+from p2p_sim.privacy.rows import rows
 from protocols import EncryptedShuffle, PeerPermutation, RandomizedResponse
 
 DELTA = 1e-6
