@@ -223,11 +223,31 @@ def test_any_number_of_users_is_answered_in_seconds(n: int) -> None:
     low, value, high = found.epsilon_bracket(1e-6)
     assert time.process_time() - begun < 15
     assert found.basis == "lower"
-    assert 0 < low <= value <= high < 1.5 * value
+    assert 0 < low <= value <= high < 1.1 * value
     clones = bounds.clone_stronger(n, 1.0, 1e-6).epsilon
     assert value <= clones
-    assert high == pytest.approx(clones, rel=0.05)
+    assert high <= clones * (1 + 1e-3)
     assert found.delta_bracket(high).upper <= 1e-6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "local"), [(1, 1.0), (2, 1.0), (17, 0.3), (300, 2.0), (2000, 1.0), (2000, 6.0)]
+)
+def test_what_is_said_of_wide_crowds_holds_for_small_ones(monkeypatch, n: int, local: float) -> None:
+    law = ShuffledBits.of(n, local)
+    at = [part * local for part in (0.0, 0.01, 0.05, 0.3, 0.8)]
+    exact, wanted = [law.delta(epsilon) for epsilon in at], law.epsilon_bracket(1e-6)
+    monkeypatch.setattr(laws, "WIDE", -1.0)
+    assert law.wide
+    for epsilon, known in zip(at, exact, strict=True):
+        low, value, high = law.delta(epsilon)
+        assert low <= known.upper
+        assert value <= known.value * (1 + 1e-12)
+        assert known.lower <= high
+        assert known.lower <= law.ceiling(epsilon)
+    low, _, high = law.epsilon_bracket(1e-6)
+    assert low <= wanted.upper
+    assert wanted.lower <= high
 
 
 def test_bits_against_fractions() -> None:
@@ -246,3 +266,12 @@ def test_bits_against_fractions() -> None:
             worst = max(worst, (1 - 2 * f) * max(mass))
         low, _, high = ShuffledBits(flip, size).delta(0.0)
         assert Fraction(low) <= worst <= Fraction(high)
+
+
+@pytest.mark.parametrize(
+    "law", [ShuffledBits(0.25, 5), ShuffledBits(0.5, 5), ShuffledBits.of(5, 1.0), ShuffledBits.of(5, 0.0)]
+)
+def test_far_beyond_the_budget_nothing_is_told(law: ShuffledBits) -> None:
+    for epsilon in (709.0, 720.0, 1399.0, 1e15):
+        assert law.delta(epsilon).value == 0
+        assert law.delta(epsilon).upper <= 1e-280

@@ -16,12 +16,13 @@ from p2p_sim.privacy.profile import ZERO, Bracket, Law, root
 CUTS = (1e-20, 1e-60, 1e-290)
 FULL = 20_000
 """Users up to which every composition is covered; beyond, some are, and one bound holds for the rest."""
-WIDE = 200_000
-"""Users beyond which one bound holds for all compositions and only few are tried."""
+WIDE = 100_000
+"""Variance of the ones beyond which few bounds hold for all compositions and few are tried: 508,000 users at 1 nat."""
 FAR = 700.0
 """Local budgets beyond are too close to none for e^-epsilon0 to be told from 0."""
 
 _LONG = 4_000  # outcomes from which a law is not written out
+_PARTS = 16  # blocks of compositions in a wide crowd
 _FEW = 300  # users up to which every composition is computed however small delta is
 _FAINT = 1e-281  # deltas below are not told from what the last cut leaves out
 _ROUND = 1e-15  # relative error of a product of a few floats
@@ -95,6 +96,12 @@ class ShuffledBits(Law):
         """Whether every composition is computed or lies in a block whose bound is inside the bracket."""
         return self.composition is not None or self.size <= FULL
 
+    @property
+    def wide(self) -> bool:
+        """Whether the crowd is too large to search its compositions."""
+        variance = self.others * self.flip * (1 - self.flip)
+        return self.composition is None and self.local <= FAR and variance > WIDE
+
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
         if (told := guarantee(self.local)) is not None:
@@ -125,22 +132,16 @@ class ShuffledBits(Law):
         old = known if isinstance(known, ShuffledBits) else self._first()
         if epsilon is None or self.local > FAR:
             return old
-        found = self._search(epsilon, old)
+        found = self._search(epsilon, old, certified=False)
         return old if found.at == old.composition else replace(old, composition=found.at)
 
     def ceiling(self, epsilon: float) -> float:
         """Return an upper bound of delta over the compositions."""
-        if self.composition is not None or self.size <= WIDE or self.local > FAR:
-            return self.delta(epsilon).upper
-        for cut in CUTS:
-            found = self._bound(0, self.others, epsilon, cut)
-            if found > cut * 1e9:
-                break
-        return found
+        return self._wide_bound(epsilon) if self.wide else self.delta(epsilon).upper
 
     def epsilon_bracket(self, delta: float) -> Bracket:
         """Return ``epsilon`` with certified ends."""
-        if self.composition is not None or self.size <= WIDE or self.local > FAR:
+        if not self.wide:
             return super().epsilon_bracket(delta)
         law, value = self.worst(delta)
         low = law.epsilon_bracket(delta).lower
@@ -150,8 +151,11 @@ class ShuffledBits(Law):
     def _first(self) -> ShuffledBits:
         return replace(self, composition=max(0, self.others - 2), side=True)
 
-    def _search(self, epsilon: float, old: ShuffledBits) -> Found:
-        """Return the worst composition, never -1, and a bound of all, at the largest ``keep`` that may be true."""
+    def _search(self, epsilon: float, old: ShuffledBits, *, certified: bool = True) -> Found:
+        """Return the worst composition, never -1, and a bound of all, at the largest ``keep`` that may be true.
+
+        ``certified``: whether a wide crowd's bound is needed.
+        """
         ones = self.others if old.composition is None else old.composition
         keep = self._kept(epsilon)[2]
         floor, cut = self._settled(ones, self.others - ones, epsilon, keep)
@@ -167,10 +171,10 @@ class ShuffledBits(Law):
             return self._bound(low, high, epsilon, cut)
 
         best, at = floor.value, ones
-        if self.size > WIDE:
+        if self.wide:
             few = {0, 1, 2, 5, self.others // 2} | {self.others - i for i in (0, 1, 2, 5)}
             best, at = max((best, at), *((single(i), i) for i in sorted(few - {ones})))
-            return Found(best, at, max(top, self.ceiling(epsilon)))
+            return Found(best, at, max(top, self._wide_bound(epsilon)) if certified else 1.0)
         if not self.covered:
             best, near = climb(self.others, single, best)
             at = near if near >= 0 else at
@@ -180,6 +184,17 @@ class ShuffledBits(Law):
         growth = min(0.5, 1 / math.sqrt(self.size)) if self.covered else 0.5
         found = search(self.others + 1, single, bound, growth=growth, floor=best, budget=budget)
         return Found(found.value, found.at if found.at >= 0 else at, max(top, found.upper))
+
+    def _wide_bound(self, epsilon: float) -> float:
+        """Return an upper bound for all compositions: that of one block, or of few whose own users are given away."""
+        for cut in CUTS:
+            found = self._bound(0, self.others, epsilon, cut)
+            if found > cut * 1e9:
+                break
+        keep, width = self._kept(epsilon)[2], self.others // _PARTS + 1
+        starts = range(0, self.others + 1, width)
+        rest = [(low, max(0, self.others - low - width + 1)) for low in starts]
+        return min(found, max(self._event(*known, epsilon, keep, cut)[0].upper for known in rest))
 
     def _bound(self, low: int, high: int, epsilon: float, cut: float) -> float:
         """Return an upper bound for every composition of a block.
@@ -198,7 +213,7 @@ class ShuffledBits(Law):
             keep = -math.expm1(min(0.0, epsilon - self.epsilon0)) / (1 + math.exp(-self.epsilon0))
             error = _ROUND * keep
         else:
-            gap, paid = (0.5 - self.flip) * 2, math.inf
+            gap, paid = (0.5 - self.flip) * 2, 1e300
             if epsilon < 2 * FAR:  # in two factors, none of which overflows
                 paid = self.flip * math.exp(epsilon / 2) * (2 * math.sinh(epsilon / 2))
             keep, error = gap - paid, _ROUND * (gap + paid)
