@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.privacy.laws.tails import Window, binomial, trimmed
-from p2p_sim.privacy.laws.urn import Draws, Urn
-from p2p_sim.privacy.laws.walk import average, worth
+from p2p_sim.privacy.laws.urn import Draws, Urn, kept, slip_of
+from p2p_sim.privacy.laws.walk import average
 from p2p_sim.privacy.profile import Bracket
 
 Array = npt.NDArray[np.float64]
@@ -65,7 +65,7 @@ class Reports:
         """Return delta from label 0 to 1, averaged over M; at most a few times ``cut`` is cut off."""
         draws, window = self.urn.draws(cut), self.window(cut)
         most = self.most(epsilon)
-        lost = window.lost * max(0.0, worth(self.urn.flip, epsilon)[0])
+        lost = window.lost * max(0.0, kept(self.urn.flip, epsilon) + slip_of(self.urn.flip))
         if self.walked(cut) and (nodes is not COARSE or len(window.mass) <= SHORT):
             total, slack, above = self._walked(draws, window, epsilon)
             return Bracket(max(0.0, total - slack), min(total, most), min(total + slack + above + lost, most))
@@ -128,7 +128,7 @@ class Reports:
     def most(self, epsilon: float) -> float:
         """Return what delta is at most: a report must come, and show the victim's bit."""
         come = -math.expm1(self.trials * math.log1p(-self.chance)) if self.chance < 1 else 1.0
-        return come * max(0.0, worth(self.urn.flip, epsilon)[0]) * (1 + 1e-14)
+        return come * max(0.0, kept(self.urn.flip, epsilon) + slip_of(self.urn.flip)) * (1 + 1e-14)
 
 
 def _between(step: Counts, value: Array) -> Array:

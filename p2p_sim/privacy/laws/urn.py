@@ -25,6 +25,7 @@ Array = npt.NDArray[np.float64]
 _BETA = 4e-13  # relative error of one tail of a binomial, plus _BETA_SIZE a bit in the urn
 _BETA_SIZE = 4e-19
 _TRIES = 8
+_KEPT = 8e-16  # error of ``kept``, in parts of 1 - 2 flip
 _FAR = -1e290  # stands for log 0: times 0 it is 0, times any number of draws a float
 
 
@@ -107,16 +108,16 @@ class Draws:
 
     def gain(self, m: int, epsilon: float) -> tuple[float, float]:
         """Return (delta from label 0 to 1 of m draws, a bound of its error) at epsilon >= 0."""
-        keep = (1 - self.urn.flip) - _times(self.urn.flip, epsilon)
+        keep, slip = kept(self.urn.flip, epsilon), slip_of(self.urn.flip)
         if m == 0 or keep <= 0:
-            return 0.0, 0.0
-        level = math.log1p(math.expm1(epsilon) / keep) if epsilon < 700 else epsilon - math.log(keep)
+            return 0.0, slip if m and keep > -slip else 0.0
+        level = level_of(keep, epsilon)
         found = self._sums(m, level)
         if found is None:
             return 0.0, keep * self.ones.lost
         more, rest = found
-        paid = math.expm1(epsilon) * rest if epsilon < 700 else _times(rest, epsilon)
-        error = (_BETA + _BETA_SIZE * self.urn.size) * (keep * (2 * rest + more) + paid)
+        paid = math.expm1(epsilon) * rest if epsilon < 700 else times(rest, epsilon)
+        error = slip * more + (_BETA + _BETA_SIZE * self.urn.size) * (keep * (2 * rest + more) + paid)
         error += keep * self.ones.lost
         return max(0.0, keep * more - paid), error
 
@@ -194,8 +195,24 @@ def upper_tails(m: int, k: int, size: int, counts: Array) -> Array:
     return np.asarray(betainc(k, m - k + 1, np.minimum(counts / size, 1.0)), np.float64)
 
 
-def _times(factor: float, epsilon: float) -> float:
-    """Return factor * e^epsilon, at most e^700; the factor may be 0 or tiny and epsilon large."""
-    if factor == 0 or epsilon < 700:
-        return factor * math.exp(epsilon) if factor else 0.0
-    return math.exp(min(700.0, epsilon + math.log(factor)))
+def kept(flip: float, epsilon: float) -> float:
+    """Return (1 - a) - a e^epsilon, what a one more in the urn is worth, right to ``slip_of`` where it is positive."""
+    if epsilon < 700:
+        return (1 - 2 * flip) - flip * math.expm1(epsilon)
+    return (1 - 2 * flip) - times(flip, epsilon)
+
+
+def slip_of(flip: float) -> float:
+    """Return what ``kept`` may be wrong by: next to the pure epsilon this is all that it is."""
+    return _KEPT * (1 - 2 * flip) if flip else 0.0
+
+
+def level_of(keep: float, epsilon: float) -> float:
+    """Return the log ratio above which a number of ones is in the best event."""
+    return math.log1p(math.expm1(epsilon) / keep) if epsilon < 700 else epsilon - math.log(keep)
+
+
+def times(factor: float, epsilon: float) -> float:
+    """Return factor * e^epsilon, at most e^700, right to some ulps; the factor may be 0 or tiny and epsilon large."""
+    half = math.exp(min(1400.0, epsilon) / 2)
+    return min(1e304, factor * half * half)

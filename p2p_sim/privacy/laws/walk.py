@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import betaln
 
 from p2p_sim.privacy.laws.tails import Window
-from p2p_sim.privacy.laws.urn import Draws
+from p2p_sim.privacy.laws.urn import Draws, kept, level_of, slip_of
 
 Array = npt.NDArray[np.float64]
 
@@ -25,6 +25,7 @@ EARLY = 400
 """Numbers of reports up to which a walk begins at 0, where nothing need be computed first."""
 
 _UNIT = 1.2e-16  # rounding of one operation, with some room
+_HIGH = 600.0  # nats from which worths are scaled
 _FLUSH = 1e-290  # parts of a vector below this are dropped, or they would be slow
 _LONG = 1500  # length of a vector from which each is walked alone
 _SHARED = 9000  # length from which a product of vectors would be shared by threads, and be slower
@@ -51,19 +52,18 @@ def averages(draws: Sequence[Draws], windows: Sequence[Window], epsilon: float) 
 
 def average(draws: Draws, window: Window, epsilon: float) -> tuple[float, float]:
     """Return (delta averaged over the numbers of reports in a window, a bound of its error)."""
-    keep, price = worth(draws.urn.flip, epsilon)
+    keep, price, scale = worth(draws.urn.flip, epsilon)
     if keep <= 0:
-        return 0.0, 0.0
-    start = _Start(draws, window, epsilon, keep, price)
+        return 0.0, _slipped(draws.urn.flip, epsilon)
+    start = _Start(draws, window, epsilon, (keep, price, scale))
     z, p, m, k, g = start.z, start.p, start.m, start.k, start.gain
-    q, size, dot = 1 - p, np.empty_like(z), _dot if len(z) < _SHARED else _dot_alone
-    unit = (2 * len(window.mass) + len(z)) * _UNIT + start.unit
-    error, rounding, scale = start.error, start.rounding, start.scale
+    q, rough, dot = 1 - p, start.rough, _dot if len(z) < _SHARED else _dot_alone
+    error, rounding = start.error, start.rounding
     first, factor = g, 1.0
     total, slack = g * start.mass[0], error * start.mass[0]
     for step, mass in enumerate(start.mass[1:], 1):
-        gain = dot(z, p) * (factor * scale)
-        grown = dot(np.abs(z, size), p) * (factor * scale * unit)
+        gain = dot(z, p) * (factor * start.scale)
+        grown = dot(z, rough) * (factor * start.scale)
         if gain > 0:
             np.multiply(z, q, z)
             factor *= (m + 1) / (m + 2 - k)
@@ -79,14 +79,22 @@ def average(draws: Draws, window: Window, epsilon: float) -> tuple[float, float]
             factor = 1.0
             if step % 64 == 0:
                 z[np.abs(z) < _FLUSH] = 0
-    return total, slack + total * len(window.mass) * _UNIT
+    return total / scale, (slack + total * len(window.mass) * _UNIT) / scale
 
 
-def worth(flip: float, epsilon: float) -> tuple[float, float]:
-    """Return ((1 - a) - a e^epsilon, e^epsilon - 1): what a one more in the urn is worth, and what it costs."""
-    if epsilon >= 700:
-        return float(flip == 0), math.exp(700.0)
-    return (1 - flip) - flip * math.exp(epsilon), math.expm1(epsilon)
+def worth(flip: float, epsilon: float) -> tuple[float, float, float]:
+    """Return (what a one more in the urn is worth, what it costs, scale): both times the scale, 1 up to 600 nats.
+
+    They are (1 - a) - a e^epsilon and e^epsilon - 1; of epsilons above 1200 the latter is that of 1200.
+    """
+    if epsilon <= _HIGH:
+        return kept(flip, epsilon), math.expm1(epsilon), 1.0
+    scale = math.exp(_HIGH - min(2 * _HIGH, epsilon))
+    return kept(flip, epsilon) * scale, math.exp(_HIGH), scale
+
+
+def _slipped(flip: float, epsilon: float) -> float:
+    return slip_of(flip) if kept(flip, epsilon) > -slip_of(flip) else 0.0
 
 
 def _dot(first: Array, second: Array) -> float:
@@ -100,24 +108,35 @@ def _dot_alone(first: Array, second: Array) -> float:
 class _Start:
     """Where a walk begins: ``m`` reports, the event from ``k`` ones, its worth, and z = ``z`` * ``scale``."""
 
-    def __init__(self, draws: Draws, window: Window, epsilon: float, keep: float, price: float) -> None:
+    def __init__(
+        self, draws: Draws, window: Window, epsilon: float, told: tuple[float, float, float]
+    ) -> None:
+        keep, price, scale = told
         early = window.low + len(window.mass) <= EARLY
         self.m = 0 if early else window.low
         self.mass = [0.0] * (window.low * early) + window.mass.tolist()
         self.k, self.gain, self.error = 1, 0.0, keep * draws.ones.lost
         if self.m:
-            self.k = draws.best(self.m, math.log1p(price / keep))
-            self.gain, self.error = draws.gain(self.m, epsilon)
+            self.k = draws.best(self.m, level_of(keep / scale, epsilon))
+            self.gain, self.error = (part * scale for part in draws.gain(self.m, epsilon))
         self.p = draws.counts / draws.urn.size
-        value = np.zeros(len(self.p))
+        value, whole = np.zeros(len(self.p)), np.zeros(len(self.p))
         value[1:] += keep * draws.ones.mass
         value[:-1] -= (keep + price) * draws.ones.mass
+        whole[1:] += keep * draws.ones.mass
+        whole[:-1] += (keep + price) * draws.ones.mass
+        value = np.where(np.abs(value) < _UNIT * whole, np.copysign(_UNIT * whole, value), value)
         logs, terms, common = _binomial_logs(self.m, self.k - 1, draws.urn.size, draws.counts)
         top = float(logs.max())
         self.scale = math.exp(top + common)
         self.z = value * np.exp(logs - top)
         self.z[np.abs(self.z) < _FLUSH] = 0
-        self.unit, self.rounding = terms * _UNIT, 8 * (self.m + 8) * _UNIT
+        slip = slip_of(draws.urn.flip) * scale / keep
+        self.rounding = 8 * (self.m + 8) * _UNIT
+        # By what a part of z may be off: its signs stay, and so does how much its two terms cancelled.
+        unit = (2 * len(window.mass) + len(value) + terms) * _UNIT
+        each = unit * np.abs(value) + ((len(value) + 8) * _UNIT + slip) * whole
+        self.rough = self.p * np.divide(each, value, out=np.zeros_like(value), where=value != 0)
 
 
 def _binomial_logs(m: int, j: int, size: int, counts: Array) -> tuple[Array, float, float]:
@@ -139,29 +158,26 @@ def _binomial_logs(m: int, j: int, size: int, counts: Array) -> tuple[Array, flo
 
 def _together(draws: list[Draws], windows: list[Window], epsilon: float) -> Array:
     """Return what ``average`` does for each, walked side by side: shape (2, count)."""
-    keep, price = worth(draws[0].urn.flip, epsilon)
-    out = np.zeros((2, len(draws)))
+    keep, price, scale = worth(draws[0].urn.flip, epsilon)
     if keep <= 0:
-        return out
-    starts = [_Start(d, w, epsilon, keep, price) for d, w in zip(draws, windows, strict=True)]
+        return np.repeat([[0.0], [_slipped(draws[0].urn.flip, epsilon)]], len(draws), 1)
+    starts = [_Start(d, w, epsilon, (keep, price, scale)) for d, w in zip(draws, windows, strict=True)]
     width, steps = max(len(s.z) for s in starts), max(len(s.mass) for s in starts)
-    z, p, mass = (
-        np.zeros((len(starts), width)),
-        np.zeros((len(starts), width)),
-        np.zeros((steps, len(starts))),
-    )
+    z, p, rough = (np.zeros((len(starts), width)) for _ in range(3))
+    mass = np.zeros((steps, len(starts)))
     for i, s in enumerate(starts):
         z[i, : len(s.z)], p[i, : len(s.z)], mass[: len(s.mass), i] = s.z * s.scale, s.p, s.mass
+        rough[i, : len(s.z)] = s.rough
     m, k, g, error, rounding = (
         np.array([getattr(s, name) for s in starts], np.float64)
         for name in ("m", "k", "gain", "error", "rounding")
     )
-    unit = np.array([(2 * len(s.mass) + len(s.z)) * _UNIT + s.unit for s in starts])
     first, total, slack, work = g, mass[0] * g, mass[0] * error, np.empty_like(z)
     for weights in mass[1:]:
         np.multiply(z, p, work)
         gain = work.sum(1)
-        grown = np.abs(work, work).sum(1) * unit
+        np.multiply(z, rough, work)
+        grown = work.sum(1)
         stays = gain > 0
         part = np.where(stays, 1.0, (m - k + 1) / k)
         more, less = (m + 1) / k, (m + 1) / np.maximum(m + 2 - k, 1.0)
@@ -171,4 +187,4 @@ def _together(draws: list[Draws], windows: list[Window], epsilon: float) -> Arra
         m, k, g, error = m + 1, k + ~stays, g + np.abs(gain) * part, error + grown * part
         total += weights * g
         slack += weights * (error + rounding * (g - first))
-    return np.array([total, slack + total * steps * _UNIT])
+    return np.array([total, slack + total * steps * _UNIT]) / scale
