@@ -66,6 +66,10 @@ class Law(ABC):
     def pure(self) -> float:
         """Return the least epsilon at which delta is 0, in nats, or infinity."""
 
+    def pure_bracket(self) -> Bracket:
+        """Return ``pure`` with certified ends."""
+        return Bracket(*[self.pure()] * 3)
+
     def delta(self, epsilon: float) -> Bracket:
         """Return the larger direction."""
         return largest(list(self.directions(epsilon)))
@@ -125,14 +129,15 @@ class Law(ABC):
 
     def epsilon_bracket(self, delta: float) -> Bracket:
         """Return ``epsilon`` with certified ends."""
-        pure = self.pure()
+        pure, top = self.pure(), self.pure_bracket()
         law, value = self.worst(delta)
         low = root(lambda e: law.delta(e).lower, delta, value, pure, _NEAR)
         high = max(value, root(law.ceiling, delta, value, pure, _NEAR)) * (1 + _SPREAD)
         step = 1e-9
         while high < pure and self.ceiling(high) > delta * (1 + 1e-12):
             high, step = high * (1 + step) + step * 1e-6, step * 4
-        return Bracket(min(value, low * (1 - _SPREAD)), value, max(value, min(pure, high)))
+        high = top.upper if high >= pure else high
+        return Bracket(min(value, low * (1 - _SPREAD)), value, max(value, high))
 
 
 def _values(law: Law) -> Callable[[float], float]:
@@ -204,6 +209,9 @@ class PrivacyProfile:
                 f"basis = {self.basis!r}: must be one of {BASES}, 'refused' where there is no law"
             )
 
+    def __repr__(self) -> str:
+        return f"<PrivacyProfile of {self.view}: {self.basis}, {(self.why or self.source)[:60]}>"
+
     @classmethod
     def refused(cls, view: str, why: str) -> PrivacyProfile:
         """Return a profile that refuses every figure and says why."""
@@ -226,8 +234,12 @@ class PrivacyProfile:
     def delta_bracket(self, epsilon: float) -> Bracket:
         """Return ``delta`` with certified ends, rounded outward."""
         law, at = self._law(), _number("epsilon", epsilon)
-        if at >= law.pure() and math.isfinite(at):
+        low, pure, high = law.pure_bracket()
+        if at >= high and math.isfinite(at):
             return ZERO
+        if low < at < math.inf:  # whether delta is 0 is rounding
+            value = law.delta(at).value if at < pure else 0.0
+            return Bracket(0.0, value, max(value, law.delta(low).upper))
         found = law.delta(min(at, _LARGE))
         if (
             found.upper > _FAR and found.value < _FAR and math.isfinite(at)
@@ -241,7 +253,7 @@ class PrivacyProfile:
         law, wanted = self._law(), _number("delta", delta)
         if wanted >= 1:
             return ZERO
-        return law.epsilon_bracket(wanted) if wanted > 0 else Bracket(law.pure(), law.pure(), law.pure())
+        return law.epsilon_bracket(wanted) if wanted > 0 else law.pure_bracket()
 
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Return (delta from label 0 to 1, delta from 1 to 0) at epsilon >= 0, in nats."""

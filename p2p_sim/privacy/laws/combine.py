@@ -108,6 +108,10 @@ class Mixture(Law):
         """Return the largest pure epsilon of a case that can happen."""
         return max((law.pure() for weight, law in self.cases if weight > 0), default=0.0)
 
+    def pure_bracket(self) -> Bracket:
+        """Return the largest of each end."""
+        return largest([ZERO, *(law.pure_bracket() for weight, law in self.cases if weight > 0)])
+
     def start(self, delta: float) -> float:
         """Begin where the heaviest case begins."""
         return max(self.cases, key=lambda case: case[0])[1].start(delta)
@@ -160,6 +164,10 @@ class Scaled(Law):
         """Return the pure epsilon of the law, or 0 if it is never seen."""
         return self.law.pure() if self.weight > 0 else 0.0
 
+    def pure_bracket(self) -> Bracket:
+        """Return that of the law, or 0 if it is never seen."""
+        return self.law.pure_bracket() if self.weight > 0 else ZERO
+
     def epsilon(self, delta: float) -> float:
         """Return epsilon of the law at delta / weight."""
         return self.law.epsilon(delta / self.weight) if self.weight > delta else 0.0
@@ -183,6 +191,10 @@ class Worst(Law):
     def pure(self) -> float:
         """Return the largest pure epsilon."""
         return max(law.pure() for law in self.laws)
+
+    def pure_bracket(self) -> Bracket:
+        """Return the largest of each end."""
+        return largest([law.pure_bracket() for law in self.laws])
 
     def epsilon(self, delta: float) -> float:
         """Return the largest epsilon."""

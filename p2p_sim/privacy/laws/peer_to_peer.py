@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.laws.effort import VALUE, WIDE, Effort
 from p2p_sim.privacy.laws.known import LEAST, Colluders, Seen, cases_of
-from p2p_sim.privacy.laws.randomized_response import local_epsilon
+from p2p_sim.privacy.laws.pure import all_ones
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
 from p2p_sim.privacy.laws.tails import reach
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.worst import Found, climb, search
-from p2p_sim.privacy.profile import Bracket, Law
+from p2p_sim.privacy.profile import Bracket, Law, largest
 
 Array = npt.NDArray[np.float64]
 
@@ -90,14 +91,11 @@ class Drawn(Law):
         It is largest there, because the ratio increases with the reports and the ones among them, and over the
         compositions where all others are zeros.  With colluders: the local budget, as they may know the rest.
         """
-        local = local_epsilon(self.flip)
-        given = self.composition not in (None, 0, self.others)
-        if self.colluders or self.flip == 0.5 or (self.flip == 0 and not given):
-            return local
-        ones = {0} if self.composition is None else {self.composition, self.others - self.composition}
-        urns = [Urn(self.flip, one, self.others - one) for one in ones]
-        ratios = [urn.draws(CUTS[-1]).ratio(self.size, self.size) for urn in urns]
-        return min(local, max(_mixed(ratio, self.flip) for ratio in ratios) * (1 + 1e-12))
+        return self.pure_bracket().value
+
+    def pure_bracket(self) -> Bracket:
+        """Return ``pure`` with certified ends."""
+        return _pure(self.flip, self.others, self.colluders, self.composition)
 
     def start(self, delta: float) -> float:
         """Guess epsilon from a normal approximation at the end of the compositions."""
@@ -253,6 +251,17 @@ class Drawn(Law):
         return value, np.minimum(value + error + cases.missing * min(rest, seen.most), seen.most)
 
 
+@lru_cache(maxsize=256)
+def _pure(flip: float, others: int, colluders: int, composition: int | None) -> Bracket:
+    local = LocalResponse.flipping(flip).pure_bracket()
+    given = composition not in (None, 0, others)
+    if colluders or flip == 0.5 or (flip == 0 and not given):
+        return local
+    ones = {0} if composition is None else {composition, others - composition}
+    found = largest([all_ones(flip, one, others - one) for one in ones])
+    return Bracket(*(min(ends) for ends in zip(local, found, strict=True)))
+
+
 @lru_cache(maxsize=64)
 def _gain(law: Drawn, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
     """Return delta in one direction at one composition, cutting off less while delta is small.
@@ -264,13 +273,3 @@ def _gain(law: Drawn, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
         if found.value > cut * 1e9 or cut < law.least:
             return found
     return Bracket(0.0, found.value, found.upper + CUTS[-1])
-
-
-def _mixed(ratio: float, flip: float) -> float:
-    """Return the log ratio of the two labels where the bit's is ``ratio`` >= 0."""
-    if flip == 0:
-        return ratio
-    if ratio > 700:
-        return local_epsilon(flip)
-    up = math.expm1(ratio)
-    return math.log1p((1 - flip) * up) - math.log1p(flip * up)

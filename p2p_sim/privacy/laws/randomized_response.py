@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.profile import Bracket, Law
 
+_ROUNDED = 1e-15
+
 
 @dataclass(frozen=True)
 class LocalResponse(Law):
@@ -47,6 +49,10 @@ class LocalResponse(Law):
     def pure(self) -> float:
         """Return the local budget."""
         return self.epsilon0
+
+    def pure_bracket(self) -> Bracket:
+        """Return the local budget, rounded outward: it may be the logarithm of what a flip really is."""
+        return Bracket(self.epsilon0 * (1 - _ROUNDED), self.epsilon0, self.epsilon0 * (1 + _ROUNDED))
 
     def epsilon(self, delta: float) -> float:
         """Return epsilon0 + ln(1 - delta / keep), at least 0."""
