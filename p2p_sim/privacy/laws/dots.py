@@ -167,19 +167,21 @@ def _fall(knots: Array, dots: Array, i: int, j: int) -> float:
 def _joined(knots: Array, dots: Array, up: bool) -> Points:
     """Return masses on the knots: from the top down, the least that brings delta to each dot; then checked."""
     masses, infinite = np.zeros(len(knots)), float(dots[-1])
-    over, under = infinite, 0.0  # masses above, and the same times e^(knot - loss)
+    under, delta = 0.0, infinite  # of the masses above: times e^(knot - loss), and their delta at the knot
     for i in range(len(knots) - 1, 0, -1):
-        fall = math.exp(knots[i - 1] - knots[i])
-        masses[i] = max(0.0, (dots[i - 1] - (over - under * fall)) / (1 - fall))
-        over, under = over + masses[i], (under + masses[i]) * fall
-    masses[0] = max(0.0, 1.0 - over) if up else 0.0
+        rise = -math.expm1(knots[i - 1] - knots[i])
+        masses[i] = max(0.0, (dots[i - 1] - delta) / rise - under) if rise > 0 else 0.0
+        delta += (under + masses[i]) * rise
+        under = (under + masses[i]) * (1 - rise)
+    masses[0] = max(0.0, 1.0 - infinite - float(masses.sum())) if up else 0.0
     keep = masses > 1e-290
     points = Points(knots[keep], masses[keep], infinite, 0.0, 1e-13, 1e-285)
     reached = np.array([points.delta(float(e)) for e in knots])
     seen = (dots > 1e-280) & (reached > 0)
     ratios = dots[seen] / reached[seen]
     factor = max(1.0, float(ratios.max(initial=1.0))) if up else min(1.0, float(ratios.min(initial=1.0)))
-    return replace(points, masses=points.masses * factor, infinite=min(1.0, infinite * factor))
+    lost = max(points.lost, float(dots[~seen].max(initial=0.0))) if up else points.lost
+    return replace(points, masses=points.masses * factor, infinite=min(1.0, infinite * factor), lost=lost)
 
 
 def laplace(width: float, up: bool, cells: int = 2000) -> Points:

@@ -63,7 +63,7 @@ def onto(points: Points, step: float, up: bool) -> Grid:
     if up:
         higher = points.masses * np.minimum(1.0, np.expm1(-above) / math.expm1(-step))
     else:
-        rise = _sums(at, np.where(snap, 0.0, points.masses * (np.exp(-above) - math.exp(-step))), size)
+        rise = _sums(at, np.where(snap, 0.0, points.masses * np.exp(-above) * -np.expm1(above - step)), size)
         fall = _sums(at, points.masses * -np.expm1(-above), size)
         higher = np.where(snap, 0.0, points.masses * _risen(rise, fall, step)[at])
     masses = _sums(at, points.masses - higher, size) + _sums(at + 1, higher, size)
