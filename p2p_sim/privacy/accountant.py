@@ -121,7 +121,7 @@ def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -
         met = setting.met(size)
         if str(met.view):  # a peer alone meets nobody in a cluster of one
             parts.append(law(protocol, met))
-    if len({repr(part.law) for part in parts}) == 1:
+    if all(part.law == parts[-1].law and part.basis == parts[-1].basis for part in parts):
         return parts[-1]
     return _worst(parts, f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}")
 
@@ -142,10 +142,19 @@ def _worst(parts: list[PrivacyProfile], note: str) -> PrivacyProfile:
     refused = next((part for part in parts if part.law is None), None)
     if refused is not None:
         return refused
-    found = {part.basis for part in parts}
-    basis = next(basis for basis in ("lower", "upper", "exact") if basis in found)
     laws = tuple(part.law for part in parts if part.law is not None)
-    return replace(parts[-1], basis=basis, assumes=(*parts[-1].assumes, note), law=Worst(laws))
+    return replace(parts[-1], basis=worst_basis(parts), assumes=(*parts[-1].assumes, note), law=Worst(laws))
+
+
+def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
+    """Return the basis of the worst of several profiles, each of which has a law.
+
+    A value that may be too small makes the largest too small, whatever the rest: "lower" comes first.  "upper" comes
+    next: none is too small, one may be too large.
+    """
+    found = {part.basis for part in parts}
+    order = ("measured", "lower", "claimed", "upper", "exact")  # from the least sure on
+    return next(basis for basis in order if basis in found)
 
 
 LAWS: dict[type, LawOf] = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from p2p_sim.privacy.accounts.shuffles import shuffled
 from p2p_sim.privacy.bounds.bound import Bound
+from p2p_sim.privacy.laws import randomized_response
 from p2p_sim.views import Coalition
 from protocols import (
     EncryptedShuffle,
@@ -37,9 +38,11 @@ def of(protocol: Any, view: str, sizes: Sequence[int], delta: float, reads: bool
 def local_epsilon(protocol: Any) -> float | None:
     """Return epsilon of the local randomizer in nats; None for a protocol whose randomizer is not known."""
     if type(protocol) in (PeerToPeer, PeerPermutation):
-        alpha = float(protocol.alpha)
-        return math.log((1 - alpha) / alpha) if alpha else math.inf
-    return float(protocol.epsilon) if type(protocol) in (EncryptedShuffle, RandomizedResponse) else None
+        return randomized_response.local_epsilon(float(protocol.alpha))
+    if type(protocol) not in (EncryptedShuffle, RandomizedResponse):
+        return None
+    said = protocol.randomizer if type(protocol) is EncryptedShuffle else protocol
+    return float(protocol.epsilon) if said.lying() else math.inf
 
 
 def _peer_to_peer(protocol: Any, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.accounts import aggregation
+from p2p_sim.privacy.accounts.peer_to_peer import ARRIVES
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
@@ -61,10 +62,12 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     plain = law(protocol, setting)
     silent = bool(faults.drop or faults.loss or faults.late)
     if plain.law is None or isinstance(plain.law, Nothing) or not silent:
-        return _upper(plain, faults, "every message arrives")
+        return _upper(plain, faults, "every message arrives in time")
     local = _upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults, "")
     if protocol.retries:
-        return replace(local, source="all that leaves a user depends on her one noisy label: retries tell no more")
+        return replace(
+            local, source="all that leaves a user depends on her one noisy label: retries tell no more"
+        )
     deviating = setting.deviating and setting.view.user_count > 0
     if deviating or setting.view.wire or not setting.learner:
         return _upper(plain, faults, "fewer messages show the victim's bit less often")
@@ -97,7 +100,8 @@ def _upper(profile: PrivacyProfile, faults: Faults, why: str) -> PrivacyProfile:
     if profile.law is None:
         return profile
     notes = f"faults: {', '.join(faults.texts())}" + (f"; {why}" if why else "")
-    return replace(profile, basis="upper", assumes=(*profile.assumes, notes))
+    kept = tuple(text for text in profile.assumes if text != ARRIVES)
+    return replace(profile, basis="upper", assumes=(*kept, notes))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from p2p_sim.privacy.laws.peer_to_peer import Drawn
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 
+ARRIVES = "no message is lost, late or doubled, so nobody asks again"
+"""What ``faults`` take the place of."""
+
 
 def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     """Return what a view learns."""
@@ -21,7 +24,7 @@ def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     c = fits(setting, n)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     local = LocalResponse.flipping(alpha)
-    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once"]
+    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once", ARRIVES]
     assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
     source = "Clustering 2022, Algorithm 2"
     if setting.deviating and c:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from p2p_sim.privacy.accounts.setting import Setting, fits
@@ -17,6 +18,8 @@ def randomized_response(protocol: Any, setting: Setting) -> PrivacyProfile:
     budget = protocol.epsilon
     if protocol.lie is not None:
         budget = LocalResponse.flipping(float(lie)).epsilon0
+    if lie == 0:  # so it is from ``NEVER`` on
+        budget = math.inf
     if setting.size is not None:
         fits(setting, setting.size)
     sees = setting.learner or (view.wire and not setting.encrypted)
