@@ -50,7 +50,9 @@ class Audit:
 
     words: Words = None
     view: Annotated[list[str] | None, texts(ASKED, "Who looks; default learner.  May be repeated.")] = None
-    all_views: Annotated[bool, flag(ASKED, "Every row of account.", "--all-views")] = False
+    all_views: Annotated[
+        bool, flag(ASKED, "Every row of account whose users follow the protocol.", "--all-views")
+    ] = False
     cluster_size: Annotated[int | None, count(ASKED, "Users of a world: the victim's cluster.")] = None
     delta: Annotated[
         float | None, ratio(ASKED, f"Measure ε at this δ, in [0, 1); default {SEEN} / trials.")
@@ -126,6 +128,7 @@ class Audit:
         """Return who looks, and of each why a world has no room for it; raises InputError."""
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
+        from p2p_sim.report import audit
         from p2p_sim.report.question import Question
 
         if self.all_views and self.view:
@@ -140,8 +143,10 @@ class Audit:
             only=only, composition=_composition(self.composition),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        views = [view for view in question.views() if view.users == "curious"]
-        misfits = [question.misfit(view) for view in views]
+        views = [view for view in question.views() if self.all_views or view.users == "curious"]
+        misfits = [
+            question.misfit(view) or ("" if view.users == "curious" else audit.DEVIATING) for view in views
+        ]
         for view, why in zip(views, misfits, strict=True):
             if not why:  # all are checked before the first is audited
                 coalition_of(view.name, protocol, self.cluster_size or 1)

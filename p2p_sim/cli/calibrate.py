@@ -77,6 +77,7 @@ class Calibrate:
         self._check(kind, fixed)
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(kind, vary, fixed, progress)
+        told["defaults"] = [name for name in fixed if name not in values]
         sys.stdout.write(console.as_json(told) if as_json else _as_text(told))
         return 0
 
@@ -169,7 +170,7 @@ def _as_text(told: Mapping[str, Any]) -> str:
     from p2p_sim.report import console
     from p2p_sim.report.figures import bracket_text
 
-    fixed = ", ".join(f"{name} = {value}" for name, value in told["fixed"].items())
+    fixed = console.parameters({"parameters": told["fixed"], "defaults": told["defaults"]}) if told["fixed"] else ""
     size, many = f"; cluster of {told['cluster_size']:,}" if told["cluster_size"] else "", told["clusters"]
     if many:
         size = f"; each of {many['count']:,} clusters of {many['smallest']:,} to {many['largest']:,}"
@@ -186,6 +187,6 @@ def _as_text(told: Mapping[str, Any]) -> str:
         else [found["view"], bracket_text(found), found["basis"]]
         for found in told["views"].values()
     ]
-    head = ["What other views get", "exact ε", "basis"]
+    head = ["What other views get", "exact ε (nats)", "basis"]
     remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
     return "\n".join([*lines, "", console.table(head, rows), *remarks]) + "\n"

@@ -75,6 +75,10 @@ class Audit:
     why: str
     needed: int | None
 
+    def __repr__(self) -> str:
+        figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
+        return f"<Audit of {self.protocol}, {self.view}: {self.verdict}, {figure}, {self.trials:,} trials>"
+
     @property
     def exact(self) -> float | None:
         """The figure of the accountant, ε or δ; None where it has no law."""

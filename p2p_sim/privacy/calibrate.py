@@ -67,6 +67,12 @@ class Calibration:
     slack: float
     views: dict[str, PrivacyProfile]
 
+    def __repr__(self) -> str:
+        return (
+            f"<Calibration of {type(self.protocol).__name__}: {self.vary} = {self.value:.6g} keeps {self.view} at "
+            f"ε <= {self.epsilon:g}, δ = {self.delta:g}>"
+        )
+
 
 def calibrate(
     kind: type[Protocol],

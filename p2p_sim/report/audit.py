@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +16,9 @@ from p2p_sim.report import console
 from p2p_sim.report.figures import number_text
 
 REJECTED = "law rejected"
+DEVIATING = "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
+"""Why a row of deviating users is not measured."""
+_UNCLAIMED = "measured; nothing is claimed"
 LOCAL = "local"
 Told = Mapping[str, Any]
 
@@ -52,8 +56,9 @@ def as_text(told: Told) -> str:
 
 
 def _head(told: Told) -> str:
-    given = ", ".join(f"{name} = {value}" for name, value in told["parameters"].items())
-    measured = f"{_figure(told)} of one label, measured at {told['kind']} = {told['at']:g}"
+    given = console.parameters(told)
+    point = f"δ = {told['at']:g}" if told["kind"] == "delta" else f"ε = {told['at']:g} nats"
+    measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
     size = told["cluster_size"]
     users = "one user" if size == 1 else f"{size:,} users"
     return f"{told['protocol']}: {given}\n{measured}: worlds of {users}, {told['channels']} channels"
@@ -77,11 +82,12 @@ def _table(told: Told) -> str:
     lines = []
     for each in told["views"]:
         if each["refused"]:
-            lines.append([each["view"], "refused" + note(each["refused"]), *["-"] * (len(head) - 2)])
+            said = "not audited" if each["refused"] == DEVIATING else "refused"
+            lines.append([each["view"], said + note(each["refused"]), *["-"] * (len(head) - 2)])
             continue
         claims = {_column(claim): claim for claim in each["claims"]}
         cells = [_claim(claims.get(name), of, note) for name in (EXACT, *names, LOCAL)]
-        lines.append([each["view"], _down(each["lower"]), *cells, _law(each["law"], note), each["verdict"]])
+        lines.append([each["view"], _down(each["lower"]), *cells, _law(each["law"], note), _verdict(each)])
     foot = [f"[{number}] {text}" for text, number in notes.items()]
     return "\n".join([console.table(head, lines), *foot])
 
@@ -95,10 +101,24 @@ def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
     if claim is None:
         return "-"
     if not claim["holds"]:
-        return "not here" + note(f"{claim['name']}: {claim['why'] or 'infinite'}")
+        return "not here" + note(f"{claim['name']}: {_clearer(claim['why']) or 'infinite'}")
     basis = "" if claim["basis"] == EXACT else f" ({claim['basis']})"
     mark = f" {VIOLATED}" if claim["verdict"] == VIOLATED else ""
     return number_text(claim[figure]) + basis + mark
+
+
+def _clearer(why: str) -> str:
+    why = re.sub(r"^speaks of epsilon >= (\S+)$", r"promises something at ε = \1 and above, nothing below", why)
+    return re.sub(r"^speaks of delta >= (\S+)$", r"promises something at δ = \1 and above, nothing below", why)
+
+
+def _unclaimed(each: Told) -> bool:
+    """Whether there was nothing to hold the measurement against."""
+    return each["verdict"] == INCONCLUSIVE and not any(claim["holds"] for claim in each["claims"])
+
+
+def _verdict(each: Told) -> str:
+    return _UNCLAIMED if _unclaimed(each) else str(each["verdict"])
 
 
 def _law(law: Told | None, note: Callable[[str], str]) -> str:
@@ -131,7 +151,7 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
         return []
     trials = min(each["trials"] for each in found)
     lines = [
-        f"delta = {told['at']:g} is too small to be measured: of {trials:,} trials it is {told['at'] * trials:.2g}, "
+        f"δ = {told['at']:g} is too small to be measured: of {trials:,} trials it is {told['at'] * trials:.2g}, "
         f"and what is so rare is not seen.",
         "The bound on ε above is true but far below what ε may be.",
     ]
@@ -151,7 +171,7 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
 
 def _sentences(told: Told, done: list[Told]) -> str:
     lines = [
-        f"{each['view']}: {each['verdict']}: {_why(each)}" for each in done if each["verdict"] != CONSISTENT
+        f"{each['view']}: {_verdict(each)}: {_why(each)}" for each in done if each["verdict"] != CONSISTENT
     ]
     views = len(done)
     if views > 1:
@@ -163,7 +183,8 @@ def _sentences(told: Told, done: list[Told]) -> str:
     tested = [each["law"] for each in done if each["law"] is not None and each["law"]["tested"]]
     if tested:
         lines.append(
-            f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}."
+            f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}; "
+            f"its p is the smallest p of its tests times their number, at most 1."
         )
     lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
     lines.append(f"Again: {told['command']}")
@@ -172,6 +193,8 @@ def _sentences(told: Told, done: list[Told]) -> str:
 
 def _why(told: Told) -> str:
     text = str(told["law"]["why"] if told["verdict"] == REJECTED else told["why"])
+    if _unclaimed(told):
+        return "to check a figure of your own, give --claim"
     if told["verdict"] != INCONCLUSIVE:
         return text
     needed = told["needed"]

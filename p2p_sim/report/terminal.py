@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -12,9 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+_SPELT = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """Spell what an encoding does not have; the rest becomes question marks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(_SPELT.get(letter, "?") for letter in text), error.end
+
 
 def ready() -> None:
-    """Make closed streams harmless, and an end by SIGTERM as orderly as one by Ctrl-C."""
+    """Make closed streams harmless, letters writable on any terminal, and SIGTERM as orderly as Ctrl-C."""
 
     def stop(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -23,6 +35,10 @@ def ready() -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
+    codecs.register_error("p2p-sim", _spelt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
+            stream.reconfigure(errors="p2p-sim")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, stop)
 

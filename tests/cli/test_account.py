@@ -9,8 +9,9 @@ import pytest
 
 from p2p_sim import privacy
 from p2p_sim.privacy import promises
-from p2p_sim.report import figures
-from protocols import PeerToPeer
+from p2p_sim.report import account, figures
+from p2p_sim.report.question import Question
+from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
 
@@ -240,3 +241,10 @@ def test_calibrating_another_parameter_of_randomized_response_is_refused(cli, va
     done = cli("calibrate", "randomized-response", "--vary", vary, "--epsilon", "1")
     assert done.status == 2
     assert "solve with --vary epsilon" in done.err
+
+
+def test_progress_names_the_view_and_how_many_there_are():
+    told: list[tuple[str, int, int]] = []
+    asked = Question(RandomizedResponse(1.0), 1e-6)
+    account.table_of(asked, promises.of, 1.0, lambda *state: told.append(state))
+    assert told[1] == ("accounting for user: one curious peer, view", 2, 3)

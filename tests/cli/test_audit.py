@@ -47,14 +47,15 @@ def test_figures_are_those_of_the_audit(cli):
 
 def test_table_and_sentences(cli):
     out = cli(*SMALL, "--delta", "0.01").out
-    assert out.startswith("peer-to-peer: alpha = 0.2, theta = 1.0, retries = 0\n")
-    assert out.splitlines()[1].startswith("ε of one label, measured at delta = 0.01:")
+    assert out.startswith("peer-to-peer: alpha = 0.2, theta = 1.0 (default), retries = 0 (default)\n")
+    assert out.splitlines()[1].startswith("ε in nats of one label, measured at δ = 0.01:")
     head = out.splitlines()[3].split("   ")
     names = ["View", "ε at least (95 %)", "exact ε", "Theorem 3", "Lemma 9", "local ε", "law test", "verdict"]
     assert [name.strip() for name in head if name.strip()] == names
     assert "not here [1]" in out
     assert "[1] Theorem 3: alpha = 4 sqrt(2) ln s" in out
     assert "exact likelihood ratio" in out
+    assert "its p is the smallest p of its tests times their number" in out
     assert "Verdict: consistent: no lower bound is above a claim" in out
 
 
@@ -84,7 +85,10 @@ def test_the_command_it_tells_gives_the_same(cli):
 def test_all_views_share_the_error(cli):
     told = cli(*SMALL, "--all-views", "--json").json
     names = [row["name"] for row in told["views"]]
-    assert names == ["learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire"]
+    assert names == ["learner", "user", "learner+user", "learner+3*user", "user", "wire", "learner+wire"]
+    deviating = told["views"].pop(4)
+    assert deviating["view"] == "user: one deviating peer"
+    assert deviating["refused"].startswith("not audited: an audit runs users who follow")
     assert told["confidence_each"] == pytest.approx(1 - 0.05 / 6)
     assert {row["confidence"] for row in told["views"]} == {told["confidence_each"]}
     assert told["at"] == 0.025
@@ -118,7 +122,7 @@ def test_a_protocol_of_one_s_own_is_held_to_a_claim(cli, tmp_path):
     words = ("audit", "leaky:Leaky", "--trials", "4000", "--flip", "0.25")
     nothing = cli(*words)
     assert nothing.status == 0
-    assert "inconclusive: nothing is claimed of this view" in nothing.out
+    assert "measured; nothing is claimed: to check a figure of your own, give --claim" in nothing.out
     assert "nothing is contradicted, and not everything could have been; exit status 0" in nothing.out
     true = cli(*words, "--claim", math.log(3) + 1e-9)
     assert (true.status, "classifier (" in true.out) == (0, True)
@@ -152,7 +156,7 @@ def test_a_delta_too_small_is_measured_along_the_curve(cli):
     assert len(row["points"]) == 5
     assert all(0 <= point["lower"] <= point["exact"] for point in row["points"])
     out = cli(*words).out
-    assert "delta = 1e-09 is too small to be measured: of 20,000 trials it is 2e-05" in out
+    assert "δ = 1e-09 is too small to be measured: of 20,000 trials it is 2e-05" in out
     assert "Instead, δ at several ε, beside the exact curve" in out
     few = cli(*SMALL[:-1], "100", "--delta", "1e-9").out
     assert "Too few trials, or no law, to measure δ at any ε instead: learner." in few
