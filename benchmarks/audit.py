@@ -86,7 +86,7 @@ def _peer_to_peer(
 def _engine(protocol: PeerToPeer, view: str, trials: int) -> Timed:
     """Make the measurement of the engine alone: the audit's worlds and batches, nothing kept of any message."""
     situation = Situation(protocol, Coalition.parse(view, protocol.roles()), SIZE, SIZE // 2)
-    most = users_a_batch(SIZE, trials) // SIZE
+    most = users_a_batch(protocol, SIZE, trials) // SIZE
     counts = [min(most, 2 * trials - first) for first in range(0, 2 * trials, most)]
     worlds = {count: situation.population(count) for count in set(counts)}
 
