@@ -26,7 +26,9 @@ def run(
     finished, timings = _run(protocol, population, seed, settings)
     stop = None if settings.faults is None else settings.faults.stop
     if stop is not None and not finished.totals.stopped:
-        raise InputError(f"stop = {stop[0]}:{stop[1]}: the program of {stop[0]!r} has fewer steps; give one it has")
+        raise InputError(
+            f"stop = {stop[0]}:{stop[1]}: the program of {stop[0]!r} has fewer steps; give one it has"
+        )
     return finished, timings
 
 

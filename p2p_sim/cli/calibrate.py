@@ -137,7 +137,10 @@ class Calibrate:
             table = account.table_of(question, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
-            told = {key: row["exact"] or {"refused": row["refused"], "basis": "refused"} for key, row in each.items()}
+            told = {
+                key: row["exact"] or {"refused": row["refused"], "basis": "refused"}
+                for key, row in each.items()
+            }
         return {key: {"view": view.title} | told[key] for key, view in views.items()}
 
 
@@ -170,7 +173,11 @@ def _as_text(told: Mapping[str, Any]) -> str:
     from p2p_sim.report import console
     from p2p_sim.report.figures import bracket_text
 
-    fixed = console.parameters({"parameters": told["fixed"], "defaults": told["defaults"]}) if told["fixed"] else ""
+    fixed = (
+        console.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
+        if told["fixed"]
+        else ""
+    )
     size, many = f"; cluster of {told['cluster_size']:,}" if told["cluster_size"] else "", told["clusters"]
     if many:
         size = f"; each of {many['count']:,} clusters of {many['smallest']:,} to {many['largest']:,}"

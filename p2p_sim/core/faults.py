@@ -87,7 +87,9 @@ class Faults:
         servers = [role for role in protocol.roles() if role != USER]
         if self.stop is not None and self.stop[0] not in servers:
             role, step = self.stop
-            raise InputError(f"stop = {role}:{step}: {role!r} is no server here; servers: {', '.join(servers)}")
+            raise InputError(
+                f"stop = {role}:{step}: {role!r} is no server here; servers: {', '.join(servers)}"
+            )
         labels = protocol.label_count()
         if self.lie is not None and self.lie[0].startswith("constant") and constant(self.lie[0]) >= labels:
             raise InputError(f"lie = {self.lie[0]}: the protocol's labels are 0 to {labels - 1}")

@@ -16,7 +16,9 @@ from p2p_sim.report import console
 from p2p_sim.report.figures import number_text
 
 REJECTED = "law rejected"
-DEVIATING = "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
+DEVIATING = (
+    "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
+)
 """Why a row of deviating users is not measured."""
 _UNCLAIMED = "measured; nothing is claimed"
 LOCAL = "local"
@@ -108,8 +110,12 @@ def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
 
 
 def _clearer(why: str) -> str:
-    why = re.sub(r"^speaks of epsilon >= (\S+)$", r"promises something at ε = \1 and above, nothing below", why)
-    return re.sub(r"^speaks of delta >= (\S+)$", r"promises something at δ = \1 and above, nothing below", why)
+    why = re.sub(
+        r"^speaks of epsilon >= (\S+)$", r"promises something at ε = \1 and above, nothing below", why
+    )
+    return re.sub(
+        r"^speaks of delta >= (\S+)$", r"promises something at δ = \1 and above, nothing below", why
+    )
 
 
 def _unclaimed(each: Told) -> bool:

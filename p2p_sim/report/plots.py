@@ -105,7 +105,11 @@ def _end(pure: float, delta: Callable[[float], float]) -> float:
 
 
 def curves(
-    profiles: Mapping[str, PrivacyProfile], title: str, path: str, asked: float = 0.0, progress: Progress = _silent
+    profiles: Mapping[str, PrivacyProfile],
+    title: str,
+    path: str,
+    asked: float = 0.0,
+    progress: Progress = _silent,
 ) -> None:
     """Draw delta(epsilon) of each view into a file, whole or not at all; raises InputError.
 

@@ -62,9 +62,7 @@ class Past:
     digest: str | None
 
 
-def replay(
-    protocol: Any, population: Population, seed: int, user: int, faults: Faults | None = None
-) -> Life:
+def replay(protocol: Any, population: Population, seed: int, user: int, faults: Faults | None = None) -> Life:
     """Recompute the life of one user; raises InputError if there is no such user."""
     if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
         raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")

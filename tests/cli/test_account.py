@@ -137,11 +137,22 @@ def test_calibrate(cli):
     assert told["achieved"]["upper"] <= 1 + 1e-9
     assert told["slack"] == pytest.approx(1 - told["achieved"]["upper"])
     assert told["views"]["user"]["epsilon"] > 1
-    assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(told["views"])
+    assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(
+        told["views"]
+    )
     deviating = privacy.profile(PeerToPeer(told["value"], 0.5), "user", cluster_size=50, users="deviating")
     assert told["views"]["user (deviating)"]["epsilon"] == deviating.epsilon(1e-6)
     assert "user: one deviating peer" in cli(*CALIBRATE).out
-    sealed = ("calibrate", "encrypted-shuffle", "--vary", "epsilon", "--epsilon", "0.5", "--cluster-size", "50")
+    sealed = (
+        "calibrate",
+        "encrypted-shuffle",
+        "--vary",
+        "epsilon",
+        "--epsilon",
+        "0.5",
+        "--cluster-size",
+        "50",
+    )
     found = cli(*sealed, "--shufflers", "2", "--json").json["views"]
     assert found["shuffler+shuffler2+learner"]["epsilon"] > found["learner+3*user"]["epsilon"] > 0.5
     assert "shuffler3" not in found

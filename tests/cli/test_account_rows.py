@@ -142,7 +142,9 @@ def test_where_a_curve_is_steep_it_has_points():
     """It was drawn 900 times too low at 0.8222, between two compositions."""
     law = privacy.profile(PeerToPeer(0.1), cluster_size=100).law
     epsilons, deltas = plots.line(*plots.curve(law))
-    assert np.exp(np.interp(0.8222, epsilons, np.log(deltas))) >= law.delta(0.8222).value * (1 - 1e-4) > 4.2e-7
+    assert (
+        np.exp(np.interp(0.8222, epsilons, np.log(deltas))) >= law.delta(0.8222).value * (1 - 1e-4) > 4.2e-7
+    )
     assert np.abs(np.diff(np.log10(plots.curve(law)[1]))).max() < 0.5
 
 

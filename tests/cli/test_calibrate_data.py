@@ -28,7 +28,9 @@ def test_calibrate_over_the_clusters_of_a_file(cli, tmp_path):
     assert told["value"] == pytest.approx(max(by_size.values()), rel=1e-6)
     peer = privacy.profile(PeerToPeer(told["value"]), "user", cluster_size=clusters["smallest"])
     assert told["views"]["user"]["epsilon"] == pytest.approx(peer.epsilon(1e-3), rel=1e-9)
-    assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(told["views"])
+    assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(
+        told["views"]
+    )
     text = cli(*ASKED, *DATA).out
     assert f"each of 2 clusters of {clusters['smallest']} to {clusters['largest']}" in text
 

@@ -23,7 +23,10 @@ def test_a_run_tells_what_went_wrong(cli, tmp_path):
     assert told["privacy"]["faults"] == told["faults"]
     assert all(not row["theorems"] for row in told["privacy"]["views"])
     text = cli(*SMALL, "--fault", "drop=0.1", "--fault", "loss=0.2", "--fault", "lie=flip:0.1").out
-    assert f"Faults      drop=0.1, loss=0.2, lie=flip:0.1; {told['faulty_users']['dropped']} users dropped" in text
+    assert (
+        f"Faults      drop=0.1, loss=0.2, lie=flip:0.1; {told['faulty_users']['dropped']} users dropped"
+        in text
+    )
     assert "undelivered" in text
     assert "; faults: drop=0.1, loss=0.2, lie=flip:0.1\n" in text
 

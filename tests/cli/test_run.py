@@ -84,7 +84,10 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
     assert told["clusters"] == {
         "count": 12, "origin": "by k-means", "minimum": low, "median": middle, "maximum": high, "of_one_user": 0,
     }  # fmt: skip
-    assert (told["parameters"], told["defaults"]) == ({"alpha": 0.05, "theta": 0.7, "retries": 0}, ["retries"])
+    assert (told["parameters"], told["defaults"]) == (
+        {"alpha": 0.05, "theta": 0.7, "retries": 0},
+        ["retries"],
+    )
     assert set(told["seconds"]) == {"load", "cluster", "rounds", "training", "privacy", "saving"}
     assert told["peak_memory"]["bytes"] > 10_000_000
     assert (

@@ -20,7 +20,11 @@ ROOT = Path(__file__).parents[2]
 def test_terminals_without_greek(settings, words, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONCOERCECLOCALE": "0"} | settings
     done = subprocess.run(
-        [sys.executable, "-m", "p2p_sim.cli", *words], cwd=tmp_path, env=environment, capture_output=True, check=False
+        [sys.executable, "-m", "p2p_sim.cli", *words],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert b"eps" in done.stdout

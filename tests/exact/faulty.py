@@ -72,7 +72,9 @@ def said(y: Sequence[int], labels: int, seed: int, faults: dict[str, Any]) -> li
         "random": lambda u: oracle.below(chance.word("label", 0, u), labels),
         "constant1": lambda u: 1,
     }
-    return [ways[kind](u) if oracle.bernoulli(chance.word("lie", 0, u), share) else y[u] for u in range(len(y))]
+    return [
+        ways[kind](u) if oracle.bernoulli(chance.word("lie", 0, u), share) else y[u] for u in range(len(y))
+    ]
 
 
 @dataclass

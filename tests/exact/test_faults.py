@@ -55,7 +55,9 @@ def test_algorithm_2(wrong, retries, numba, monkeypatch):
         hand = faulty.algorithm_2(LABELS, cluster, 0.3, 0.6, retries, seed, wrong)
         for blocks in (1, 4, 11):
             faults = Faults(**wrong)
-            compare(p2p_sim.run(protocol, people, seed=seed, blocks=blocks, trace="full", faults=faults), hand)
+            compare(
+                p2p_sim.run(protocol, people, seed=seed, blocks=blocks, trace="full", faults=faults), hand
+            )
 
 
 @pytest.mark.parametrize("wrong", [w for n, w in WRONG.items() if "stop" not in n])

@@ -102,7 +102,9 @@ def test_certain_faults_leave_nothing_or_the_own_bit():
 def test_clusters_of_a_population_are_the_worst_of_each():
     people = Population.from_arrays(y=np.arange(14) % 2 == 0, cluster=[0] * 4 + [1] * 10)
     found = privacy.profile(PeerToPeer(0.1), population=people, faults=["loss=0.05"])
-    parts = [privacy.profile(PeerToPeer(0.1), cluster_size=n, faults=["loss=0.05"]).delta(1.0) for n in (4, 10)]
+    parts = [
+        privacy.profile(PeerToPeer(0.1), cluster_size=n, faults=["loss=0.05"]).delta(1.0) for n in (4, 10)
+    ]
     assert (found.basis, found.delta(1.0)) == ("upper", max(parts))
 
 
@@ -133,7 +135,9 @@ def test_thinning_adds_up():
 
 def test_audits_under_faults():
     for protocol, size in ((PeerToPeer(0.1), 3), (RandomizedResponse(1.0), None)):
-        found = privacy.audit(protocol, cluster_size=size, delta=0.01, trials=3000, faults=["loss=0.2", "drop=0.1"])
+        found = privacy.audit(
+            protocol, cluster_size=size, delta=0.01, trials=3000, faults=["loss=0.2", "drop=0.1"]
+        )
         assert found.verdict != "violated"
         assert "classifier" in found.statistic
         assert [claim.basis for claim in found.claims] == ["upper"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,8 @@ def encrypted_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     n = setting.size
     c = 0 if n is None else fits(setting, n)
     k, budget = protocol.labels, float(protocol.epsilon)
+    if not protocol.randomizer.lying():
+        budget = math.inf  # a lie is rarer than any random word: nobody lies
     if not setting.learner:
         return _told(setting, Nothing(), "every report is sealed for the learner")
     if budget == 0:

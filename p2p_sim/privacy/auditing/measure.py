@@ -74,7 +74,9 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         first = second = math.nextafter(at, math.inf)
         # Beyond its pure epsilon the law gives the event no chance, but what runs may not obey the law.
         if here is not None and at >= here.pure():
-            first, second = (plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here, trials))
+            first, second = (
+                plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here, trials)
+            )
         above, below = np.array([first]), np.array([-second])
     else:
         if here is not None and 0 < at < MEASURABLE / trials:
