@@ -7,6 +7,7 @@ from p2p_sim.privacy import bounds
 from p2p_sim.privacy.accountant import by_cluster, profile
 from p2p_sim.privacy.audit import Audit, audit
 from p2p_sim.privacy.calibrate import Calibration, calibrate
+from p2p_sim.privacy.calibrate_noise import NoiseCalibration, calibrate_noise
 from p2p_sim.privacy.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.enumerate import EnumeratedView, enumerate_view
 from p2p_sim.privacy.mechanisms import gaussian, laplace, shuffled_response
@@ -18,12 +19,14 @@ __all__ = [
     "Calibration",
     "EnumeratedView",
     "LocalBudget",
+    "NoiseCalibration",
     "PrivacyProfile",
     "RefusedError",
     "audit",
     "bounds",
     "by_cluster",
     "calibrate",
+    "calibrate_noise",
     "compose",
     "composed",
     "enumerate_view",

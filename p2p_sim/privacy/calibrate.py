@@ -96,11 +96,13 @@ def calibrate(
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
     and for parameters that are missing, unknown or out of range.
 
+    For the scale of noise: ``calibrate_noise``.
+
     *Source:* bisection over the accountant's δ(ε), which grows with theta and epsilon and falls with alpha; for
     cluster_size a falling δ is presumed, and the found size itself is checked.
     """
     where, lookers = _range(kind, vary, fixed), Coalition.parse(view, kind.roles()).user_count
-    _check_target(epsilon, delta)
+    check_target(epsilon, delta)
     if vary == "cluster_size":
         where = replace(where, useful=lookers + 1)
         for name, given in (("cluster_size", cluster_size), ("population", population)):
@@ -214,7 +216,8 @@ def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
     return where
 
 
-def _check_target(epsilon: Any, delta: Any) -> None:
+def check_target(epsilon: Any, delta: Any) -> None:
+    """Check what is asked for: epsilon >= 0 in nats, delta in [0, 1); raises InputError."""
     for name, value, high in (("epsilon", epsilon, _MOST), ("delta", delta, 1)):
         number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
         if not number or not 0 <= value < high:
