@@ -14,7 +14,7 @@ from p2p_sim.core import Message, Protocol
 from p2p_sim.core.columns import Inbox
 from p2p_sim.core.mail import Mailbox
 from p2p_sim.core.site import Site
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 from tests.unit.leaks import Watched, leaks
 from tests.unit.test_forwarding import Shuffle
 from tests.unit.test_views import Sealing
@@ -31,8 +31,18 @@ TWELVE = Population.from_arrays(y=np.arange(12) % 3 == 0, cluster=np.arange(12) 
         (RandomizedResponse(1.0), PEOPLE),
         (Shuffle(), PEOPLE),
         (Sealing(), TWELVE),
+        (EncryptedShuffle(1.0), PEOPLE),
+        (EncryptedShuffle(1.0, shufflers=3), PEOPLE),
     ],
-    ids=["peer-to-peer", "no noise", "randomized response", "shuffler", "sealed vectors and thanks"],
+    ids=[
+        "peer-to-peer",
+        "no noise",
+        "randomized response",
+        "shuffler",
+        "sealed",
+        "encrypted shuffle",
+        "three",
+    ],
 )
 def test_nobody_holds_what_her_view_does_not_show(protocol: Any, population: Population) -> None:
     assert leaks(protocol, population) == []
