@@ -14,8 +14,6 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.words import Words
 from p2p_sim.crypto import field as gf
-from p2p_sim.crypto import prg
-from p2p_sim.crypto.keys import SimulationKeys, private_key
 from p2p_sim.crypto.octets import KEY_BYTES, Octets, joined
 
 MODES = ("modelled", "real")
@@ -36,16 +34,19 @@ class Mode(Protocol):
 
 
 class Real:
-    """X25519, HKDF-SHA256, AES-256 in counter mode."""
+    """X25519, HKDF-SHA256, AES-256 in counter mode; the library is loaded on first use."""
 
     def publics(self, private: Octets) -> Octets:
         """Multiply the base point."""
+        from p2p_sim.crypto.keys import private_key
+
         rows = [private_key(row.tobytes()).public_key().public_bytes_raw() for row in private]
         return joined(rows, KEY_BYTES)
 
     def agreed(self, private: Octets, public: Octets) -> Octets:
         """Exchange, and derive a key for masks."""
         from p2p_sim.crypto.agree import agree_all
+        from p2p_sim.crypto.keys import SimulationKeys
 
         mine, which = np.unique(private, axis=0, return_inverse=True)
         own = self.publics(mine)
@@ -56,6 +57,8 @@ class Real:
 
     def masks(self, keys: Octets) -> Words:
         """Encrypt zeros."""
+        from p2p_sim.crypto import prg
+
         return prg.masks(keys, 1)[:, 0]
 
 

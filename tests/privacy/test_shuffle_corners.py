@@ -135,7 +135,7 @@ def test_where_nobody_lies_all_is_told(found) -> None:
     assert three.value == three.lower == math.inf
 
 
-@pytest.mark.parametrize("local", [700.5, 720.0, 744.0, 746.0, 800.0, 1e4])
+@pytest.mark.parametrize("local", [700.5, 720.0, 744.0, 746.0, 800.0, 990.0])
 def test_budgets_beyond_what_floats_hold(local: float) -> None:
     for found in (
         shuffled(local), privacy.shuffled_response(3, local), privacy.shuffled_response(3, local, 3),
