@@ -1,7 +1,8 @@
 """What Theorem 3 promises, what is true, and what was measured; and what that does to a user's α and accuracy.
 
 ``python -m experiments.theorem3 --out results`` writes theorem3.csv, theorem3_utility.csv and their figures, as PNG and
-SVG; about ten minutes.  ``--quick`` is half a minute and leaves most out.  docs/experiments.md explains the columns.
+SVG; six minutes of processor time.  ``--quick`` is half a minute and leaves most out.  docs/experiments.md explains the
+columns.
 """
 
 from __future__ import annotations
