@@ -28,7 +28,7 @@ SEAL_BYTES = 48
 
 RESERVED = frozenset(
     {"to", "when", "sender", "recipient", "round", "count", "columns", "kind"}
-    | {"seq", "nbytes", "where", "rank", "find", "rows", "layout", "message", "ticket", "looked"}
+    | {"seq", "nbytes", "readable", "where", "rank", "find", "rows", "layout", "message", "ticket", "looked"}
 )
 """Names that an inbox or a message table uses itself."""
 

@@ -1,0 +1,142 @@
+"""Slices: some messages of a run as columns, with what their kinds declare, and how many were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.message import USER, Message
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+ADDRESS = ("round", "sender", "recipient", "seq")
+_NOT_FIELDS = frozenset({*ADDRESS, "nbytes", "readable"})
+
+
+@dataclass(frozen=True)
+class Event:
+    """One message.  ``sender``, ``recipient``: ids, 0 for a server; ``fields``: None if they cannot be read."""
+
+    kind: str
+    round: int
+    sender: int
+    recipient: int
+    seq: int
+    roles: tuple[str, str]
+    nbytes: int
+    fields: dict[str, Any] | None
+
+    @property
+    def id(self) -> str:
+        """Its name: ``kind:round:sender:recipient:seq``."""
+        return message_id(self.kind, self.round, self.sender, self.recipient, self.seq)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Who sent and who received it: ``user:17``, ``learner``."""
+        return party(self.roles[0], self.sender), party(self.roles[1], self.recipient)
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Some messages of a run.
+
+    ``kinds``: by kind, in the order of declaration, columns round, sender, recipient, seq, the fields, nbytes, and,
+    where somebody looks, ``readable``: where it is false the fields are 0.  ``roles``: of sender and recipient;
+    ``texts``: the kind's sentence; ``sealed``, ``layers``: who has the keys; ``total``: how many messages were asked
+    for, of which those of ``kinds`` are some; ``notes``: where they come from and what is missing, in words.
+    """
+
+    kinds: dict[str, Columns]
+    roles: dict[str, tuple[str, str]]
+    texts: dict[str, str]
+    sealed: dict[str, str | None]
+    layers: dict[str, tuple[str, ...]]
+    total: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        messages: Mapping[str, Message],
+        columns: Mapping[str, Columns],
+        total: Mapping[str, int] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Slice:
+        """Make a slice of columns by kind; ``messages``: of the protocol; ``total``: by default what is there."""
+        kinds = {kind: dict(columns[kind]) for kind in messages if kind in columns}
+        told = {kind: messages[kind] for kind in kinds}
+        sizes = {kind: len(found["round"]) for kind, found in kinds.items()}
+        return cls(
+            kinds,
+            {kind: (message.sender, message.recipient) for kind, message in told.items()},
+            {kind: message.text for kind, message in told.items()},
+            {kind: message.sealed_for for kind, message in told.items()},
+            {kind: message.layers for kind, message in told.items()},
+            sizes if total is None else {kind: total[kind] for kind in kinds},
+            notes,
+        )
+
+    def __len__(self) -> int:
+        return sum(len(columns["round"]) for columns in self.kinds.values())
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """How many messages were left out, by kind; kinds of which none was are not there."""
+        left = {kind: self.total[kind] - len(columns["round"]) for kind, columns in self.kinds.items()}
+        return {kind: number for kind, number in left.items() if number}
+
+    def fields(self, kind: str) -> list[str]:
+        """Return the names of a kind's fields."""
+        return [name for name in self.kinds[kind] if name not in _NOT_FIELDS]
+
+    def ids(self) -> dict[str, list[str]]:
+        """Return the messages' ids by kind, ``kind:round:sender:recipient:seq``, in the order of the columns."""
+        return {
+            kind: [message_id(kind, *address) for address in zip(*_lists(columns, ADDRESS), strict=True)]
+            for kind, columns in self.kinds.items()
+        }
+
+    def events(self) -> Iterator[Event]:
+        """Yield the messages in a causal order: round, kind as declared, recipient, sender, seq.
+
+        A message can only have been influenced by messages of earlier rounds.
+        """
+        for kind, place in self._in_order():
+            columns = self.kinds[kind]
+            address = [int(columns[name][place]) for name in ADDRESS]
+            readable = "readable" not in columns or bool(columns["readable"][place])
+            fields = {name: columns[name][place].tolist() for name in self.fields(kind)} if readable else None
+            yield Event(kind, *address, self.roles[kind], int(columns["nbytes"][place]), fields)
+
+    def _in_order(self) -> Iterator[tuple[str, int]]:
+        names = list(self.kinds)
+        sizes = [len(columns["round"]) for columns in self.kinds.values()]
+        kind = np.repeat(np.arange(len(names)), sizes)
+        place = np.concatenate([np.zeros(0, np.int64), *map(np.arange, sizes)])
+        joined = {
+            name: np.concatenate([np.zeros(0, np.int64), *(found[name] for found in self.kinds.values())])
+            for name in ADDRESS
+        }
+        order = np.lexsort((joined["seq"], joined["sender"], joined["recipient"], kind, joined["round"]))
+        for number in order.tolist():
+            yield names[kind[number]], int(place[number])
+
+
+def message_id(kind: str, round: int, sender: int, recipient: int, seq: int) -> str:
+    """Return a message's name, ``kind:round:sender:recipient:seq``."""
+    return f"{kind}:{round}:{sender}:{recipient}:{seq}"
+
+
+def party(role: str, number: int) -> str:
+    """Return a party's name, ``user:17`` or the server's role."""
+    return f"{USER}:{number}" if role == USER else role
+
+
+def _lists(columns: Columns, names: tuple[str, ...]) -> list[list[Any]]:
+    return [columns[name].tolist() for name in names]
