@@ -109,10 +109,11 @@ class Slice:
         """
         for kind, place in self._in_order():
             columns = self.kinds[kind]
-            address = [int(columns[name][place]) for name in ADDRESS]
+            round, sender, recipient, seq = (int(columns[name][place]) for name in ADDRESS)
             readable = "readable" not in columns or bool(columns["readable"][place])
             fields = {name: columns[name][place].tolist() for name in self.fields(kind)} if readable else None
-            yield Event(kind, *address, self.roles[kind], int(columns["nbytes"][place]), fields)
+            nbytes = int(columns["nbytes"][place])
+            yield Event(kind, round, sender, recipient, seq, self.roles[kind], nbytes, fields)
 
     def _in_order(self) -> Iterator[tuple[str, int]]:
         names = list(self.kinds)
