@@ -35,7 +35,7 @@ class Run:
     asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
     ``faults``: what could go wrong, None for nothing; ``faults_seen``: messages that did, by (what, kind, round);
     ``faulty``: ids of the users who "dropped" out and who "lied", ascending.
-    ``notes``: what a caller wants kept in run.json, JSON values.
+    ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 
     protocol: str
@@ -53,6 +53,7 @@ class Run:
     faults: Faults | None = None
     faults_seen: dict[tuple[str, str, int], int] = field(default_factory=dict)
     faulty: dict[str, Array] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:

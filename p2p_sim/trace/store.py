@@ -6,11 +6,9 @@ import contextlib
 import json
 import math
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from fractions import Fraction
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import field_dtype, field_shape
 from p2p_sim.core.population import check_seed
-from p2p_sim.trace import people, tables
+from p2p_sim.trace import code, people, tables
 
 Array = npt.NDArray[Any]
 FORMAT = 1
@@ -127,21 +125,9 @@ def describe(run: Any) -> dict[str, Any]:
         ],
         "timings": run.timings,
         "outputs": {role: list(columns) for role, columns in run.outputs.items()},
-        "versions": versions(),
+        "versions": run.versions or code.versions(run.source),
         "notes": run.notes,
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what computed a run."""
-    names = ("p2p-sim", "numpy", "numba", "ray", "scikit-learn", "pyarrow")
-    found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return {"python": sys.version.split()[0], **found}
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -178,7 +164,7 @@ def _load(path: Path) -> dict[str, Any]:
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
         **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
-        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
+        "versions": told.get("versions", {}), "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
         "_trace": trace,
     }  # fmt: skip
 

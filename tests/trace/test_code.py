@@ -1,0 +1,76 @@
+"""Which code computed a run: kept with it, and compared with the code that is here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim.core import Message, Protocol
+from p2p_sim.trace import code
+from protocols import PeerToPeer
+from tests.unit.tiny import people
+
+
+@dataclass(frozen=True)
+class Own(Protocol):
+    """Of this file."""
+
+    note = Message("user", "learner", "notes", y=bool)
+
+    def user(self, me):
+        yield self.note(y=me.y)
+
+    def learner(self, me):
+        yield self.note.receive()
+
+
+def test_the_fingerprint_is_of_engine_and_protocol():
+    shipped = code.fingerprint(PeerToPeer(0.1))
+    assert shipped == code.fingerprint(PeerToPeer(0.3))
+    assert shipped != code.fingerprint(Own())
+    assert len(shipped) == 12
+    assert int(shipped, 16) >= 0
+
+
+def test_a_protocol_without_a_file(monkeypatch):
+    monkeypatch.setattr(Own, "__module__", "nowhere")
+    assert code.fingerprint(Own()) != code.fingerprint(PeerToPeer(0.1))
+
+
+@pytest.fixture
+def saved(tmp_path):
+    p2p_sim.run(PeerToPeer(0.1), people(), seed=3).save(tmp_path / "r")
+    return tmp_path / "r"
+
+
+def test_a_run_knows_its_code(saved):
+    run = p2p_sim.load(saved)
+    assert run.versions == code.versions(run.source)
+    assert run.versions["numpy"] == np.__version__
+    assert code.other_code(run, run.source) == []
+
+
+def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
+    told = json.loads((saved / "run.json").read_text())
+    told["versions"] |= {"numpy": "1.0", "code": "0" * 12, "pyarrow": "1.0"}
+    (saved / "run.json").write_text(json.dumps(told))
+    run = p2p_sim.load(saved)
+    here = code.versions(run.source)
+    assert code.other_code(run, run.source) == [
+        f"code {'0' * 12} then, {here['code']} now", f"numpy 1.0 then, {here['numpy']} now"
+    ]  # fmt: skip
+    run.save(tmp_path / "again")
+    assert p2p_sim.load(tmp_path / "again").versions == run.versions
+
+
+def test_a_run_by_an_older_version_has_no_fingerprint(saved):
+    told = json.loads((saved / "run.json").read_text())
+    del told["versions"]["code"]
+    (saved / "run.json").write_text(json.dumps(told))
+    run = p2p_sim.load(saved)
+    assert code.other_code(run, run.source) == [f"code unknown then, {code.fingerprint(run.source)} now"]
+    assert code.other_code(p2p_sim.run(PeerToPeer(0.1), people()), PeerToPeer(0.1)) == []
