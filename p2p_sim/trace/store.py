@@ -164,8 +164,8 @@ def _load(path: Path) -> dict[str, Any]:
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
         **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
-        "versions": told.get("versions", {}), "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
-        "_trace": trace,
+        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
+        "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
 
 
