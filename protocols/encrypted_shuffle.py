@@ -87,11 +87,7 @@ class EncryptedShuffle(Protocol):
 
     def user(self, me: Party) -> Rounds:
         """Randomize, seal for the learner and then for each shuffler, and hand over."""
-        lies = me.draw.bernoulli("lie", self.randomizer.lying())
-        if self.labels == 2:
-            y_hat = (me.y ^ lies).view(np.uint8)
-        else:
-            y_hat = (me.y + lies * (1 + me.draw.below("other", self.labels - 1))) % self.labels
+        y_hat = self.randomizer.noisy(me)
         cluster = -1 if self.mixes_everybody() else me.cluster.label
         first = (self.report, self.report2, self.report3)[self.shufflers - 1]
         yield first(cluster=cluster, y=y_hat)

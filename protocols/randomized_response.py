@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
 
@@ -60,11 +62,17 @@ class RandomizedResponse(Protocol):
         """Return k."""
         return self.labels
 
+    def noisy(self, me: Party) -> npt.NDArray[Any]:
+        """Draw what each user says her label is."""
+        lies = me.draw.bernoulli("lie", self.lying())
+        if self.labels == 2:
+            return np.asarray((me.y ^ lies).view(np.uint8))
+        other = 1 + me.draw.below("other", self.labels - 1)
+        return np.asarray((me.y + lies * other) % self.labels)
+
     def user(self, me: Party) -> Rounds:
         """Report the label or a lie."""
-        lies = me.draw.bernoulli("lie", self.lying())
-        step = 1 + me.draw.below("other", self.labels - 1)
-        yield self.report(y=(me.y + lies * step) % self.labels)
+        yield self.report(y=self.noisy(me))
 
     def learner(self, me: Party) -> Rounds:
         """Receive the randomized labels."""

@@ -17,10 +17,11 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
+from p2p_sim.network.adjacency import require
 
 
 def check(protocol: Any, population: Population, faults: Faults | None = None) -> None:
-    """Check a protocol's declaration, that it can handle the population's labels, and that the faults are of it."""
+    """Check a protocol's declaration, that it can handle the population's labels and graph, and the faults."""
     protocol.check()
     if faults is not None:
         faults.check(protocol)
@@ -30,6 +31,26 @@ def check(protocol: Any, population: Population, faults: Faults | None = None) -
             f"{population.labels - 1}: choose positive classes to make the label binary, or a protocol for more labels "
             "(one of your own says how many in `def label_count(self)`)"
         )
+    over = protocol.graph_over()
+    if over is not None:
+        _check_graph(protocol, population, over)
+
+
+def _check_graph(protocol: Any, population: Population, over: str) -> None:
+    """Check that there is a graph, that nobody is alone in it, and that it is connected, in each cluster if need be.
+
+    A part of a population was checked when it was whole.
+    """
+    name, within = type(protocol).__name__, over == "cluster"
+    if population.graph is None:
+        raise InputError(
+            f"{name} needs a graph {'within each cluster' if within else 'that joins everybody'}: "
+            "give --graph regular:20, "
+            'in Python p2p_sim.network.topologies.join(population, "regular:20", seed'
+            f"{', within_clusters=True' if within else ''})"
+        )
+    if population.ids is None:
+        require(population.graph, population.clusters if within else None)
 
 
 def edges(total: int, parts: int) -> list[int]:

@@ -38,6 +38,29 @@ class Members:
         """Whether any group is empty."""
         return bool((np.diff(self.starts) == 0).any())
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether these are a complete graph, over everybody or in each cluster: users share groups they belong to.
+
+        Only there is a user her own neighbour, so it is enough to look at the first.
+        """
+        first = self.rows_of(int(self.codes[0]))
+        return len(first) > 0 and int(first[0]) == 0
+
+    @cached_property
+    def components(self) -> Ids:
+        """The number of each user's component, for the graph of a whole population; computed once."""
+        if self.complete:
+            return self.codes
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        ones, users = np.ones(self.starts[-1], np.int8), len(self.codes)
+        edges = csr_array((ones, self.order, self.starts), shape=(users, users))
+        # every edge is there in both directions, so strong components are the components, at half the work
+        found: Ids = connected_components(edges, directed=True, connection="strong")[1]
+        return found
+
     @property
     def label(self) -> Array:
         """The group's outside name (the cluster number as given), for each party."""
@@ -101,10 +124,26 @@ def neighbours(edges: Array, users: int) -> Members:
         )
     if len(pairs) and not (int(pairs.min()) >= 0 and int(pairs.max()) < users):
         raise InputError(f"edges name users from {pairs.min()} to {pairs.max()}: users are 0 to {users - 1}")
-    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
-    keys = np.unique(both[both[:, 0] != both[:, 1]] @ np.array([users, 1]))
-    starts = np.searchsorted(keys, np.arange(users + 1, dtype=np.int64) * users)
-    return Members(np.arange(users, dtype=np.int32), starts, (keys % users).astype(np.int32))
+    return joined(pairs, users)
+
+
+def joined(pairs: Array, users: int) -> Members:
+    """Return the graph of pairs of users 0 .. users - 1, shape (m, 2), in any direction; loops and doubles count once.
+
+    A loop counts as nothing: nobody is her own neighbour.
+    """
+    bits = max(1, users.bit_length())
+    apart = pairs[:, 0] != pairs[:, 1]
+    one, two = (end.astype(np.int64) for end in (pairs if bool(apart.all()) else pairs[apart]).T)
+    both = np.concatenate([(one << bits) | two, (two << bits) | one])
+    both.sort()
+    fresh = both[1:] != both[:-1]
+    if not bool(fresh.all()):
+        both = np.concatenate([both[:1], both[1:][fresh]])
+    starts = np.zeros(users + 1, np.int64)
+    np.cumsum(np.bincount(both >> bits, minlength=users), out=starts[1:])
+    both &= (1 << bits) - 1
+    return Members(np.arange(users, dtype=np.int32), starts, both.astype(np.int32))
 
 
 def _checked(labels: Array) -> npt.NDArray[np.int64]:

@@ -204,12 +204,13 @@ class Population:
         """SHA-256 over ids, labels, clusters, features, further columns and graph, as hex."""
         digest = hashlib.sha256(f"{self.users}".encode())
         cluster = None if self.clusters is None else self.clusters.label
-        graph = None if self.graph is None else np.concatenate([self.graph.starts, self.graph.order])
+        graph, whole = self.graph, self.graph is not None and self.graph.complete
         columns = {
             "y": self.y.astype(np.uint8),
             "cluster": cluster,
             "x": self.x,
-            "graph": graph,
+            "graph": None if graph is None or whole else np.concatenate([graph.starts, graph.order]),
+            "complete graph": graph.codes if graph is not None and whole else None,
             "ids": self.ids,
         }
         columns |= {f"public/{k}": v for k, v in self.public.items()}
@@ -218,10 +219,10 @@ class Population:
             column = columns[name]
             if column is not None:
                 digest.update(f"/{name}/{column.shape}/{column.dtype.str}/".encode())
-                whole = np.ascontiguousarray(column)
+                flat = np.ascontiguousarray(column)
                 if column.dtype.hasobject:
                     raise InputError(f"column {name!r} holds objects: give numbers or fixed-width text")
-                digest.update(whole.view(np.uint8).data if column.dtype.kind in "mM" else whole.data)
+                digest.update(flat.view(np.uint8).data if column.dtype.kind in "mM" else flat.data)
         return digest.hexdigest()
 
 

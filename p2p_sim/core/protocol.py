@@ -53,6 +53,10 @@ class Protocol:
         """Return how many label values the protocol handles; 2 unless a protocol says otherwise."""
         return 2
 
+    def graph_over(self) -> str | None:
+        """Return over whom the protocol needs a connected graph: "everybody", or "cluster", one in each; None: none."""
+        return None
+
     def vector_lengths(self) -> dict[str, int]:
         """Return the lengths of ``Vector`` fields that name a parameter."""
         kinds = [kind for message in self.messages().values() for kind in message.fields.values()]

@@ -21,18 +21,6 @@ Array = npt.NDArray[Any]
 _NAMED = 5  # users or components that an error names
 
 
-def from_pairs(pairs: Array, users: int) -> Members:
-    """Return the graph of distinct pairs of distinct users, shape (m, 2), each given once."""
-    bits = max(1, users.bit_length())
-    one, two = pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
-    both = np.concatenate([(one << bits) | two, (two << bits) | one])
-    both.sort()
-    starts = np.zeros(users + 1, np.int64)
-    np.cumsum(np.bincount(one, minlength=users) + np.bincount(two, minlength=users), out=starts[1:])
-    both &= (1 << bits) - 1
-    return Members(np.arange(users, dtype=np.int32), starts, both.astype(np.int32))
-
-
 def complete(users: int, clusters: Members | None = None) -> Members:
     """Return the complete graph over everyone, or within each cluster, loops included: one shared group each."""
     if clusters is None:
@@ -46,23 +34,6 @@ def rows(clusters: Members) -> Ids:
     return np.arange(len(clusters.codes), dtype=np.int32) if clusters.order is None else clusters.order
 
 
-def is_complete(graph: Members) -> bool:
-    """Whether users share their group: the graph is complete, over everyone or within clusters."""
-    users = len(graph.codes)
-    return len(graph.starts) != users + 1 or not bool((graph.codes == np.arange(users)).all())
-
-
-def components(graph: Members) -> Ids:
-    """Return the number of each user's component, shape (users,)."""
-    if is_complete(graph):
-        return graph.codes
-    from scipy.sparse.csgraph import connected_components
-
-    # every edge is there in both directions, so strong components are the components, at half the work
-    labels: Ids = connected_components(matrix(graph), directed=True, connection="strong")[1]
-    return labels
-
-
 def matrix(graph: Members) -> Any:
     """Return the scipy CSR matrix of ones that maps a value a user to sums over each group, (groups, users)."""
     from scipy.sparse import csr_array
@@ -73,8 +44,40 @@ def matrix(graph: Members) -> Any:
 
 def split(labels: Ids, codes: Ids) -> npt.NDArray[np.bool_]:
     """Return which clusters hold more than one component, for components that stay within clusters."""
-    _, first = np.unique(labels, return_index=True)
-    return np.bincount(codes[first], minlength=int(codes.max()) + 1) > 1
+    return np.bincount(_clusters_of(labels, codes), minlength=int(codes.max()) + 1) > 1
+
+
+def _clusters_of(labels: Ids, codes: Ids) -> Ids:
+    """Return the cluster of one user of each component."""
+    found = np.zeros(int(labels.max()) + 1, np.int32)
+    found[labels] = codes
+    return found
+
+
+def require(graph: Members, clusters: Members | None = None) -> None:
+    """Check what walks and peers need: nobody alone, and all connected; with clusters, each of them, by its own edges.
+
+    Cheap after the first time, and for a graph that was built here: its components are known.
+    """
+    if not graph.complete:
+        require_nobody_alone(graph)
+    if clusters is not None:
+        require_within(graph, clusters)
+    require_connected(graph, clusters)
+
+
+def require_within(graph: Members, clusters: Members) -> None:
+    """Check that no edge joins two clusters; raises InputError naming the first users of two."""
+    labels, codes = graph.components, clusters.codes
+    away = np.flatnonzero(_clusters_of(labels, codes)[labels] != codes)
+    if len(away):
+        part = np.flatnonzero(labels == labels[away[0]])
+        one, other = int(part[0]), int(part[codes[part] != codes[part[0]]][0])
+        name = clusters.label[[one, other]]
+        raise InputError(
+            f"the graph links users of different clusters (user {one} of cluster {name[0]} and user {other} of cluster "
+            f"{name[1]}): here peers are of one cluster; join(..., within_clusters=True) leaves such edges out"
+        )
 
 
 def require_nobody_alone(graph: Members) -> None:
@@ -91,7 +94,7 @@ def require_connected(graph: Members, clusters: Members | None = None) -> None:
 
     Raises InputError naming each component, by its smallest id, with its size (the first five).
     """
-    labels = components(graph)
+    labels = graph.components
     codes = np.zeros(len(labels), np.int32) if clusters is None else clusters.codes
     broken = np.flatnonzero(split(labels, codes))
     if not len(broken):
@@ -116,7 +119,7 @@ def induced(graph: Members, users: Array) -> Members:
     """Return the graph among some users (ascending ids), numbered from 0 in that order: a cluster's own graph."""
     new = np.full(len(graph.codes), -1, np.int32)
     new[users] = np.arange(len(users), dtype=np.int32)
-    if is_complete(graph):
+    if graph.complete:
         codes, kept = graph.codes[users], new[rows(graph)]
         groups = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))[kept >= 0]
         sizes = np.bincount(groups, minlength=len(graph.starts) - 1)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.groups import Members
-from p2p_sim.network.adjacency import from_pairs, require_connected, require_nobody_alone
+from p2p_sim.core.groups import Members, joined
+from p2p_sim.network.adjacency import require_connected, require_nobody_alone
 from p2p_sim.network.blocks import keys
 
 Array = npt.NDArray[Any]
@@ -84,7 +84,7 @@ def from_edges(edges: Any, users: int, clusters: Members | None = None) -> Membe
     _refuse(pairs, again, "repeat a pair", "list each pair once, in one direction")
     if clusters is not None:
         pairs = pairs[clusters.codes[pairs[:, 0]] == clusters.codes[pairs[:, 1]]]
-    graph = from_pairs(pairs, users)
+    graph = joined(pairs, users)
     require_nobody_alone(graph)
     require_connected(graph, clusters)
     return graph

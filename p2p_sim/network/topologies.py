@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from p2p_sim.core import exact
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.groups import Members
+from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.network import edges, shapes
-from p2p_sim.network.adjacency import complete, components, from_pairs, require_connected, rows, split
+from p2p_sim.network.adjacency import complete, require_connected, rows, split
 from p2p_sim.network.blocks import Blocks, Draws, Ints, all_pairs
 from p2p_sim.network.regular import regular
 
@@ -101,8 +101,8 @@ def build(topology: str | Topology, users: int, seed: int, *, clusters: Members 
         kept = pairs[~todo[blocks.group[pairs[:, 0]]]]
         fresh = _draw(kind, blocks, todo, Draws(seed, str(kind), attempt))
         pairs = np.concatenate([kept, fresh]) if len(kept) else fresh
-        graph = from_pairs(pairs if row is None else row[pairs], users)
-        todo = split(components(graph), codes)
+        graph = joined(pairs if row is None else row[pairs], users)
+        todo = split(graph.components, codes)
         if not todo.any():
             return graph
     require_connected(graph, clusters)

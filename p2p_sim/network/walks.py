@@ -18,7 +18,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.words import stream, words
-from p2p_sim.network.adjacency import components, is_complete, matrix
+from p2p_sim.network.adjacency import matrix
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def spectral_gap(graph: Members) -> float:
     """
     if _labels(graph) > 1 or _bipartite(graph):
         return 0.0
-    if is_complete(graph):
+    if graph.complete:
         return 1.0
     users, root = len(graph.codes), np.sqrt(graph.size.astype(np.float64))
     top, sums = root / np.linalg.norm(root), _sums(graph)
@@ -141,18 +141,18 @@ def mixing_steps(shares: Floats, gap: float, distance: float) -> int:
 def _sums(graph: Members) -> Callable[[Floats], Floats]:
     """Return the map A: each user's sum over her neighbours."""
     ones, codes = matrix(graph), graph.codes
-    if not is_complete(graph):
+    if not graph.complete:
         return lambda column: ones @ column
     return lambda column: (ones @ column)[codes]
 
 
 def _labels(graph: Members) -> int:
-    return int(components(graph).max()) + 1
+    return int(graph.components.max()) + 1
 
 
 def _bipartite(graph: Members) -> bool:
     """Whether a connected graph has no odd cycle: its double cover falls in two."""
-    if is_complete(graph):
+    if graph.complete:
         return False  # loops
     from scipy.sparse import block_array
     from scipy.sparse.csgraph import connected_components

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.trace import tables
 
@@ -37,9 +40,17 @@ def write(folder: Path, people: Population) -> None:
             writer.write_table(
                 pa.table({name: columns[name] for name, _ in schema}, schema=pa.schema(schema))
             )
-    if people.graph is not None and people.graph.order is not None:
-        rows = np.repeat(np.arange(people.users), np.diff(people.graph.starts))
-        tables.write(folder / "graph.parquet", {"user": rows, "neighbour": people.graph.order})
+    if people.graph is not None:
+        tables.write(folder / "graph.parquet", _edges(people.graph))
+
+
+def _edges(graph: Members) -> dict[str, Array]:
+    """Return a graph as columns: each pair of neighbours once; of a complete one, only the group of each user."""
+    if graph.complete:
+        return {"group": graph.codes}
+    near, starts = graph.everybody()
+    user = np.repeat(np.arange(len(graph.codes), dtype=np.int32), np.diff(starts))
+    return {"user": user[user < near], "neighbour": near[user < near]}
 
 
 def read(path: Path, expected: str | None) -> Population | None:
@@ -55,10 +66,11 @@ def read(path: Path, expected: str | None) -> Population | None:
     graph = path / "graph.parquet"
     if graph.is_file():
         edges = parquet.read_table(graph)
-        pairs = np.column_stack(
-            [tables.column(edges[name].combine_chunks()) for name in ("user", "neighbour")]
-        )
-        people = people.with_graph(pairs)
+        columns = {name: tables.column(edges[name].combine_chunks()) for name in edges.column_names}
+        if "group" in columns:
+            people = replace(people, graph=groups.clusters(columns["group"]))
+        else:
+            people = people.with_graph(np.column_stack([columns["user"], columns["neighbour"]]))
     if people.hash != expected:
         raise InputError(
             f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"

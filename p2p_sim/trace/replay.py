@@ -8,7 +8,7 @@ clusters, or where users write to ids that are neither a drawn member's nor an a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,9 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
     front = users
     while len(front):
         inside[front] = True
-        reached = [clusters.rows_of(code) for code in np.unique(clusters.codes[front]).tolist()]
-        reached += [] if graph is None else [graph.rows_of(int(row)) for row in front]
-        following = np.unique(np.concatenate(reached))
-        front = following[~inside[following]]
+        following = np.zeros(population.users, np.bool_)
+        for near in (clusters, graph):
+            if near is not None:  # a group is looked up once, however many of the front share it
+                following[replace(near, codes=np.unique(near.codes[front])).everybody()[0]] = True
+        front = np.flatnonzero(following & ~inside)
     return np.flatnonzero(inside)

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import Population
+from p2p_sim.network import topologies
 from protocols import (
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
     RandomizedResponse,
@@ -28,6 +30,9 @@ PROTOCOLS: dict[str, Any] = {
         0.7, labels=5, over="everybody", shufflers=2
     ),
     "encrypted shuffle by three": EncryptedShuffle(1.0, shufflers=3),
+    "network shuffle": NetworkShuffle(1.0, steps=3),
+    "network shuffle, 5 labels, one step": NetworkShuffle(0.7, steps=1, labels=5),
+    "network shuffle that stands still": NetworkShuffle(1.0, steps=0),
     "peer permutation": PeerPermutation(alpha=0.2),
     "label proportions": LabelProportions(4),
     "Laplace label proportions": LaplaceLabelProportions(0.5, bag_size=4, grid=3),
@@ -54,3 +59,19 @@ def unclustered(users: int) -> Population:
 
 
 POPULATIONS = {"contiguous": contiguous, "scattered": scattered, "unclustered": unclustered}
+
+
+def joined(protocol: Any, people: Population) -> Population:
+    """The same users, with a graph if the protocol needs one: even, uneven, or complete."""
+    over = protocol.graph_over()
+    if over is None:
+        return people
+    if people.clusters is None or (over == "cluster" and int(people.sizes.min()) == 1):
+        return topologies.join(people, "complete", 3, within_clusters=over == "cluster")
+    shape = "regular:4" if people.clusters.order is None else "scale-free:2"
+    return topologies.join(people, shape, 3, within_clusters=over == "cluster")
+
+
+def people_of(protocol: Any, name: str, users: int) -> Population:
+    """The population of a name, such as "scattered", for a protocol."""
+    return joined(protocol, POPULATIONS[name](users))

@@ -14,7 +14,7 @@ from p2p_sim import Population, ProtocolError
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.faults import Faults
 from protocols import PeerToPeer, RandomizedResponse
-from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, scattered
+from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
 from tests.contract.test_battery import equal
 
 USERS = 61
@@ -56,7 +56,7 @@ def outcome(protocol: Any, people: Population, faults: list[str], blocks: int) -
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 def test_equal_bits_in_any_blocks(protocol: Any, wrong: list[str]) -> None:
-    people = scattered(USERS)
+    people = people_of(protocol, "scattered", USERS)
     whole = outcome(protocol, people, wrong, 1)
     for blocks in (4, USERS):
         parts = outcome(protocol, people, wrong, blocks)
@@ -72,7 +72,7 @@ def test_equal_bits_in_any_blocks(protocol: Any, wrong: list[str]) -> None:
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 def test_replay_of_users_equals_the_run(protocol: Any, wrong: list[str]) -> None:
-    run = outcome(protocol, scattered(USERS), wrong, 3)
+    run = outcome(protocol, people_of(protocol, "scattered", USERS), wrong, 3)
     if isinstance(run, str):
         return
     messages = {kind: run.messages(kind) for kind in protocol.messages()}

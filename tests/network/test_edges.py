@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
-from p2p_sim.network.adjacency import components, from_pairs, induced, require_connected, require_nobody_alone
+from p2p_sim.network.adjacency import induced, require_connected, require_nobody_alone
 from p2p_sim.network.edges import from_edges
 from p2p_sim.network.topologies import build, graph_of
 
@@ -127,8 +127,8 @@ def test_any_list_is_a_connected_graph_or_refused(users, pairs):
 
 def test_components_are_those_of_networkx():
     there = nx.gnm_random_graph(200, 130, seed=4)
-    graph = from_pairs(np.array(there.edges), 200)
-    labels = components(graph)
+    graph = groups.joined(np.array(there.edges), 200)
+    labels = graph.components
     ours = {frozenset(np.flatnonzero(labels == label).tolist()) for label in set(labels.tolist())}
     assert ours == {frozenset(part) for part in nx.connected_components(there)}
     with pytest.raises(InputError, match=f"it has {len(ours)} components.* and {len(ours) - 5} more"):
@@ -140,7 +140,7 @@ def test_components_are_those_of_networkx():
 def test_the_graph_of_some_users():
     there = nx.gnm_random_graph(60, 200, seed=4)
     users = np.arange(0, 60, 3)
-    part = induced(from_pairs(np.array(there.edges), 60), users)
+    part = induced(groups.joined(np.array(there.edges), 60), users)
     wanted = nx.convert_node_labels_to_integers(there.subgraph(users.tolist()), ordering="sorted")
     assert near(part) == [sorted(wanted[user]) for user in range(20)]
 

@@ -13,7 +13,7 @@ from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.network import topologies
-from p2p_sim.network.adjacency import is_complete, matrix, require_connected
+from p2p_sim.network.adjacency import matrix, require_connected
 from p2p_sim.network.topologies import Topology, build, graph_of, join, parse
 
 FALSE_ALARM = 1e-9
@@ -174,7 +174,7 @@ def test_within_clusters_nobody_leaves_and_each_cluster_is_connected(word, scatt
 
 def test_complete_is_not_written_out_and_draws_everybody():
     graph = build("complete", 1_000_000, 0)
-    assert is_complete(graph)
+    assert graph.complete
     assert len(graph.order) == 1_000_000
     assert set(graph.size.tolist()) == {1_000_000}
     clusters = groups.clusters(np.array([5, 2, 5, 2, 2]))

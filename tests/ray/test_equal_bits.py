@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 from tests.contract.test_battery import equal
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
@@ -27,10 +27,10 @@ def check_equal(protocol: Any, population: Population, faults: Any = None, **opt
 
 
 @pytest.mark.parametrize("shards", [2, 3])
-@pytest.mark.parametrize("make", POPULATIONS.values(), ids=POPULATIONS.keys())
-def test_shards(make: Any, shards: int) -> None:
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_shards(name: str, shards: int) -> None:
     for protocol in PROTOCOLS.values():
-        check_equal(protocol, make(101), backend="shards", shards=shards, blocks=2)
+        check_equal(protocol, people_of(protocol, name, 101), backend="shards", shards=shards, blocks=2)
 
 
 WRONG = ["drop=0.1", "loss=0.1", "late=0.1", "duplicate=0.2", "lie=random:0.2"]
