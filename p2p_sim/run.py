@@ -22,7 +22,8 @@ from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.trace import store
 from p2p_sim.trace.replay import Life, replay
-from p2p_sim.view import View, look
+from p2p_sim.view import View, coalition_of, look
+from p2p_sim.views import Coalition
 
 Array = npt.NDArray[Any]
 
@@ -113,6 +114,13 @@ class Run:
         recomputed.
         """
         return look(self, name, channels, self._program(protocol, "view(name, protocol=...)"))
+
+    def coalition(self, name: str, *, protocol: Any = None) -> Coalition:
+        """Return the coalition that a view's name stands for in this run, every user of it named.
+
+        Raises InputError for an unknown part or user.
+        """
+        return coalition_of(self, name, self._program(protocol, "coalition(name, protocol=...)"))
 
     def _program(self, given: Any, how: str) -> Any:
         """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
-from p2p_sim.trace import tables
+from p2p_sim.trace import recompute, tables
 from p2p_sim.trace.draws import Draws
-from p2p_sim.trace.replay import Past, relive
+from p2p_sim.trace.recompute import ids_of, population_of
+from p2p_sim.trace.replay import Past
+from p2p_sim.trace.sight import cut
 from p2p_sim.views import CHANNELS, Coalition
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 
-MOST_USERS = 1_000_000
-"""Users up to whom a whole run is repeated, for messages that were not kept and for draws."""
+
+class Cuts(Mapping[str, Columns]):
+    """What a coalition sees of each kind, cut when it is first asked for: a kind may be large."""
+
+    def __init__(self, kinds: Mapping[str, Message], cut_of: Callable[[str], Columns]):
+        self._kinds, self._cut_of = kinds, functools.cache(cut_of)
+
+    def __getitem__(self, kind: str) -> Columns:
+        if kind not in self._kinds:
+            raise KeyError(kind)
+        return self._cut_of(kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +81,7 @@ class View:
     def public(self) -> Columns:
         """What everybody knows of all users, a row each: user, cluster and x if there are, ``public/NAME``."""
         people, rows = self._population(), self._rows()
-        columns = {"user": _ids(people)}
+        columns = {"user": ids_of(people)}
         columns |= {} if people.clusters is None else {"cluster": people.clusters.label}
         columns |= {} if people.x is None else {"x": people.x}
         columns |= {f"public/{name}": column for name, column in people.public.items()}
@@ -74,9 +91,9 @@ class View:
     def inputs(self) -> Columns:
         """What its users held, a row each: user, y, ``secret/NAME``."""
         people, rows = self._population(), self._rows()
-        mine = np.isin(_ids(people), np.array(sorted(self.coalition.users), np.int64))
+        mine = np.isin(ids_of(people), np.array(sorted(self.coalition.users), np.int64))
         own = np.flatnonzero(mine if rows is None else mine & rows)
-        columns = {"user": _ids(people), "y": people.y}
+        columns = {"user": ids_of(people), "y": people.y}
         columns |= {f"secret/{name}": column for name, column in people.secret.items()}
         return {name: column[own] for name, column in columns.items()}
 
@@ -89,7 +106,7 @@ class View:
         drawn, rows = self._past().draws, self._rows()
         if rows is None:
             return drawn
-        users = _ids(self._population())[rows]
+        users = ids_of(self._population())[rows]
         cut = {}
         for stream, columns in drawn.items():
             mine = np.isin(columns["party"], users) | (not stream.startswith(f"{USER}/"))
@@ -132,15 +149,21 @@ def look(run: Any, name: str, channels: str, protocol: Any) -> View:
     """Return the view of a coalition in a run; see ``Run.view``."""
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    coalition = coalition_of(run, name, protocol)
+    kinds: dict[str, Message] = protocol.messages()
+    past = functools.cache(lambda: _recomputed(run, protocol, coalition))
+    messages, missing = _messages(run, past)
+    seen = Cuts(kinds, lambda kind: cut(coalition, kinds[kind], messages[kind], channels))
+    return View(name, coalition, channels, seen, missing, kinds, lambda: population_of(run), past)
+
+
+def coalition_of(run: Any, name: str, protocol: Any) -> Coalition:
+    """Return a coalition of a run with every user named; raises InputError for an unknown part or user."""
     coalition = Coalition.parse(name, protocol.roles())
     kinds: dict[str, Message] = protocol.messages()
     if run.population is None and run.trace != "full":
         run.messages(next(iter(kinds)))  # says so if the run kept none
-    coalition = named(coalition, name, users_of(run, kinds))
-    past = functools.cache(lambda: _recomputed(run, protocol, coalition))
-    messages, missing = _messages(run, past)
-    seen = {kind: cut(coalition, message, messages[kind], channels) for kind, message in kinds.items()}
-    return View(name, coalition, channels, seen, missing, kinds, lambda: _population(run), past)
+    return named(coalition, name, users_of(run, kinds))
 
 
 def named(coalition: Coalition, name: str, ids: Array) -> Coalition:
@@ -161,19 +184,6 @@ def named(coalition: Coalition, name: str, ids: Array) -> Coalition:
     return coalition.named(ids[: coalition.user_count].tolist())
 
 
-def cut(coalition: Coalition, message: Message, columns: Columns, channels: str) -> Columns:
-    """Return what a coalition sees of some messages of one kind: unreadable fields are 0, ``readable`` says where."""
-    seen, readable = coalition.sees(message, columns, channels)
-    if not seen.all():
-        columns, readable = {name: column[seen] for name, column in columns.items()}, readable[seen]
-    shown = dict(columns) | {"readable": readable}
-    if not readable.all():
-        for name in message.fields:
-            shown[name] = columns[name].copy()
-            shown[name][~readable] = 0
-    return shown
-
-
 def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
     """Return messages among which are all that a coalition handled, and what is missing of them."""
     if run.trace == "full":
@@ -192,47 +202,15 @@ def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns]
 
 
 def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
-    people = _population(run)
-    if people.users > MOST_USERS and (coalition.servers or coalition.wire):
-        raise InputError(
-            f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
-            f"this one has {people.users:,}: run it with trace='full', or look through the eyes of users only"
-        )
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
-    users = np.array(sorted(coalition.users), np.int64)
-    rows = users if people.ids is None else np.searchsorted(people.ids, users)
-    try:
-        past = relive(protocol, people, run.seed, {**members, USER: rows}, run.faults)
-    except ProtocolError as error:
-        raise InputError(
-            f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"
-        ) from error
-    if None not in (past.digest, run.digest) and past.digest != run.digest:
-        raise InputError(
-            f"repeated from its seed, this run has digest {past.digest} instead of {run.digest}: it came from another "
-            "version of the protocol, of its parameters or of the population"
-        )
-    return past
-
-
-def _population(run: Any) -> Population:
-    if run.population is None or run.seed is None:
-        raise InputError(
-            "this run was saved without its population: inputs, draws and messages that were not kept are not known"
-        )
-    people: Population = run.population
-    return people
-
-
-def _ids(people: Population) -> Array:
-    return np.arange(people.users) if people.ids is None else people.ids
+    return recompute.again(run, protocol, members | {USER: np.array(sorted(coalition.users), np.int64)})
 
 
 def users_of(run: Any, kinds: Mapping[str, Message]) -> Array:
     """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
     if run.population is not None:
-        return _ids(run.population)
+        return ids_of(run.population)
     ends = [np.zeros(0, np.int64)]
     ends += [
         run._trace[kind][end]

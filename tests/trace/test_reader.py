@@ -10,7 +10,7 @@ import pytest
 import p2p_sim
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace import reader
-from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
 USERS = 40
 
@@ -22,7 +22,7 @@ def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def sources(name: str, people: str, tmp_path: Any, trace: str = "full") -> Any:
     """A traced run, and its trace in memory and on disk."""
-    run = p2p_sim.run(PROTOCOLS[name], POPULATIONS[people](USERS), seed=3, trace=trace)
+    run = p2p_sim.run(PROTOCOLS[name], people_of(PROTOCOLS[name], people, USERS), seed=3, trace=trace)
     saved = run.save(tmp_path / "run")
     return run, [reader.source(run), reader.source(saved)]
 

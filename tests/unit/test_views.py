@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population, view
+from p2p_sim import InputError, Population
 from p2p_sim.core import Bytes, Message, Protocol, Vector
+from p2p_sim.trace import recompute
+from p2p_sim.view import View
 from protocols import PeerToPeer, RandomizedResponse
 from tests.exact import oracle
 from tests.unit.tiny import CLUSTERS, LABELS, SEED, people
@@ -83,7 +85,7 @@ def concerns(kind: str, users: Any) -> list[int]:
     return [i for i in range(len(columns["round"])) if any(int(columns[e][i]) in users for e in ends)]
 
 
-def same(one: view.View, other: view.View) -> bool:
+def same(one: View, other: View) -> bool:
     if one.coalition != other.coalition:
         return False
     return all(
@@ -167,7 +169,7 @@ def test_what_was_not_kept_is_recomputed(name: str, trace: str) -> None:
 
 @pytest.mark.parametrize("protocol", [PeerToPeer(0.2), RandomizedResponse(1.0)], ids=repr)
 def test_users_alone_are_recomputed_in_their_closed_world(protocol: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(view, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MOST_USERS", 5)
     full, none = (p2p_sim.run(protocol, people(), seed=3, trace=level) for level in ("full", "none"))
     for name in ("user:4", "user:1+user:9"):
         assert same(none.view(name), full.view(name))
