@@ -117,7 +117,12 @@ class Coalition:
         return channels == "plain" and message.sealed_for != USER and self.reads(message)
 
     def sees(self, message: Message, columns: dict[str, Array], channels: str) -> tuple[Array, Array]:
-        """Return two masks of messages: of which the coalition sees anything, and whose fields it can read."""
+        """Return two masks of messages: of which the coalition sees anything, and whose fields it can read.
+
+        Raises InputError for other channels than "plain" and "encrypted".
+        """
+        if channels not in CHANNELS:
+            raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
         handled = self.touches(message, columns)
         seen = handled | travels(message, columns) if self.wire else handled
         readable = handled if self.reads(message) else self._sealed(message, columns)

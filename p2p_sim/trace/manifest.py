@@ -8,7 +8,7 @@ from p2p_sim.core.message import field_dtype, field_shape
 
 
 def kinds_of(protocol: Any) -> dict[str, dict[str, Any]]:
-    """Return, by kind, its sender and recipient role, text, sealed_for, bytes on the wire, and fields by name.
+    """Return, by kind, its sender and recipient role, text, sealed_for, layers, bytes on the wire, and fields.
 
     A field is its ``dtype`` and the ``length`` of a vector, None for a single value.
     """
@@ -19,6 +19,7 @@ def kinds_of(protocol: Any) -> dict[str, dict[str, Any]]:
             "recipient": message.recipient,
             "text": message.text,
             "sealed_for": message.sealed_for,
+            "layers": list(message.layers),
             "nbytes": message.nbytes(sizes),
             "fields": {
                 name: {

@@ -52,6 +52,7 @@ def blind(eyes: Eyes, message: Message) -> bool:
     return not (eyes.wire or users or {message.sender, message.recipient} & eyes.servers)
 
 
-def handles_all(eyes: Eyes, message: Message) -> bool:
-    """Whether somebody among those who look sent or received every message of a kind."""
-    return bool({message.sender, message.recipient} & eyes.servers)
+def sees_all(eyes: Eyes, message: Message) -> bool:
+    """Whether those who look see something of every message of a kind, whoever sent it."""
+    handled = bool({message.sender, message.recipient} & eyes.servers)
+    return handled or (eyes.wire and message.sender != message.recipient)

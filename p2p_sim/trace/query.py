@@ -1,0 +1,131 @@
+"""Queries: some messages of a run, stored or recomputed, as somebody sees them, in bounded memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.population import Population
+from p2p_sim.trace import code, reader, recompute, store
+from p2p_sim.trace.declared import declared
+from p2p_sim.trace.pick import Pick
+from p2p_sim.trace.sight import Eyes
+from p2p_sim.trace.slices import Slice
+
+Array = npt.NDArray[Any]
+
+
+def messages(
+    run: Any,
+    *,
+    user: int | None = None,
+    kind: str | None = None,
+    round: int | None = None,
+    as_: Eyes | str | None = None,
+    channels: str = "plain",
+    limit: int | None = None,
+    offset: int = 0,
+    protocol: Any = None,
+) -> Slice:
+    """Return messages of a run, a ``Run`` or the path of a run directory.
+
+    ``user``: that she sent or received; ``kind``; ``round``; ``as_``: as a coalition sees them, as ``Run.coalition``
+    returns it, or to a ``Run`` as text, such as "learner+user:17"; ``channels``: what the wire reads, "plain" or
+    "encrypted".  ``limit``: most messages of each kind, from number ``offset`` on.  ``protocol``: for a run of one that
+    is not shipped.  What a run did not keep is recomputed, and ``notes`` says so: of one user, or as users see it, in
+    their closed world, for any run; all else in runs of up to 1,000,000 users.  Raises InputError for a user, kind,
+    round or coalition that there is not, and for messages that are neither kept nor recomputed.
+    """
+    opened = SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
+    program = opened.source if protocol is None else protocol
+    eyes = _eyes(run, as_, program)
+    check_user(opened.population, user)
+    source, kinds, notes = trace_of(run, opened, program, user, eyes)
+    check_kind(kinds, kind)
+    check_round(source, round)
+    pick = Pick(user, round, eyes, channels, limit, offset)
+    found = {name: pick.of(source, message) for name, message in kinds.items() if kind in (None, name)}
+    total = {name: number for name, (_, number) in found.items()}
+    if user is not None and opened.population is None and not any(total.values()):
+        notes += (f"user {user} occurs in none of these messages; whether she exists was not kept",)
+    return Slice.of(kinds, {name: columns for name, (columns, _) in found.items()}, total, notes)
+
+
+def trace_of(
+    run: Any, opened: Any, program: Any, user: int | None = None, eyes: Eyes | None = None
+) -> tuple[reader.Source, dict[str, Message], tuple[str, ...]]:
+    """Return a trace that holds what a user or a coalition, by default everybody, sent and received.
+
+    ``opened``: the run itself, where ``run`` may be a path; ``program``: its protocol, if it is known.  Returns the
+    trace, its kinds, and what is to be said of it.  Raises InputError if there is none.
+    """
+    own = run is opened and opened.source is None and program is not None
+    kept = reader.Kept(run, program) if own else reader.source(run)
+    kinds = declared(kept.manifest["kinds"]) if program is None else program.messages()
+    if opened.trace == "full":
+        return kept, kinds, () if kept.missing is None else (kept.missing,)
+    try:
+        if program is None:
+            raise InputError(f"{opened.protocol} is not a shipped protocol: give it, protocol=...")
+        past = recompute.again(opened, program, _members(program, user, eyes))
+    except InputError as error:
+        if opened.trace in ("none", "counts"):
+            raise InputError(f"this run kept no messages (trace={opened.trace!r}), and {error}") from error
+        return kept, kinds, (f"{kept.missing}, and the others were not recomputed: {error}",)
+    again = SimpleNamespace(source=program, trace="full", counts=opened.counts, _trace=past.messages)
+    notes = [
+        f"recomputed from the seed, by running {past.world:,} users again: the trace ({opened.trace}) holds less",
+        *(f"recomputed by other code: {what}" for what in code.other_code(opened, program)),
+    ]
+    return reader.Kept(again), kinds, tuple(notes)
+
+
+def check_user(people: Population | None, user: int | None) -> None:
+    """Check that a run has a user, as far as its population is known; raises InputError."""
+    if user is None or people is None:
+        return
+    ids = people.ids
+    if not (0 <= user < people.users if ids is None else bool(np.isin(user, ids))):
+        span = (
+            f"0 to {people.users - 1}" if ids is None else f"{ids[0]} to {ids[-1]}, {people.users:,} of them"
+        )
+        raise InputError(f"user {user}: not in this run; its users are {span}")
+
+
+def check_kind(kinds: dict[str, Message], kind: str | None) -> None:
+    """Check that a run has a message kind; raises InputError."""
+    if kind not in (None, *kinds):
+        raise InputError(f"kind {kind!r}: this protocol's kinds are {', '.join(kinds)}")
+
+
+def check_round(source: reader.Source, round: int | None) -> None:
+    """Check that something was sent in a round; raises InputError."""
+    rounds = sorted({number for (_, number), count in source.counts.items() if count.messages})
+    if round is not None and round not in rounds:
+        raise InputError(f"round {round}: this run has messages in rounds {rounds}")
+
+
+def _eyes(run: Any, as_: Eyes | str | None, program: Any) -> Eyes | None:
+    if not isinstance(as_, str):
+        return as_
+    if isinstance(run, (str, Path)):
+        raise InputError(f"as_ = {as_!r}: who that is, is known to a run: give p2p_sim.load({str(run)!r})")
+    eyes: Eyes = run.coalition(as_, protocol=program)
+    return eyes
+
+
+def _members(program: Any, user: int | None, eyes: Eyes | None) -> dict[str, Array]:
+    """Return whose messages must be recomputed; nobody's draws are needed."""
+    nobody = np.zeros(0, np.int64)
+    if user is not None:
+        return {USER: np.array([user])}
+    if eyes is not None and not eyes.servers and not eyes.wire:
+        return {USER: np.array(sorted(eyes.users))}
+    servers = [role for role in program.roles() if role != USER] or ["everybody"]
+    return {USER: nobody, **dict.fromkeys(servers, nobody)}
