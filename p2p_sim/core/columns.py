@@ -59,7 +59,7 @@ class Layout:
     def rank(self) -> Array:
         """The position of each message among those of its holder."""
         places = np.arange(self.size)
-        return places if self.parties == 1 else places - np.repeat(self.starts[:-1], self.count)
+        return places if self.parties == 1 else places - self.starts[self.holder]
 
     def spread(self, column: Array) -> Array:
         """Give each message its holder's value."""

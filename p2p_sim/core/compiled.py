@@ -176,6 +176,21 @@ def group(local, starts, order):
         place[local[i]] += 1
 
 
+@njit(types.void(_W, _L, _i64, _L_OUT), **_OPTIONS)
+def orders(drawn, starts, few, out):
+    """Sort by insertion what parties with up to ``few`` words hold; leave out the others."""
+    for p in range(len(starts) - 1):
+        first, count = starts[p], starts[p + 1] - starts[p]
+        if count > few:
+            continue
+        for i in range(count):
+            word, place = drawn[first + i], i
+            while place > 0 and drawn[first + out[first + place - 1]] > word:
+                out[first + place] = out[first + place - 1]
+                place -= 1
+            out[first + place] = i
+
+
 @njit(types.void(_I, _I, _L_OUT, _I_OUT), **_OPTIONS)
 def divide(to, bounds, starts, order):
     """Counting sort without branches: destinations are random, a processor would guess wrong half the time."""

@@ -19,7 +19,6 @@ from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.words import Words, own_words, stream
-from p2p_sim.core.words import order as ordered
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""
@@ -129,11 +128,7 @@ class Draw:
         words, layout = self._words(name, each, None)
         if layout is None:
             raise ProtocolError(f"{self._where(name)}: permutation needs each=: an inbox or a message column")
-        if layout.parties == 1:
-            ranks = ordered(words)
-        else:
-            ranks = np.lexsort((words, layout.holder)) - layout.starts[:-1][layout.holder]
-        result = self._seen(name, ranks, layout)
+        result = self._seen(name, self.compute.orders(words, layout.starts), layout)
         assert isinstance(result, PerMessage)
         return result
 

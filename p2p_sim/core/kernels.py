@@ -25,6 +25,7 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "orders",
     "places",
     "scatter",
     "table",
@@ -33,6 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
+_FEW = 32
+"""Words up to which sorting by insertion is the fastest."""
 
 
 def words(seed: int, stream: int, start: int, count: int) -> Words:
@@ -134,6 +137,17 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     starts, order = np.zeros(parties + 1, np.int64), np.empty(len(local), np.int64)
     compiled.group(local, starts, order)
     return order, starts
+
+
+def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return a uniform order of what each party holds, as ranks: by the order of its words, ties by rank."""
+    ranks, counts = np.empty(len(drawn), np.int64), np.diff(starts)
+    compiled.orders(np.ascontiguousarray(drawn), np.ascontiguousarray(starts), _FEW, ranks)
+    many = counts > _FEW
+    if bool(many.any()):
+        theirs = np.repeat(many, counts)
+        ranks[theirs] = plain.orders(drawn[theirs], np.concatenate([[0], np.cumsum(counts[many])]))
+    return ranks
 
 
 def meetings(one: Array | range, other: Array | range) -> int:

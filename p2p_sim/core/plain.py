@@ -24,6 +24,7 @@ __all__ = [
     "item_words",
     "meetings",
     "member",
+    "orders",
     "places",
     "scatter",
     "table",
@@ -97,6 +98,18 @@ def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     starts = np.zeros(parties + 1, np.int64)
     np.cumsum(np.bincount(local, minlength=parties), out=starts[1:])
     return order, starts
+
+
+def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return a uniform order of what each party holds, as ranks: by the order of its words, ties by rank.
+
+    Party p holds the words ``starts[p] .. starts[p + 1] - 1``.
+    """
+    if len(starts) == 2:
+        return _words.order(drawn)
+    holder = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    ranks: npt.NDArray[np.int64] = np.lexsort((drawn, holder)) - starts[:-1][holder]
+    return ranks
 
 
 def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
