@@ -32,8 +32,8 @@ def floor(
         raise ValueError("the floor needs a population in clusters")
     users, y, codes, order = population.users, population.y, members.codes, members.order
     first, sizes = members.starts[:-1], np.diff(members.starts).astype(np.uint64)
-    flip, peer = _generator(seed, "flip", 0), _generator(seed, "peer", 0)
-    subsample = _generator(seed, "subsample", 2)
+    flip, peer = generator(seed, "flip", 0), generator(seed, "peer", 0)
+    subsample = generator(seed, "subsample", 2)
     flips, reports = np.uint64(int(alpha * _WORD)), np.uint64(int(theta * _WORD))
     half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -63,7 +63,7 @@ def check(population: Population, output: dict[str, Array], *, seed: int, alpha:
         raise AssertionError(f"floor and engine differ for {population.users:,} users: one of them is wrong")
 
 
-def _generator(seed: int, name: str, step: int) -> np.random.Philox:
+def generator(seed: int, name: str, step: int) -> np.random.Philox:
     """Make the generator of one of the engine's streams of role ``user``."""
     key = np.array([seed, stream("user", name, step)], np.uint64)
     return np.random.Philox(key=key, counter=np.zeros(4, np.uint64))
