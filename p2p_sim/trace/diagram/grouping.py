@@ -1,0 +1,123 @@
+"""Who shares a lane: each party has one of its own, until lanes or arrows are too many; then clusters or roles have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.message import USER
+from p2p_sim.trace.diagram import labels
+from p2p_sim.trace.diagram.flat import Flat
+
+Array = npt.NDArray[Any]
+ClusterOf = Callable[[Array], Array]
+
+_ONE, _CLUSTER, _ROLE, _SERVER = range(4)  # what a lane stands for, in the order of lanes
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One lane: a party, or several drawn together.  ``asked``: whether it was asked for by name."""
+
+    name: str
+    server: bool
+    parties: int
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which messages make an arrow, and where it goes.
+
+    ``single``: an arrow a message.  ``arrow``: of each row of the table, -1 if it is left out; ``first``: each arrow's
+    first row; ``ends``: each arrow's lanes, shape (arrows, 2).  ``notes``: what was put together or left out.
+    """
+
+    lanes: tuple[Lane, ...]
+    single: bool
+    arrow: Array
+    first: Array
+    ends: Array
+    notes: tuple[str, ...]
+
+
+def choose(
+    table: Flat, asked: Array, clusters: ClusterOf | None, most_lanes: int, most_arrows: int
+) -> Layout:
+    """Return the finest layout with at most so many lanes and arrows; if there is none, the coarsest, cut to them.
+
+    ``asked``: ids, ascending, of users who stay alone as long as possible.
+    """
+    parties = np.unique(np.concatenate([table.sender, table.recipient, asked]))
+    if len(parties) <= most_lanes and len(table) <= most_arrows:
+        return _layout(table, parties, asked, None, asked, None)
+    ways = ([("cluster", clusters)] if clusters is not None else []) + [("role", None)]
+    for kept in [asked, asked[:0]] if len(asked) else [asked]:
+        for way, label in ways:
+            found = _layout(table, parties, asked, way, kept, label)
+            if len(found.lanes) <= most_lanes and len(found.first) <= most_arrows:
+                return found
+    return _cut(found, most_arrows)
+
+
+def _layout(
+    table: Flat, parties: Array, asked: Array, way: str | None, kept: Array, clusters: ClusterOf | None
+) -> Layout:
+    """Return one layout; ``way``: how users other than ``kept`` are put together, None for not at all."""
+    stands = np.full(len(parties), _ONE)
+    value = np.where(parties < 0, -1 - parties, parties)
+    stands[parties < 0] = _SERVER
+    together = (parties >= 0) & ~np.isin(parties, kept) & (way is not None)
+    stands[together] = _CLUSTER if way == "cluster" else _ROLE
+    value[together] = 0 if clusters is None else clusters(parties[together])
+    keys, lane, counts = np.unique(
+        np.column_stack([stands, value]), axis=0, return_inverse=True, return_counts=True
+    )
+    lane = lane.reshape(-1)
+    lanes = tuple(
+        _lane(table, int(what), int(number), int(count), asked, len(kept) > 0)
+        for (what, number), count in zip(keys, counts, strict=True)
+    )
+    ends = np.column_stack(
+        [lane[np.searchsorted(parties, column)] for column in (table.sender, table.recipient)]
+    )
+    if way is None:
+        rows = np.arange(len(table))
+        return Layout(lanes, True, rows, rows, ends, ())
+    key = table.round - (table.round.min() if len(table) else 0)
+    for column, width in ((table.kind, len(table.kinds)), *((ends[:, i], len(lanes)) for i in (0, 1))):
+        key = key * width + column
+    _, first, arrow = np.unique(key, return_index=True, return_inverse=True)
+    return Layout(lanes, False, arrow.reshape(-1), first, ends[first], (_said(way, lanes, together),))
+
+
+def _lane(table: Flat, what: int, number: int, parties: int, asked: Array, others: bool) -> Lane:
+    """Return a lane and its name."""
+    if what == _SERVER:
+        return Lane(table.name(-1 - number), True, 1)
+    if what == _ONE:
+        return Lane(f"{USER} {number}", False, 1, bool(np.isin(number, asked)))
+    name = f"cluster {number}" if what == _CLUSTER else f"{USER}s"
+    return Lane(f"{name}, others" if others else name, False, parties)
+
+
+def _said(way: str, lanes: tuple[Lane, ...], together: Array) -> str:
+    lanes_of_many = sum(not lane.server and not lane.name.startswith(f"{USER} ") for lane in lanes)
+    return (
+        f"{labels.counted(int(together.sum()), USER)} are drawn together by {way}, in "
+        f"{labels.counted(lanes_of_many, 'lane')}; ask for one cluster or for a few users to see single messages"
+    )
+
+
+def _cut(layout: Layout, most: int) -> Layout:
+    """Return the first arrows of a layout, and say so."""
+    if len(layout.first) <= most:
+        return layout
+    arrow = np.where(layout.arrow < most, layout.arrow, -1)
+    note = f"the first {most:,} of {labels.counted(len(layout.first), 'arrow')} are shown"
+    notes = (*layout.notes, note)
+    return replace(layout, arrow=arrow, first=layout.first[:most], ends=layout.ends[:most], notes=notes)

@@ -1,0 +1,49 @@
+"""Words of diagrams and exports: names, field values and sizes, safe on one line of any format."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.message import USER
+
+LONGEST = 60
+"""Letters of a label that are shown."""
+
+_ENTRIES = 6  # of a vector
+
+
+def clean(text: Any, longest: int = LONGEST) -> str:
+    """Return text on one line, without what XML cannot hold or a terminal obeys, and not too long."""
+    words = " ".join(str(text).split())
+    safe = "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in words)
+    return safe if len(safe) <= longest else safe[: longest - 1] + "…"
+
+
+def party(role: str, number: int) -> str:
+    """Return what a party is called: ``user:17``, or a server's role."""
+    return f"{USER}:{number}" if role == USER else clean(role)
+
+
+def value(entry: Any) -> str:
+    """Return one field of one message: a bit, a whole number, or the first of several."""
+    if isinstance(entry, np.ndarray) and entry.ndim:
+        shown = ", ".join(value(one) for one in entry[:_ENTRIES])
+        return f"[{shown}]" if len(entry) <= _ENTRIES else f"[{shown}, … {len(entry):,} values]"
+    plain = entry.item() if isinstance(entry, np.generic) else entry
+    return str(plain).lower() if isinstance(plain, bool) else clean(plain)
+
+
+def counted(number: int, one: str) -> str:
+    """Return ``1 message`` or ``1,200 messages``."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
+def size(nbytes: int) -> str:
+    """Return bytes as people read them: ``900 B``, ``1.2 MB``."""
+    if nbytes < 1000:
+        return f"{nbytes} B"
+    power = min((len(str(nbytes)) - 1) // 3, 5)
+    return f"{nbytes / 1000**power:.3g} {'kMGTP'[power - 1]}B"

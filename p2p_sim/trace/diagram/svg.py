@@ -1,0 +1,161 @@
+"""A scene as one SVG file: no scripts, nothing from elsewhere, for light and for dark pages."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import groupby
+from xml.sax.saxutils import escape
+
+from p2p_sim.trace.diagram import labels, marks
+from p2p_sim.trace.diagram.grouping import Lane
+from p2p_sim.trace.diagram.marks import Page, number
+from p2p_sim.trace.diagram.scene import SEALED, STRUCK, UNSEEN, Scene
+
+PAPER, INK = ("#ffffff", "#16181d"), ("#1b1b1b", "#ececec")
+"""On light and on dark pages."""
+
+COLOURS = (("#0072b2", "#56b4e9"), ("#b34e00", "#e69f00"), ("#007a59", "#2fc79b"), ("#9e4f7e", "#d993bd"))
+"""Of kinds: after Okabe and Ito, darker or lighter until they stand out from the paper; kinds beyond them are dashed.
+Names of kinds stand beside their arrows, so nobody needs the colours."""
+
+_NARROW, _WIDE, _MARGIN = 110.0, 250.0, 20.0
+_LINE, _BAND = 18.0, 26.0
+_LONG = 20  # arrows from which lanes are named again below
+_LETTERS = 100  # of a line of notes
+
+_TONES = """.pd-paper{{fill:{paper}}}.pd-band{{fill:{ink};fill-opacity:.06}}.pd-box{{fill:{paper};stroke:{ink}}}
+.pd-life{{stroke:{ink};stroke-opacity:.4}}.pd-text{{fill:{ink};stroke:{paper}}}.pd-gone{{stroke:{ink};stroke-opacity:.6}}
+.pd-gone-tip{{fill:{ink};fill-opacity:.6}}"""
+_FIXED = """.pd-text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;paint-order:stroke;\
+stroke-width:3px;stroke-linejoin:round}
+.pd-title{font-weight:bold;font-size:14px}.pd-kind{font-weight:bold}.pd-struck{text-decoration:line-through}
+.pd-line{fill:none;stroke-width:1.6}.pd-4,.pd-5,.pd-6,.pd-7{stroke-dasharray:9 3}.pd-shut{stroke-dasharray:2 3}
+.pd-gone{stroke-dasharray:1 5}.pd-asked{stroke-width:2.5}"""
+_KEYS = {
+    SEALED: "dotted: sealed, read by whoever has the key",
+    STRUCK: "dotted, struck out: seen, not read",
+    UNSEEN: "grey, struck out: not seen",
+}
+
+
+def svg(scene: Scene) -> str:
+    """Return the scene as a whole SVG document."""
+    gap = _gap(scene)
+    places = [gap * i for i in range(len(scene.lanes))]
+    page = Page(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
+    _above(page, scene)
+    _heads(page, scene, places)
+    top, bands = page.y, []
+    for round, arrows in groupby(scene.arrows, key=lambda drawn: drawn.round):
+        start, page.y = page.y, page.y + 17
+        page.write(-_NARROW / 2, [(f"round {round}", "pd-kind")], at=0.0)
+        page.y = start + _BAND
+        for drawn in arrows:
+            marks.arrow(page, drawn, places, _colour(scene, drawn.kind))
+        page.y += 8
+        bands.append((start, page.y - start))
+    bottom = page.y
+    if len(scene.arrows) > _LONG:
+        page.y += 8
+        _heads(page, scene, places)
+    _below(page, scene)
+    return _document(page, scene, places, bands, (top, bottom))
+
+
+def _gap(scene: Scene) -> float:
+    """Return how far lanes are apart: so that most words fit between the lanes that they are about."""
+    heads = [marks.width(words) + 30 for lane in scene.lanes for words in _named(lane)]
+    words = [
+        (marks.breadth(drawn) + 20) / max(abs(drawn.sender - drawn.recipient), 1) for drawn in scene.arrows
+    ]
+    return min(max([_NARROW, *heads, *words]), _WIDE)
+
+
+def _named(lane: Lane) -> list[str]:
+    """Return the lines of a lane's head."""
+    return [lane.name] if lane.parties == 1 else [lane.name, labels.counted(lane.parties, "user")]
+
+
+def _above(page: Page, scene: Scene) -> None:
+    """Write the title, whose eyes it is seen through, and what is not shown."""
+    left = -_NARROW / 2
+    page.write(left, [(scene.title, "pd-title")], at=0.0)
+    told = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
+    for line in (piece for note in [*told, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
+        page.y += _LINE
+        page.write(left, [(line, "")], at=0.0)
+    page.y += _LINE
+
+
+def _heads(page: Page, scene: Scene, places: list[float]) -> None:
+    """Draw the names of the lanes."""
+    height = max((17.0 * len(_named(lane)) + 9 for lane in scene.lanes), default=0.0)
+    top = page.y
+    for lane, x in zip(scene.lanes, places, strict=True):
+        wide = max(map(marks.width, _named(lane))) + 18
+        round = "" if lane.server else ' rx="12"'
+        box = f'x="{number(x - wide / 2)}" y="{number(top)}" width="{number(wide)}" height="{number(height)}"'
+        page.marks.append(f'<rect class="pd-box{" pd-asked" if lane.asked else ""}" {box}{round}/>')
+        for i, words in enumerate(_named(lane)):
+            page.y = top + 18 + 17 * i
+            page.write(x, [(words, "" if i else "pd-kind")])
+    page.y = top + height
+
+
+def _below(page: Page, scene: Scene) -> None:
+    """Explain the kinds, and what lines mean that are not solid."""
+    page.y += 8
+    for kind, sentence in scene.kinds.items():
+        page.y += _LINE
+        y, left = number(page.y - 4), -_NARROW / 2
+        line = f"M{number(left)} {y}h24"
+        page.marks.append(f'<path class="pd-line {_colour(scene, kind)}" d="{line}"/>')
+        page.write(left + 32, [(kind, "pd-kind"), (sentence, "")], at=0.0)
+    sights = {drawn.sight for drawn in scene.arrows}
+    for words in (words for sight, words in _KEYS.items() if sight in sights):
+        page.y += _LINE
+        page.write(-_NARROW / 2, [(words, "")], at=0.0)
+
+
+def _colour(scene: Scene, kind: str) -> str:
+    """Return the class of a kind's colour."""
+    return f"pd-{list(scene.kinds).index(kind) % (2 * len(COLOURS))}"
+
+
+def _document(
+    page: Page, scene: Scene, places: list[float], bands: list[tuple[float, float]], ends: tuple[float, float]
+) -> str:
+    """Put what is drawn on paper with bands and lifelines."""
+    left, wide = page.left - _MARGIN, page.right - page.left + 2 * _MARGIN
+    top, high = -_MARGIN - 14, page.y + 2 * _MARGIN + 14
+    size = f'width="{number(wide)}" height="{number(high)}"'
+    back = [f'<rect class="pd-paper" x="{number(left)}" y="{number(top)}" {size}/>']
+    for i, (y, height) in enumerate(bands):
+        if i % 2 == 0:
+            box = f'x="{number(left)}" y="{number(y)}" width="{number(wide)}" height="{number(height)}"'
+            back.append(f'<rect class="pd-band" {box}/>')
+    for x in places:
+        line = f'x1="{number(x)}" x2="{number(x)}" y1="{number(ends[0])}" y2="{number(ends[1])}"'
+        back.append(f'<line class="pd-life" {line}/>')
+    told = " ".join([*scene.notes, *(f"{kind}: {sentence}." for kind, sentence in scene.kinds.items())])
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
+        f'viewBox="{number(left)} {number(top)} {number(wide)} {number(high)}">\n'
+        f"<title>{escape(scene.title)}</title>\n<desc>{escape(told)}</desc>\n<style>{_style()}</style>\n"
+    )
+    return head + "\n".join([*back, *page.marks]) + "\n</svg>\n"
+
+
+def _style() -> str:
+    """Return the style sheet."""
+    light, dark = (_tones(i) for i in (0, 1))
+    return f"{_FIXED}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
+
+
+def _tones(page: int) -> str:
+    """Return the colours on light paper, 0, or dark, 1."""
+    kinds = [
+        f".pd-{i}{{stroke:{COLOURS[i % len(COLOURS)][page]}}}.pd-{i}-tip{{fill:{COLOURS[i % len(COLOURS)][page]}}}"
+        for i in range(2 * len(COLOURS))
+    ]
+    return _TONES.format(paper=PAPER[page], ink=INK[page]) + "".join(kinds)
