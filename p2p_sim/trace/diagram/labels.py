@@ -6,13 +6,14 @@ import unicodedata
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 
 LONGEST = 60
 """Letters of a label that are shown."""
 
-_ENTRIES = 6  # of a vector
+_VECTOR = 24  # letters of a vector that are shown
 
 
 def clean(text: Any, longest: int = LONGEST) -> str:
@@ -28,12 +29,26 @@ def party(role: str, number: int) -> str:
 
 
 def value(entry: Any) -> str:
-    """Return one field of one message: a bit, a whole number, or the first of several."""
-    if isinstance(entry, np.ndarray) and entry.ndim:
-        shown = ", ".join(value(one) for one in entry[:_ENTRIES])
-        return f"[{shown}]" if len(entry) <= _ENTRIES else f"[{shown}, … {len(entry):,} values]"
+    """Return one field of one message: a bit, a whole number, octets, or the first of several numbers."""
+    if isinstance(entry, np.ndarray) and entry.ndim and entry.dtype == np.uint8:
+        return _octets(entry)
+    if isinstance(entry, list) or (isinstance(entry, np.ndarray) and entry.ndim):
+        return _several(entry)
     plain = entry.item() if isinstance(entry, np.generic) else entry
     return str(plain).lower() if isinstance(plain, bool) else clean(plain)
+
+
+def _octets(entry: npt.NDArray[np.uint8]) -> str:
+    text = entry.tobytes().hex()
+    return f"0x{text}" if len(text) <= _VECTOR else f"0x{text[:8]}… {len(entry):,} bytes"
+
+
+def _several(entry: npt.NDArray[Any] | list[Any]) -> str:
+    texts = [value(one) for one in entry[:_VECTOR]]
+    while len(", ".join(texts)) > _VECTOR and len(texts) > 1:
+        texts.pop()
+    rest = f", … {len(entry):,} values" if len(texts) < len(entry) else ""
+    return f"[{', '.join(texts)}{rest}]"
 
 
 def counted(number: int, one: str) -> str:

@@ -21,6 +21,7 @@ Sight = Mapping[str, tuple[Array, Array]]
 MOST_LANES, MOST_ARROWS = 40, 400
 """Above either, parties are drawn together, by cluster or by role."""
 
+_DETAIL = 100  # letters of a message's fields that are shown
 _SENTENCE = 400  # letters of a sentence that are shown
 
 READ, SEALED, STRUCK, UNSEEN = "read", "sealed", "struck", "unseen"
@@ -116,9 +117,10 @@ def _message(
         sight = UNSEEN
     elif read[row] or not names:
         columns, place = part.kinds[kind], int(table.row[row])
-        detail = " ".join(f"{labels.clean(name)}={labels.value(columns[name][place])}" for name in names)
+        told = [f"{labels.clean(name)}={labels.value(columns[name][place])}" for name in names]
+        detail = labels.clean(" ".join(told), _DETAIL)
     else:
-        hidden = ", ".join(map(labels.clean, names))
+        hidden = labels.clean(", ".join(names))
         detail = f"sealed for {labels.clean(sealed)}" if sealed else ""
         sight = STRUCK if viewed or not sealed else SEALED
     sender, recipient = (max(int(column[row]), 0) for column in (table.sender, table.recipient))
@@ -161,7 +163,7 @@ def _merged(part: Slice, table: Flat, layout: Layout, viewed: bool, seen: Array,
             else SEALED
         )
         detail = f"{labels.counted(count, 'message')}, {labels.size(nbytes)}"
-        if viewed and legible < count:
+        if viewed and known > 0 and legible < count:
             detail += f", {known:,} seen, {legible:,} read"
         elif sight == SEALED:
             detail += f", sealed for {labels.clean(part.sealed[kind])}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from xml.sax.saxutils import escape
 
 from p2p_sim.trace.diagram import labels, marks
@@ -18,9 +18,9 @@ COLOURS = (("#0072b2", "#56b4e9"), ("#b34e00", "#e69f00"), ("#007a59", "#2fc79b"
 """Of kinds: after Okabe and Ito, darker or lighter until they stand out from the paper; kinds beyond them are dashed.
 Names of kinds stand beside their arrows, so nobody needs the colours."""
 
-_NARROW, _WIDE, _MARGIN = 110.0, 250.0, 20.0
+_NARROW, _WIDE, _MARGIN = 110.0, 320.0, 20.0
 _LINE, _BAND = 18.0, 26.0
-_LONG = 20  # arrows from which lanes are named again below
+_LONG = 20  # arrows from which lanes are named again, in every round and below
 _LETTERS = 100  # of a line of notes
 
 _TONES = """.pd-paper{{fill:{paper}}}.pd-band{{fill:{ink};fill-opacity:.06}}.pd-box{{fill:{paper};stroke:{ink}}}
@@ -28,7 +28,7 @@ _TONES = """.pd-paper{{fill:{paper}}}.pd-band{{fill:{ink};fill-opacity:.06}}.pd-
 .pd-gone-tip{{fill:{ink};fill-opacity:.6}}"""
 _FIXED = """.pd-text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;paint-order:stroke;\
 stroke-width:3px;stroke-linejoin:round}
-.pd-title{font-weight:bold;font-size:14px}.pd-kind{font-weight:bold}.pd-struck{text-decoration:line-through}
+.pd-title{font-weight:bold;font-size:14px}.pd-kind{font-weight:bold}.pd-struck{text-decoration:line-through;stroke:none}
 .pd-line{fill:none;stroke-width:1.6}.pd-4,.pd-5,.pd-6,.pd-7{stroke-dasharray:9 3}.pd-shut{stroke-dasharray:2 3}
 .pd-gone{stroke-dasharray:1 5}.pd-asked{stroke-width:2.5}"""
 _KEYS = {
@@ -40,35 +40,38 @@ _KEYS = {
 
 def svg(scene: Scene) -> str:
     """Return the scene as a whole SVG document."""
-    gap = _gap(scene)
-    places = [gap * i for i in range(len(scene.lanes))]
+    places = _places(scene)
     page = Page(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
     _heads(page, scene, places)
-    top, bands = page.y, []
+    top, bands, tall = page.y, list[tuple[float, float]](), len(scene.arrows) > _LONG
     for round, arrows in groupby(scene.arrows, key=lambda drawn: drawn.round):
         start, page.y = page.y, page.y + 17
         page.write(-_NARROW / 2, [(f"round {round}", "pd-kind")], at=0.0)
-        page.y = start + _BAND
+        if tall and bands:
+            _names(page, scene, places)
+        page.y += _BAND - 17
         for drawn in arrows:
             marks.arrow(page, drawn, places, _colour(scene, drawn.kind))
         page.y += 8
         bands.append((start, page.y - start))
     bottom = page.y
-    if len(scene.arrows) > _LONG:
+    if tall:
         page.y += 8
         _heads(page, scene, places)
     _below(page, scene)
     return _document(page, scene, places, bands, (top, bottom))
 
 
-def _gap(scene: Scene) -> float:
-    """Return how far lanes are apart: so that most words fit between the lanes that they are about."""
-    heads = [marks.width(words) + 30 for lane in scene.lanes for words in _named(lane)]
-    words = [
-        (marks.breadth(drawn) + 20) / max(abs(drawn.sender - drawn.recipient), 1) for drawn in scene.arrows
-    ]
-    return min(max([_NARROW, *heads, *words]), _WIDE)
+def _places(scene: Scene) -> list[float]:
+    """Return where lanes are: so far apart that heads fit, and most words between the neighbours they are about."""
+    heads = [max(map(marks.width, _named(lane))) + 30 for lane in scene.lanes]
+    gaps = [max(_NARROW, (one + other) / 2) for one, other in pairwise(heads)]
+    for drawn in scene.arrows:
+        left, right = sorted((drawn.sender, drawn.recipient))
+        if right == left + 1:
+            gaps[left] = max(gaps[left], min(marks.breadth(drawn) + 20, _WIDE))
+    return list(accumulate(gaps, initial=0.0)) if scene.lanes else []
 
 
 def _named(lane: Lane) -> list[str]:
@@ -100,6 +103,13 @@ def _heads(page: Page, scene: Scene, places: list[float]) -> None:
             page.y = top + 18 + 17 * i
             page.write(x, [(words, "" if i else "pd-kind")])
     page.y = top + height
+
+
+def _names(page: Page, scene: Scene, places: list[float]) -> None:
+    """Name the lanes again."""
+    page.y += _LINE
+    for lane, x in zip(scene.lanes, places, strict=True):
+        page.write(x, [(lane.name, "")])
 
 
 def _below(page: Page, scene: Scene) -> None:
