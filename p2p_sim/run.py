@@ -20,6 +20,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.tally import Most
 from p2p_sim.trace import store
 from p2p_sim.trace.replay import Life, replay
 from p2p_sim.view import View, coalition_of, look
@@ -36,6 +37,9 @@ class Run:
     asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
     ``faults``: what could go wrong, None for nothing; ``faults_seen``: messages that did, by (what, kind, round);
     ``faulty``: ids of the users who "dropped" out and who "lied", ascending.
+    ``compute``: CPU seconds of a role's programs by (role, round), each counted before what is sent in the round;
+    ``work``: cryptographic operations by (role, round, name); ``most``: of each (kind, round), the most that one user
+    sent and received, None if not asked for.
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 
@@ -55,6 +59,10 @@ class Run:
     faults_seen: dict[tuple[str, str, int], int] = field(default_factory=dict)
     faulty: dict[str, Array] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    users: int | None = None
+    compute: dict[tuple[str, int], float] = field(default_factory=dict)
+    work: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    most: Most | None = None
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -156,6 +164,7 @@ def run(
     digest: bool = True,
     progress: Progress | None = None,
     faults: Faults | Sequence[str] | None = None,
+    costs: bool = False,
 ) -> Run:
     """Run a protocol on a population.
 
@@ -163,6 +172,7 @@ def run(
     user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``:
     host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
     ``faults``: what goes wrong, ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
+    ``costs``: whether messages are counted user by user, which ``Run.costs`` needs.
     Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
     that breaks the engine's rules.
     """
@@ -174,7 +184,7 @@ def run(
     check_seed(seed)
     start = time.perf_counter()
     wrong = Faults.of(faults)
-    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress, wrong)
+    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress, wrong, costs)
     finished, timings = backends.run(protocol, population, int(seed), settings)
     timings["total"] = time.perf_counter() - start
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
@@ -193,6 +203,10 @@ def run(
         faults=wrong,
         faults_seen=dict(sorted(finished.totals.faults.items())),
         faulty=_faulty(wrong, finished.totals.dropped, population, int(seed)),
+        users=population.users,
+        compute=dict(sorted(finished.totals.compute.items(), key=lambda item: item[0][::-1])),
+        work=dict(sorted(finished.totals.work.items())),
+        most=dict(sorted(finished.totals.most.items())) if costs else None,
         _trace=store.sorted_trace(protocol, finished.totals.trace, level),
     )
 

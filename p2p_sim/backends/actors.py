@@ -53,7 +53,7 @@ def _set_up(
     directory = Directory(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
-    kept = (settings.digest, settings.trace, settings.faults)
+    kept = (settings.digest, settings.trace, settings.faults, settings.costs)
     plan = Plan(protocol, world, directory, seed, "plain", *kept)  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -58,8 +59,13 @@ def run(
     progress: Progress | None = None,
     watch: Watch = nobody,
     faults: Faults | None = None,
+    costs: bool = False,
 ) -> Finished:
-    """Run a protocol here.  ``blocks``: into how many the users are cut; ``watch``: who is told of whose draws."""
+    """Run a protocol here.
+
+    ``blocks``: into how many the users are cut; ``watch``: who is told of whose draws; ``costs``: whether messages are
+    counted user by user.
+    """
     layout.check(protocol, population, faults)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population)
@@ -73,5 +79,18 @@ def run(
     for me in (me for blocks_of_role in parties.values() for me in blocks_of_role):
         me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
-    site = Site(protocol, world, directory, 0, parties, compute, digest, trace, progress, fate)
+    site = Site(
+        protocol,
+        world,
+        directory,
+        0,
+        parties,
+        compute,
+        digest,
+        trace,
+        progress,
+        fate,
+        costs,
+        time.thread_time,
+    )
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)

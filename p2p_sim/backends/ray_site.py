@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ class Plan:
     digest: bool
     trace: TraceLevel
     faults: Faults | None = None
+    costs: bool = False
 
 
 class Host:
@@ -56,9 +58,9 @@ class Host:
         if len(cuts) > 1:
             layout.lie(whole, plan.world, first, plan.protocol.label_count(), fate)
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
-        kept = (plan.digest, plan.trace)
+        kept = (plan.digest, plan.trace, None, fate, plan.costs)
         self.site = Site(
-            plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, fate=fate
+            plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, clock=time.thread_time
         )
 
     def ready(self) -> bool:

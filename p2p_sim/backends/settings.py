@@ -33,6 +33,7 @@ class Settings:
     digest: bool = True
     progress: Progress | None = None
     faults: Faults | None = None
+    costs: bool = False
 
     def __post_init__(self) -> None:
         backend, blocks, shards, address = self.backend, self.blocks, self.shards, self.address

@@ -73,7 +73,7 @@ def _set_up(
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     kept = (settings.digest, settings.trace)
     name = compute.__name__.rpartition(".")[2]
-    plan = Plan(protocol, world, directory, seed, name, *kept, settings.faults)
+    plan = Plan(protocol, world, directory, seed, name, *kept, settings.faults, settings.costs)
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     cpus = 0 if settings.address is None else 1
@@ -86,7 +86,9 @@ def _set_up(
         actors.append(host.remote(plan, number, [], low, cuts, columns, shared_ref))
     parties = {role: [layout.server_party(role, seed, compute)] for role in servers}
     fate = layout.fate_of(settings.faults, seed, compute)
-    here = Site(protocol, world, directory, shards, parties, compute, *kept, fate=fate)
+    here = Site(
+        protocol, world, directory, shards, parties, compute, *kept, fate=fate, clock=time.thread_time
+    )
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     places.append(LocalPlace(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

@@ -163,6 +163,14 @@ def at_home(rows, first):
     return count
 
 
+@njit(types.void(_I, _I, _i64, _I_OUT), **_OPTIONS)
+def tally(rows, others, first, out):
+    """Count rows, but those that equal their entry of ``others``, which may be empty."""
+    apart = len(others) > 0
+    for i in range(len(rows)):
+        out[np.uint64(np.int64(rows[i]) - first)] += np.int32(not apart or rows[i] != others[i])
+
+
 @njit(types.void(_I, _L_OUT, _L_OUT), **_OPTIONS)
 def group(local, starts, order):
     """Counting sort; ``starts`` comes zeroed, one longer than the parties."""

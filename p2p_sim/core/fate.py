@@ -155,7 +155,7 @@ class Fate:
             return batch
         wire = batch.pick(np.concatenate([np.arange(len(batch)), np.flatnonzero(twice)]))
         new = first_of_each(*self._ids(message, wire))
-        self._ledger.fault("duplicate", message, round, int(np.count_nonzero(~new)), travelled=True)
+        self._ledger.again(message, round, _picked(wire, ~new))
         return _picked(wire, new)
 
     def _there(self, message: Message, batch: Batch, away: bool) -> Bools:

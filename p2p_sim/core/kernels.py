@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import compiled, plain
-from p2p_sim.core.plain import Array, Bools, Ids, as_words
+from p2p_sim.core.plain import Array, Bools, Ids, as_array, as_words
 from p2p_sim.core.words import Words
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "places",
     "scatter",
     "table",
+    "tally",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -130,6 +131,12 @@ def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
         plain.scatter(values, rows, first, out)
     else:
         compiled.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
+
+
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
+    apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
+    compiled.tally(np.ascontiguousarray(as_array(rows)), apart, first, out)
 
 
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

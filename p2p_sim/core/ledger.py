@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from p2p_sim.core.compose import World
 from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.plain import as_array
+from p2p_sim.core.tally import Most, Tally, merge
 
 Array = npt.NDArray[Any]
 _LANE = 1 << 64
@@ -104,6 +106,11 @@ class Totals:
     faults: dict[tuple[str, str, int], int] = field(default_factory=dict)  # messages by (fault, kind, round)
     dropped: list[Array] = field(default_factory=list)  # ids of users who dropped out
     stopped: set[str] = field(default_factory=set)  # servers that stopped
+    compute: dict[tuple[str, int], float] = field(
+        default_factory=dict
+    )  # CPU seconds by (role, round it leads to)
+    work: dict[tuple[str, int, str], int] = field(default_factory=dict)  # operations by (role, round, name)
+    most: Most = field(default_factory=dict)
 
     def add(self, other: Totals) -> None:
         """Add the totals of another site."""
@@ -113,10 +120,19 @@ class Totals:
         self.strayed |= other.strayed
         self.dropped += other.dropped
         self.stopped |= other.stopped
+        merge(self.most, other.most)
+        for (role, round), seconds in other.compute.items():
+            self.spend(role, round, seconds)
+        for done, times in other.work.items():
+            self.work[done] = self.work.get(done, 0) + times
         for what, number in other.faults.items():
             self.faults[what] = self.faults.get(what, 0) + number
         for kind, parts in other.trace.items():
             self.trace.setdefault(kind, []).extend(parts)
+
+    def spend(self, role: str, round: int, seconds: float) -> None:
+        """Add seconds in which a role computed what it sends in a round."""
+        self.compute[role, round] = self.compute.get((role, round), 0.0) + seconds
 
     def add_lanes(self, lanes: tuple[int, int]) -> None:
         """Add to the digest."""
@@ -129,10 +145,17 @@ class Totals:
 
 
 class Ledger:
-    """Takes down what one site receives."""
+    """Takes down what one site receives; ``tally`` also who received how much, None if nobody asks."""
 
-    def __init__(self, world: World, compute: ModuleType, digest: bool, trace: TraceLevel):
-        self.totals = Totals()
+    def __init__(
+        self,
+        world: World,
+        compute: ModuleType,
+        digest: bool,
+        trace: TraceLevel,
+        tally: Tally | None = None,
+    ):
+        self.totals, self._tally = Totals(), tally
         self._world, self._compute, self._digest, self._trace = world, compute, digest, trace
         watched = trace.watched(world.users)
         self._watched = None if trace.watch is None else trace.watch.users
@@ -156,6 +179,8 @@ class Ledger:
         if message.sender == message.recipient:  # a server's message to its role is one to itself
             own = size if recipient is None else self._compute.meetings(sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
+        if self._tally is not None:
+            self._tally.came(message, round, sender, recipient)
         keeps = self._keeps(message)
         if not size or not (self._digest or keeps):
             return
@@ -180,6 +205,12 @@ class Ledger:
         if travelled:
             count = self.totals.counts.setdefault((message.kind, round), Count())
             count.add(Count(0, number, number * message.nbytes(self._world.sizes)))
+
+    def again(self, message: Message, round: int, copies: Batch) -> None:
+        """Take down second copies, which were refused."""
+        self.fault("duplicate", message, round, len(copies), travelled=True)
+        if self._tally is not None:
+            self._tally.came(message, round, copies.sender, copies.to)
 
     def _keeps(self, message: Message) -> bool:
         """Whether any message of a kind may be kept."""

@@ -28,6 +28,7 @@ __all__ = [
     "places",
     "scatter",
     "table",
+    "tally",
     "words",
     "words_at",
 ]  # fmt: skip
@@ -85,6 +86,14 @@ def table(values: Array) -> Any:
 def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
     """Set ``out[rows - first]`` to the values; rows are distinct."""
     out[rows - np.int32(first)] = values
+
+
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
+    counted = as_array(rows)
+    if others is not None:
+        counted = counted[counted != as_array(others)]
+    np.add.at(out, counted - np.int32(first), np.int32(1))
 
 
 def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -25,6 +25,7 @@ from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
+from p2p_sim.core.tally import Tally
 
 Array = npt.NDArray[Any]
 Bundle = list[Parcel]
@@ -66,7 +67,11 @@ class Report:
 
 @dataclass
 class Site:
-    """The parties of one process.  ``parties``: the blocks of each role that lives here; ``fate``: what goes wrong."""
+    """The parties of one process.
+
+    ``parties``: the blocks of each role that lives here; ``fate``: what goes wrong; ``costs``: whether each user's
+    messages are counted; ``clock``: the seconds that this process has computed so far.
+    """
 
     protocol: Any
     world: World
@@ -78,14 +83,17 @@ class Site:
     trace: TraceLevel
     progress: Callable[[str, int, int], None] | None = None
     fate: Fate | None = None
+    costs: bool = False
+    clock: Callable[[], float] = float  # none: always 0.0
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._messages: dict[str, Message] = self.protocol.messages()
-        self._ledger = Ledger(self.world, self.compute, self.digest, self.trace)
         users = self.parties.get(USER, [])
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
+        self._tally = Tally(self._first, self._users, self.compute) if self.costs else None
+        self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally)
         self._steps = dict.fromkeys(self.parties, 0)
         self._fate = self.fate if self.fate is not None and self.fate.moves else None
         if self._fate is not None:
@@ -105,9 +113,12 @@ class Site:
         blocks = self._blocks[role]
         taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
         steps: list[tuple[Item, ...]] | None = None
+        spent = 0.0
         for block in blocks:
             inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
+            begun = self.clock()
             mine = block.resume(inboxes)
+            spent += self.clock() - begun
             items = [step.items for step in mine]
             if steps is None:
                 steps, taken = items, [[] for _ in items]
@@ -117,9 +128,12 @@ class Site:
                 taken[place] += [(block.number, send) for send in step.sent]
             if self.progress is not None:
                 self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
+        self._ledger.totals.spend(role, clock + 1, spent)
         for issue in wanted:
             if issue is not None:
                 self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox
+                if self._tally is not None:
+                    self._tally.close(*issue[:2])
         steps = steps or []
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
         full = [[False] * len(items) for items in steps]
@@ -144,6 +158,8 @@ class Site:
         for parcel in (parcel for bundle in bundles for parcel in bundle):
             self._accept(parcel)
         outputs = {role: [self._output(block) for block in blocks] for role, blocks in self._blocks.items()}
+        if self._tally is not None:
+            self._ledger.totals.most = self._tally.finish()
         return self._ledger.totals, outputs
 
     def _output(self, block: Block) -> dict[str, Array]:
@@ -203,6 +219,8 @@ class Site:
         self._ledger.totals.strayed |= any(batch.strays for batch in batches)
         if self._fate is not None:
             batches = [self._fate.sent(message, round, batch) for batch in batches]
+        if self._tally is not None:
+            self._tally.sent(message, round, batches)
         divided = [self._divide(message, batch) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]
@@ -231,6 +249,7 @@ class Site:
             k: self.compute.table(np.concatenate([a.fields[k] for a in answers])) for k in message.fields
         }
         box: Mailbox = answers[0].inbox.ticket
+        given: list[Batch] = []
         for asked in box.parcels:
             batches = []
             for b in asked.batches:
@@ -238,6 +257,9 @@ class Site:
                 fields = {k: self.compute.gather(v, as_array(b.to), self._first) for k, v in values.items()}
                 batches.append(Batch(b.to, b.sender, None, fields, False, b.block))
             out[asked.source].append(Parcel(message.kind, round, self.number, batches, answers=True))
+            given += batches
+        if self._tally is not None:
+            self._tally.sent(message, round, given)
 
 
 def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:

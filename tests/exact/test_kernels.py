@@ -151,6 +151,22 @@ def test_gather_of_vectors_and_of_strided_columns(module):
 
 
 @BOTH
+@pytest.mark.parametrize("first", [0, 10, ROWS - 50])
+def test_tally(module, first):
+    rows, others = locked(
+        *((first + rng().integers(low, 50, 200)).astype(np.int32) for low in (0, 30)),
+    )
+    spans = range(first + 5, first + 45), range(first + 10, first + 50)
+    for one, other in ((rows, others), (rows, None), (spans[0], None), spans, (spans[0], rows[:40])):
+        out, expected = np.full(50, 3, np.int32), [3] * 50
+        module.tally(one, other, first, out)
+        for place, row in enumerate(one):
+            expected[row - first] += other is None or row != other[place]
+        same(out, np.array(expected, np.int32))
+    assert any(a == b for a, b in zip(rows, others, strict=True))
+
+
+@BOTH
 def test_group_is_a_stable_sort(module):
     for parties, count in ((1, 0), (1, 5), (4, 3), (30, 500), (1000, 10)):
         (local,) = locked(rng().integers(0, parties, count).astype(np.int32))

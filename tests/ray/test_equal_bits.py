@@ -16,9 +16,13 @@ pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_session")]
 
 
 def check_equal(protocol: Any, population: Population, faults: Any = None, **options: Any) -> None:
-    here = p2p_sim.run(protocol, population, seed=7, trace="full", faults=faults)
-    there = p2p_sim.run(protocol, population, seed=7, trace="full", faults=faults, **options)
+    how: dict[str, Any] = {"seed": 7, "trace": "full", "faults": faults, "costs": True}
+    here = p2p_sim.run(protocol, population, **how)
+    there = p2p_sim.run(protocol, population, **how, **options)
     assert there.faults_seen == here.faults_seen
+    assert there.most == here.most
+    assert there.work == here.work
+    assert there.compute.keys() == here.compute.keys()
     assert all(np.array_equal(there.faulty[name], users) for name, users in here.faulty.items())
     assert there.digest == here.digest
     assert there.counts == here.counts
