@@ -14,7 +14,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.message import USER
-from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
 Most = dict[tuple[str, int], tuple[int, int]]
 
@@ -41,10 +41,12 @@ def from_trace(run: Any) -> Most:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_most_is_what_the_trace_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for people, numba in itertools.product(POPULATIONS.values(), "01"):
+    protocol = PROTOCOLS[name]
+    for made, numba in itertools.product(POPULATIONS, "01"):
         monkeypatch.setenv("P2P_SIM_NUMBA", numba)
+        people = people_of(protocol, made, 37)
         for blocks in (1, 3, 37):
-            run = p2p_sim.run(PROTOCOLS[name], people(37), seed=7, blocks=blocks, trace="full", costs=True)
+            run = p2p_sim.run(protocol, people, seed=7, blocks=blocks, trace="full", costs=True)
             assert {key: pair for key, pair in run.most.items() if any(pair)} == from_trace(run)
 
 
