@@ -51,5 +51,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _refused(message: str) -> int:
     if sys.stderr is not None:
-        print("error: " + " ".join(message.split()), file=sys.stderr)
+        print("error: " + terminal.visible(" ".join(message.split())), file=sys.stderr)
     return 2

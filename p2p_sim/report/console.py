@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.report import terminal
 from p2p_sim.run import Run
 
 _WIDTH = 12
@@ -105,9 +106,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     right = [
         bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
     ]
-    widths = [max(len(line[i]) for line in [list(head), *cells]) for i in range(len(head))]
+    every = [[terminal.visible(name) for name in head], *cells]
+    widths = [max(len(line[i]) for line in every) for i in range(len(head))]
     lines = []
-    for line in [list(head), *cells]:
+    for line in every:
         padded = [
             text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
         ]
@@ -123,7 +125,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else terminal.visible(str(value))
 
 
 def nbytes(count: float) -> str:

@@ -25,6 +25,11 @@ def _spelt(error: UnicodeError) -> tuple[str, int]:
     return "".join(_SPELT.get(letter, "?") for letter in text), error.end
 
 
+def visible(text: str) -> str:
+    """Spell out what would steer a terminal: control characters, changes of direction, line ends."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def ready() -> None:
     """Make closed streams harmless, letters writable on any terminal, and SIGTERM as orderly as Ctrl-C."""
 
@@ -61,7 +66,7 @@ def warnings_as_lines() -> Iterator[None]:
             file: TextIO | None = None, line: str | None = None,
         ) -> None:  # fmt: skip
             if category is UserWarning:
-                print(f"warning: {message}", file=sys.stderr)
+                print(f"warning: {visible(str(message))}", file=sys.stderr)
             else:
                 usual(message, category, filename, lineno, file, line)
 

@@ -79,10 +79,9 @@ def trace_of(
             raise InputError(f"this run kept no messages (trace={opened.trace!r}), and {error}") from error
         return kept, kinds, (f"{kept.missing}, and the others were not recomputed: {error}",)
     again = SimpleNamespace(source=program, trace="full", counts=opened.counts, _trace=past.messages)
-    notes = [
-        f"recomputed from the seed, by running {past.world:,} users again: the trace ({opened.trace}) holds less",
-        *(f"recomputed by other code: {what}" for what in code.other_code(opened, program)),
-    ]
+    how = f"recomputed from the seed, by running {past.world:,} users again"
+    notes = [f"{how}: the trace ({opened.trace}) does not hold all of it"]
+    notes += [f"recomputed by other code: {what}" for what in code.other_code(opened, program)]
     return reader.Kept(again), kinds, tuple(notes)
 
 

@@ -50,7 +50,7 @@ def test_json_holds_the_view(cli, run):
     done = cli(*SHOW, "learner+user:4", "--json")
     assert (done.status, done.err) == (0, "")
     told, view = done.json, run.view("learner+user:4")
-    assert (told["coalition"], told["missing"]) == ("learner+user:4", None)
+    assert (told["coalition"], told["notes"]) == ("learner+user:4", [])
     for part in told["messages"]:
         columns = view.messages[part["kind"]]
         assert (part["seen"], part["left_out"]) == (len(columns["round"]), 0)
@@ -72,7 +72,7 @@ def test_what_is_cut_is_said(cli, run):
     assert (report["seen"], report["shown"], report["left_out"], len(report["rows"])) == (12, 5, 7, 5)
     table = cli(*SHOW, "learner", "--limit", 5, "--format", "csv")
     assert len(list(csv.reader(io.StringIO(table.out)))) == 6
-    assert table.err == "note: report: 5 of 12 shown; --limit for more\n"
+    assert table.err == "note: report: 5 of 12 shown; --limit shows the other 7\n"
     assert "note" not in cli(*SHOW, "learner", "--format", "csv").err
 
 
@@ -123,24 +123,24 @@ def test_a_run_that_kept_nothing_and_one_that_cannot_be_repeated(cli, run, tmp_p
     first, other = (cli("trace", "show", name, *words).json for name in ("r", "none"))
     assert first["messages"] == other["messages"]
     told = cli("trace", "show", "sample", *words).json
-    assert "sample=3" in told["missing"]
+    assert "sample=3" in told["notes"][0]
     assert "without its population" in told["unknown"]
     text = cli("trace", "show", "sample", "--as", "learner")
     assert text.status == 0
-    assert "missing: the trace (sample=3) holds" in text.out
+    assert "note: the trace (sample=3) holds" in text.out
 
 
 BAD = {
-    "nobody": ((), ["--as is missing", "learner+3*user"]),
+    "negative offset": (("--offset", "-1"), ["--offset -1", "at least 0"]),
     "unknown part": (("--as", "boss"), ["'boss'", "learner, user, user:17"]),
     "no such user": (("--as", "user:12"), ["user 12", "0 to 11"]),
     "too many": (("--as", "13*user"), ["13 users", "12"]),
-    "kind": (("--as", "learner", "--kind", "vote"), ["--kind 'vote'", "ask, label, report"]),
-    "user": (("--as", "learner", "--user", "12"), ["--user 12", "0 to 11"]),
-    "round": (("--as", "learner", "--round", "9"), ["--round 9", "[1, 2, 3]"]),
+    "kind": (("--as", "learner", "--kind", "vote"), ["kind 'vote'", "ask, label, report"]),
+    "user": (("--as", "learner", "--user", "12"), ["user 12", "0 to 11"]),
+    "round": (("--as", "learner", "--round", "9"), ["round 9", "[1, 2, 3]"]),
     "limit": (("--as", "learner", "--limit", "0"), ["--limit 0", "at least 1"]),
-    "channels": (("--as", "wire", "--channels", "open"), ["channels = 'open'", "plain, encrypted"]),
-    "format": (("--as", "wire", "--format", "text"), ["--format 'text'", "table, json, csv"]),
+    "channels": (("--as", "wire", "--channels", "open"), ["--channels 'open'", "plain, encrypted"]),
+    "format": (("--as", "wire", "--format", "text"), ["--format 'text'", "table, json, csv, parquet"]),
 }
 
 

@@ -1,0 +1,115 @@
+"""``p2p-sim trace show``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from p2p_sim.cli.app import Command
+from p2p_sim.cli.trace.group import trace
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+from p2p_sim.report.options import KEPT, Json, count, text
+from p2p_sim.views import CHANNELS
+
+LOOK = "What is shown"
+_FORMATS = ("table", "json", "csv", "parquet")
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
+
+
+@trace.command("show", epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report")
+@dataclass(frozen=True)
+class Show:
+    """Show messages of a run: all of them, or what somebody saw of it, with her own inputs and draws.
+
+    What the run did not keep is recomputed from its seed.
+    """
+
+    run: RunArgument
+    who: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
+            help="Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown.",
+        ),
+    ] = None  # fmt: skip
+    kind: Annotated[str | None, text(LOOK, "Only messages of one kind.")] = None
+    user: Annotated[int | None, count(LOOK, "Only what one user sent, received, held and drew.")] = None
+    round: Annotated[int | None, count(LOOK, "Only messages of one round.")] = None
+    limit: Annotated[int, count(LOOK, "Most rows of each table; default 50.")] = 50
+    offset: Annotated[int, count(LOOK, "How many rows of each table come before; default 0.")] = 0
+    channels: Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    json: Json = False
+    format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
+        "table"
+    )
+
+    def work(self, _command: Command) -> int:
+        """Look and tell."""
+        from p2p_sim.report import messages
+        from p2p_sim.report.progress import Progress
+
+        self._check()
+        form = "json" if self.json else self.format
+        with Progress() as progress, terminal.stdout_kept():
+            progress("looking", 0, 0)
+            part, told = self._told()
+            table = messages.parquet(part) if form == "parquet" else b""
+        if form == "parquet":
+            sys.stdout.buffer.write(table)
+        else:
+            sys.stdout.write(messages.FORMATS[form](told))
+        if form in ("csv", "parquet"):
+            for line in messages.cuts(told):
+                print(f"note: {terminal.visible(line)}", file=sys.stderr)
+        return 0
+
+    def _check(self) -> None:
+        if self.format not in _FORMATS:
+            raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
+        if self.channels not in CHANNELS:
+            raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
+        for name, value, least in (("limit", self.limit, 1), ("offset", self.offset, 0)):
+            if value < least:
+                raise InputError(f"--{name} {value}: must be at least {least}")
+        if self.format == "parquet" and not self.json and sys.stdout.isatty():
+            raise InputError("--format parquet is not for a terminal: redirect it, > messages.parquet")
+
+    def _told(self) -> tuple[Any, dict[str, Any]]:
+        from p2p_sim.report import messages
+        from p2p_sim.run import load
+        from p2p_sim.trace import query
+
+        run = load(Path(self.run))
+        eyes = None if self.who is None else run.coalition(self.who)
+        part = query.messages(
+            run, user=self.user, kind=self.kind, round=self.round, as_=eyes, channels=self.channels,
+            limit=self.limit, offset=self.offset,
+        )  # fmt: skip
+        told: dict[str, Any] = {
+            "run": self.run, "protocol": run.protocol.partition(":")[2], "view": self.who,
+            "coalition": None if eyes is None else str(eyes), "channels": self.channels,
+            "notes": list(part.notes), "messages": messages.tables(part, self.offset),
+        }  # fmt: skip
+        if self.who is not None and eyes is not None and self.kind is None and self.round is None:
+            told |= self._own(run, self.who) if eyes.users or eyes.servers else {}
+        return part, told
+
+    def _own(self, run: Any, who: str) -> dict[str, Any]:
+        """Return what those who look held and drew, as far as it is known."""
+        from p2p_sim.report import messages
+
+        try:
+            view = run.view(who, channels=self.channels)
+            inputs = messages.of_user(view.inputs, "user", self.user)
+            return {
+                "inputs": messages.limited(inputs, self.limit, self.offset),
+                "draws": messages.draws(view.draws, self.user, self.limit, self.offset),
+            }
+        except InputError as error:
+            return {"unknown": str(error)}

@@ -1,0 +1,186 @@
+"""Messages on paper: slices of a run as JSON values, text, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.message import HEADER_BYTES, USER
+from p2p_sim.report import console
+from p2p_sim.report.terminal import visible
+from p2p_sim.trace import tables as arrow_tables
+from p2p_sim.trace.slices import Slice
+
+_ADDRESS = ("round", "sender", "recipient", "seq", "nbytes")
+_LONGEST = 8
+
+
+def tables(part: Slice, offset: int = 0) -> list[dict[str, Any]]:
+    """Return a slice as JSON values, a table a kind; ``offset``: how many rows of each come before."""
+    return [_table_of(part, kind, names, offset) for kind, names in part.ids().items()]
+
+
+def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str, Any]:
+    columns, fields = part.kinds[kind], part.fields(kind)
+    values = {name: column.tolist() for name, column in columns.items()}
+    readable = values.get("readable", [True] * len(names))
+    rows = [
+        {"id": names[i]} | {name: values[name][i] for name in _ADDRESS}
+        | {"readable": readable[i], "fields": {f: values[f][i] for f in fields} if readable[i] else None}
+        for i in range(len(names))
+    ]  # fmt: skip
+    sender, recipient = part.roles[kind]
+    return {
+        "kind": kind, "text": part.texts[kind], "sender": sender, "recipient": recipient,
+        "sealed_for": part.sealed[kind], "layers": list(part.layers[kind]), "fields": fields,
+        **_counted(part.total[kind], rows, offset),
+    }  # fmt: skip
+
+
+def _counted(seen: int, rows: list[dict[str, Any]], offset: int) -> dict[str, Any]:
+    return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
+
+
+def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str, Any]:
+    """Return some rows of a table, and how many there are."""
+    values = [column[offset : offset + limit].tolist() for column in columns.values()]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    return _counted(len(next(iter(columns.values()))), rows, offset)
+
+
+def of_user(columns: Mapping[str, Any], name: str, user: int | None) -> dict[str, Any]:
+    """Return the rows in which a column names a user; None: all."""
+    mine = slice(None) if user is None else columns[name] == user
+    return {key: column[mine] for key, column in columns.items()}
+
+
+def draws(drawn: Mapping[str, Any], user: int | None, limit: int, offset: int = 0) -> dict[str, Any]:
+    """Return draws as rows: stream, party, slot, value; ``user``: whose, beside those of servers."""
+    seen = 0
+    rows: list[dict[str, Any]] = []
+    for stream, columns in drawn.items():
+        own = of_user(columns, "party", user if stream.startswith(f"{USER}/") else None)
+        here = limited(own, max(0, limit - len(rows)), max(0, offset - seen))
+        seen += here["seen"]
+        rows += [{"stream": stream} | row for row in here["rows"]]
+    return _counted(seen, rows, offset)
+
+
+def cuts(told: Mapping[str, Any]) -> list[str]:
+    """Return what is not shown, in words."""
+    return list(told["notes"]) + [
+        f"{part['kind']}: {_said(part)}" for part in told["messages"] if part["left_out"]
+    ]
+
+
+def _said(part: Mapping[str, Any]) -> str:
+    """Say how many rows are shown, and how to see the others."""
+    shown, seen, first = part["shown"], part["seen"], part["offset"] + 1
+    if not part["left_out"]:
+        return f"{shown:,} of {seen:,} shown"
+    if not part["offset"]:
+        return f"{shown:,} of {seen:,} shown; --limit shows the other {part['left_out']:,}"
+    span = f"{first:,} to {first + shown - 1:,}" if shown else "none"
+    return f"{span} of {seen:,} shown; --limit and --offset show the others"
+
+
+def as_csv(told: Mapping[str, Any]) -> str:
+    """Lay out all messages as one table, with the fields of all kinds; what cannot be read is empty."""
+    names = list(dict.fromkeys(name for part in told["messages"] for name in part["fields"]))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
+    for part in told["messages"]:
+        for row in part["rows"]:
+            fields = row["fields"] or {}
+            head = [part["kind"], part["sender"], part["recipient"], *(row[name] for name in _ADDRESS)]
+            writer.writerow([*head, row["readable"], *(fields.get(name, "") for name in names)])
+    return out.getvalue()
+
+
+def parquet(part: Slice) -> bytes:
+    """Return all messages as one Parquet file: columns as in CSV, null what a kind has not or nobody can read.
+
+    A field that kinds have with different types is called KIND.FIELD.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    types: dict[str, set[Any]] = {}
+    for kind, columns in part.kinds.items():
+        for name in part.fields(kind):
+            types.setdefault(name, set()).add((columns[name].dtype, columns[name].shape[1:]))
+    joined = []
+    for kind, columns in part.kinds.items():
+        size = len(columns["round"])
+        readable = columns.get("readable", np.ones(size, np.bool_))
+        found = {name: columns[name] for name in _ADDRESS} | {"readable": readable}
+        called = {name: name if len(types[name]) == 1 else f"{kind}.{name}" for name in part.fields(kind)}
+        found |= {new: columns[name] for name, new in called.items()}
+        table = arrow_tables.arrow(found, dict.fromkeys(called.values(), ~readable))
+        for name, value in zip(
+            ("recipient_role", "sender_role", "kind"), (*part.roles[kind][::-1], kind), strict=True
+        ):
+            table = table.add_column(0, name, pa.repeat(value, size))
+        joined.append(table)
+    sink = pa.BufferOutputStream()
+    files.write_table(pa.concat_tables(joined, promote_options="default"), sink, compression="zstd")
+    found_bytes: bytes = sink.getvalue().to_pybytes()
+    return found_bytes
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Lay out messages, inputs and draws as tables."""
+    what = (
+        "every field shown"
+        if told["view"] is None
+        else f"as {told['coalition']} saw it, channels {told['channels']}"
+    )
+    blocks = [[f"{told['run']} ({told['protocol']}), {what}", *(f"note: {note}" for note in told["notes"])]]
+    for part in told["messages"]:
+        route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
+        rows = [_message_row(part, row) for row in part["rows"]]
+        blocks.append([route, *_table([*_ADDRESS, *part["fields"]], rows, part)])
+    for name, title in (("inputs", "Own inputs"), ("draws", "Own draws")):
+        if name in told:
+            cells = [[_cell(value) for value in row.values()] for row in told[name]["rows"]]
+            names = list(told[name]["rows"][0]) if cells else []
+            blocks.append([title, *_table(names, cells, told[name])])
+    if "unknown" in told:
+        blocks.append([f"Own inputs and draws are not shown: {told['unknown']}"])
+    return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
+
+
+FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "table": as_text, "json": console.as_json, "csv": as_csv
+}  # fmt: skip
+"""What writes a document of messages, by the name of the format."""
+
+
+def _message_row(part: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    names = {end: part[end] for end in ("sender", "recipient") if part[end] != USER}
+    cells = [str(names.get(name, row[name])) for name in _ADDRESS]
+    if row["fields"] is not None:
+        return cells + [_cell(value) for value in row["fields"].values()]
+    sealed = f"sealed, {max(row['nbytes'] - HEADER_BYTES, 0)} bytes"
+    return cells + [sealed if part["sealed_for"] else "not readable"] * len(part["fields"])
+
+
+def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> list[str]:
+    if not rows:
+        return ["none" if not part["left_out"] else _said(part)]
+    right = [all(row[i].lstrip("-").isdigit() for row in rows) for i in range(len(names))]
+    widths = [max(len(row[i]) for row in rows) if right[i] else 0 for i in range(len(names))]
+    padded = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return [*console.table(names, padded).splitlines(), _said(part)]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        shown = ", ".join(map(_cell, value[:_LONGEST]))
+        return f"[{shown}]" if len(value) <= _LONGEST else f"[{shown}, ... {len(value):,} values]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
