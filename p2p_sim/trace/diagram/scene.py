@@ -22,7 +22,8 @@ MOST_LANES, MOST_ARROWS = 40, 400
 """Above either, parties are drawn together, by cluster or by role."""
 
 _DETAIL = 100  # letters of a message's fields that are shown
-_SENTENCE = 400  # letters of a sentence that are shown
+SENTENCE = 400
+"""Letters of a sentence that are shown."""
 
 READ, SEALED, STRUCK, UNSEEN = "read", "sealed", "struck", "unseen"
 
@@ -85,11 +86,11 @@ def scene(
         ]
     else:
         arrows = _merged(part, table, layout, viewpoint is not None, seen, read)
-    kinds = {labels.clean(kind): labels.clean(text, _SENTENCE) for kind, text in part.texts.items()}
+    kinds = {labels.clean(kind): labels.clean(text, SENTENCE) for kind, text in part.texts.items()}
     used = {arrow.kind: kinds[arrow.kind] for arrow in arrows}
-    told = tuple(labels.clean(note, _SENTENCE) for note in (*layout.notes, *part.notes, *notes))
+    told = tuple(labels.clean(note, SENTENCE) for note in (*layout.notes, *part.notes, *notes))
     who = None if viewpoint is None else labels.clean(viewpoint)
-    return Scene(labels.clean(title, _SENTENCE), layout.lanes, tuple(arrows), used, told, who)
+    return Scene(labels.clean(title, SENTENCE), layout.lanes, tuple(arrows), used, told, who)
 
 
 def _masks(part: Slice, table: Flat, sight: Sight | None) -> tuple[Array, Array]:

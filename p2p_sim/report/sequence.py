@@ -1,0 +1,144 @@
+"""Sequence diagrams and exports of runs: which messages, who looks, and what the picture is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import Message
+from p2p_sim.run import Run
+from p2p_sim.trace import query, reader
+from p2p_sim.trace.around import around, cluster, clusters_of
+from p2p_sim.trace.declared import declared
+from p2p_sim.trace.diagram.overview import overview
+from p2p_sim.trace.diagram.scene import MOST_ARROWS, Scene, Sight, scene
+from p2p_sim.trace.export.graph import graphml
+from p2p_sim.trace.export.perfetto import perfetto
+from p2p_sim.trace.export.shiviz import shiviz
+from p2p_sim.trace.slices import Slice
+from p2p_sim.views import CHANNELS, Coalition
+
+Array = npt.NDArray[Any]
+
+WHOLE = 1_000_000
+"""Messages up to which a whole run is drawn from them, and not from its counts."""
+
+EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
+    "graphml": graphml,
+    "perfetto": perfetto,
+    "shiviz": lambda part, _title, _notes: shiviz(part),
+}
+"""What writes a slice, its title and its notes, by the name of the format."""
+
+
+def draw(
+    run: Run,
+    users: Sequence[int] = (),
+    *,
+    cluster_number: int | None = None,
+    round: int | None = None,
+    view: str | None = None,
+    channels: str = "plain",
+    limit: int = MOST_ARROWS,
+    name: str | None = None,
+    protocol: Any = None,
+) -> Scene:
+    """Lay out a sequence diagram of a run: of some users (ids), of a cluster, or of everybody.
+
+    ``view``: what this coalition cannot read is struck out; ``channels``: what the wire reads; ``limit``: most arrows;
+    ``name``: of the run, for the title.  A whole run of more than 1,000,000 messages is drawn by role, from its counts.
+    Raises InputError for a user, cluster, round or view that there is not, and for messages that are neither kept nor
+    recomputed.
+    """
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
+    total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
+    if chosen is None and total > WHOLE:
+        return _from_counts(run, round, view, title, total, protocol)
+    coalition = None if view is None else run.coalition(view, protocol=protocol)
+    part = around(run, chosen, round=round, protocol=protocol)
+    known = clusters_of(run, np.zeros(0, np.int64)) is not None
+    return scene(
+        part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if known else None,
+        viewpoint=None if coalition is None else str(coalition), sight=_sight(part, coalition, channels), most=limit,
+    )  # fmt: skip
+
+
+def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array | None:
+    """Return the ids of the users whose messages are wanted, ascending; None for everybody's."""
+    if not users and cluster_number is None:
+        return None
+    inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
+    return np.unique(np.concatenate([np.array(users, np.int64), inside]))
+
+
+def export(
+    run: Run,
+    form: str,
+    part: Slice,
+    users: Sequence[int],
+    cluster_number: int | None,
+    round: int | None,
+    name: str,
+) -> str:
+    """Return a slice of a run in another program's format."""
+    return EXPORTS[form](
+        part, _title(run, name, users, cluster_number, round), (*part.notes, *left_out(part))
+    )
+
+
+def left_out(part: Slice) -> tuple[str, ...]:
+    """Say how many messages a slice lacks."""
+    whole, cut = sum(part.total.values()), sum(part.cut.values())
+    return (f"the first {whole - cut:,} of {whole:,} messages; --limit for more",) if cut else ()
+
+
+def _title(
+    run: Run, name: str | None, users: Sequence[int], cluster_number: int | None, round: int | None
+) -> str:
+    """Return what is drawn, in words."""
+    given = ", ".join(f"{key}={value}" for key, value in run.parameters.items() if value is not None)
+    parts = [f"{run.protocol.partition(':')[2]}({given})", *([name] if name else [])]
+    parts += [f"cluster {cluster_number}"] if cluster_number is not None else []
+    parts += [f"user {user}" for user in users[:5]] + (["…"] if len(users) > 5 else [])
+    return ", ".join([*parts, *([f"round {round}"] if round is not None else [])])
+
+
+def _clusters(run: Run, ids: Array) -> Array:
+    found = clusters_of(run, ids)
+    assert found is not None  # asked before
+    return found
+
+
+def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | None:
+    """Return what a coalition sees and reads of a slice."""
+    if coalition is None:
+        return None
+    kinds = {
+        kind: Message(
+            *part.roles[kind], part.texts[kind], sealed_for=part.sealed[kind], layers=part.layers[kind]
+        )
+        for kind in part.kinds
+    }
+    return {kind: coalition.sees(message, part.kinds[kind], channels) for kind, message in kinds.items()}
+
+
+def _from_counts(
+    run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any
+) -> Scene:
+    if view is not None:
+        raise InputError(
+            f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
+            "--cluster or --user too"
+        )
+    program = run.source if protocol is None else protocol
+    source = reader.Kept(run, program)
+    query.check_round(source, round)
+    users = None if run.population is None else run.population.users
+    note = f"drawn by role from the counts of {total:,} messages; --cluster or --user draws single ones"
+    return overview(declared(source.manifest["kinds"]), run.counts, users, title, round=round, notes=[note])
