@@ -30,7 +30,9 @@ def run(tmp_path):
 
 
 DRAW, EXPORT = ("trace", "diagram", "r"), ("trace", "export", "r", "--format")
-RECOMPUTED = "note: recomputed from the seed, by running 4 users again: the trace (none) holds less\n"
+RECOMPUTED = (
+    "note: recomputed from the seed, by running 4 users again: the trace (none) does not hold all of it\n"
+)
 
 
 def arrows(page: str) -> int:
