@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import InputError, LabelNoise, Message, Party, Protocol, Rounds, check_labels, check_range
 from protocols.randomized_response import RandomizedResponse
 
 OVER = ("cluster", "everybody")
@@ -76,6 +76,10 @@ class EncryptedShuffle(Protocol):
     def label_count(self) -> int:
         """Return k."""
         return self.labels
+
+    def label_noise(self) -> LabelNoise:
+        """Return that users lie, and that labels are permuted."""
+        return LabelNoise(self.randomizer.lying(), self.labels, self.over)
 
     def mixes_everybody(self) -> bool:
         """Whether the learner cannot tell clusters apart."""

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core import Inbox, InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import (
+    Inbox,
+    InputError,
+    LabelNoise,
+    Message,
+    Party,
+    Protocol,
+    Rounds,
+    check_labels,
+    check_range,
+)
 from p2p_sim.core.columns import PerMessage
 from protocols.randomized_response import RandomizedResponse
 
@@ -57,6 +67,10 @@ class NetworkShuffle(Protocol):
     def label_count(self) -> int:
         """Return k."""
         return self.labels
+
+    def label_noise(self) -> LabelNoise:
+        """Return that users lie, and that a label that walked may be anybody's."""
+        return LabelNoise(self.randomizer.lying(), self.labels, "everybody" if self.steps else "sender")
 
     def graph_over(self) -> str:
         """Return that one graph joins everybody."""

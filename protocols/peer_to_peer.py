@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from p2p_sim.core import Inbox, InputError, Message, Party, Protocol, Rounds, beside, check_range
+from p2p_sim.core import Inbox, InputError, LabelNoise, Message, Party, Protocol, Rounds, beside, check_range
 
 MOST_RETRIES = 100
 
@@ -38,6 +39,10 @@ class PeerToPeer(Protocol):
         whole = isinstance(self.retries, int) and not isinstance(self.retries, bool)
         if not whole or not 0 <= self.retries <= MOST_RETRIES:
             raise InputError(f"retries = {self.retries!r}: must be an integer from 0 to {MOST_RETRIES}")
+
+    def label_noise(self) -> LabelNoise:
+        """Return that labels are flipped, and drawn from the cluster."""
+        return LabelNoise(Fraction(self.alpha), whose="cluster")
 
     def user(self, me: Party) -> Rounds:  # line 1
         """Run lines 2 to 10 for a block of users."""

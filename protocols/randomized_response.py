@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
+from p2p_sim.core import (
+    InputError,
+    LabelNoise,
+    Message,
+    Party,
+    Protocol,
+    Rounds,
+    check_labels,
+    check_range,
+    exp,
+)
 
 NEVER = 1000.0
 """Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
@@ -69,6 +79,10 @@ class RandomizedResponse(Protocol):
             return np.asarray((me.y ^ lies).view(np.uint8))
         other = 1 + me.draw.below("other", self.labels - 1)
         return np.asarray((me.y + lies * other) % self.labels)
+
+    def label_noise(self) -> LabelNoise:
+        """Return that senders lie."""
+        return LabelNoise(self.lying(), self.labels)
 
     def user(self, me: Party) -> Rounds:
         """Report the label or a lie."""

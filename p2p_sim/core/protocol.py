@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Generator
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,19 @@ from p2p_sim.core.message import USER, Message, Vector
 
 Rounds = Generator[Any, Any, Any]
 """What a role's method returns: it yields sends and receives, and returns the role's output."""
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """How the labels that a learner gets came about, as far as a model trained on them should know.
+
+    ``lie``: probability that a label is replaced by one of the ``labels`` - 1 others, uniformly.  ``whose``: it is that
+    of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody".
+    """
+
+    lie: Fraction
+    labels: int = 2
+    whose: str = "sender"
 
 
 class Protocol:
@@ -55,6 +69,10 @@ class Protocol:
 
     def graph_over(self) -> str | None:
         """Return over whom the protocol needs a connected graph: "everybody", or "cluster", one in each; None: none."""
+        return None
+
+    def label_noise(self) -> LabelNoise | None:
+        """Return how the labels that the learner returns as ``y`` came about; None if that is not known."""
         return None
 
     def vector_lengths(self) -> dict[str, int]:

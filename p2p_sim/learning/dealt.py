@@ -32,6 +32,14 @@ def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
     return Pairs(whose, y, "") if "sender" in columns else deal(people, whose, y)
 
 
+def codes(people: Population, cluster: Array) -> Array | None:
+    """Return the groups of users that clusters are called; None if some are of no cluster of these users."""
+    members = people.clusters
+    names = np.zeros(1, np.int64) if members is None else np.unique(members.label)
+    code = np.minimum(np.searchsorted(names, cluster), len(names) - 1)
+    return code if np.array_equal(names[code], cluster) else None
+
+
 def deal(people: Population, cluster: Array, y: Array) -> Pairs | None:
     """Return labels known by cluster with users to have them; None if some are of no cluster of these users.
 
@@ -40,10 +48,8 @@ def deal(people: Population, cluster: Array, y: Array) -> Pairs | None:
 
     *Source:* Clustering 2022, section 5.1: labels permuted within clusters, instead of resampled.
     """
-    members = people.clusters
-    names = np.zeros(1, np.int64) if members is None else np.unique(members.label)
-    code = np.minimum(np.searchsorted(names, cluster), len(names) - 1)
-    if not np.array_equal(names[code], cluster):
+    code, members = codes(people, cluster), people.clusters
+    if code is None:
         return None
     order = np.argsort(code, kind="stable")
     ordered = code[order]

@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.learning import clusters as clustering
-from p2p_sim.learning import datasets, dealt, models, proportions, training
+from p2p_sim.learning import corrected, datasets, dealt, models, proportions, training
 from p2p_sim.learning.datasets import Dataset
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -163,6 +163,7 @@ def train(
             people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
         )
         comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
+        comparison = corrected.beside(comparison, run, people, examples.x_test, examples.y_test)
     elif people.x is not None:
         bags = proportions.of_run(columns, run.parameters, people)
         if bags is not None:

@@ -33,6 +33,8 @@ class Comparison:
     model: str
     note: str = ""  # what to know before reading the figures: a constant classifier, no convergence
     what: str = "labels"  # what was released
+    accuracy_corrected: float | None = None  # of a model that knows how the labels came about
+    correction: str = ""  # what it makes up for
 
 
 def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:

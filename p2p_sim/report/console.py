@@ -237,6 +237,7 @@ def _released(told: Mapping[str, Any]) -> list[str]:
                 f"trained on the {accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released",
                 _percent(accuracy["accuracy_private"]),
             ],
+            *_corrected(accuracy),
             [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
             ["always the true labels' majority", _percent(accuracy["baseline"])],
         ]
@@ -248,6 +249,11 @@ def _released(told: Mapping[str, Any]) -> list[str]:
     positive = "" if share is None else f", {_percent(share)} of them positive"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
     return [_entry("Released", f"{released['labels']:,} labels{bags}{positive}")]
+
+
+def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:
+    share = accuracy.get("accuracy_corrected")
+    return [] if share is None else [[f"the same, {accuracy['correction']}", _percent(share)]]
 
 
 def _percent(share: float) -> str:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population
+from p2p_sim import Population
 from p2p_sim.learning import experiment
 from p2p_sim.learning.datasets import Dataset
-from p2p_sim.learning.proportions import MODEL, ProportionMatching, Proportions, of_run
+from p2p_sim.learning.proportions import MODEL, Proportions, of_run
+from p2p_sim.learning.regression import match
 from protocols import LabelProportions, LaplaceLabelProportions, RandomizedResponse, SecureAggregation
 
 
@@ -31,43 +32,21 @@ def proportions(y: Any, k: int) -> Proportions:
     return Proportions(bag, np.bincount(bag, weights=y) / np.bincount(bag), np.bincount(bag))
 
 
-def test_the_gradient_is_that_of_the_loss() -> None:
-    x, y = examples(40)
-    told, model = proportions(y, 8), ProportionMatching()
-    features = np.concatenate([x, np.ones((40, 1))], axis=1)
-    weights = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
-    value, gradient = model._loss(weights, features, told.bag, told)
-    for i in range(5):
-        step = np.eye(5)[i] * 1e-6
-        numeric = model._loss(weights + step, features, told.bag, told)[0] - value
-        assert gradient[i] == pytest.approx(numeric / 1e-6, rel=1e-3, abs=1e-3)
-
-
-def test_bags_of_one_are_logistic_regression() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    x, y = examples(500)
-    x = (x - x.mean(0)) / x.std(0)
-    model = ProportionMatching().fit(x, proportions(y, 1))
-    known = LogisticRegression(tol=1e-8).fit(x, y)
-    assert model.converged
-    assert np.allclose(model.weights, np.append(known.coef_, known.intercept_), atol=1e-3)
-
-
 @pytest.mark.parametrize("k", [2, 8, 32])
 def test_it_learns_from_bags(k: int) -> None:
     (x, y), (x_test, y_test) = examples(6400), examples(4000, seed=1)
-    accuracy = float((ProportionMatching().fit(x, proportions(y, k)).predict(x_test) == y_test).mean())
-    best = float((ProportionMatching().fit(x, proportions(y, 1)).predict(x_test) == y_test).mean())
+    accuracy = float((match(x, proportions(y, k).counts()).predict(x_test) == y_test).mean())
+    best = float((match(x, proportions(y, 1).counts()).predict(x_test) == y_test).mean())
     assert accuracy > best - 0.03
     mixed = np.random.default_rng(2).permutation(len(y))  # twin: proportions of other bags teach nothing
-    wrong = ProportionMatching().fit(x, proportions(y[mixed], k)).predict(x_test)
+    wrong = match(x, proportions(y[mixed], k).counts()).predict(x_test)
     assert float((wrong == y_test).mean()) < best - 0.1
 
 
-def test_nothing_released_is_an_error_of_the_model() -> None:
-    with pytest.raises(InputError, match="no proportion was released"):
-        ProportionMatching().fit(np.zeros((3, 1)), Proportions(np.full(3, -1), np.zeros(0), np.zeros(0)))
+def test_proportions_beyond_0_to_1_are_taken_for_the_nearer() -> None:
+    told = Proportions(np.array([0, 1, 1, 2]), np.array([-0.5, 0.25, 1.5]), np.array([1, 4, 2]))
+    assert told.beyond == 2
+    assert told.counts().counts.tolist() == [[1, 0], [3, 1], [0, 2]]
 
 
 def test_members_of_bags_are_those_of_the_run() -> None:
@@ -108,6 +87,24 @@ def test_where_every_bag_is_refused_the_note_says_so() -> None:
     assert found.trained_on == 0
     assert found.accuracy_private == found.baseline
     assert "no proportion was released" in found.note
+
+
+def test_the_note_counts_what_was_refused_and_what_lay_beyond() -> None:
+    x, y = examples(1500)
+    data = dataset(x, y)
+    some = experiment.learn(SecureAggregation(8, threshold=8), data, faults=["drop=0.02"])
+    refused = int(some.run.output("learner")["refused"].sum())
+    assert some.comparison is not None
+    assert 0 < refused < 150
+    assert some.comparison.trained_on == 150 - refused
+    assert f"{refused:,} bags were refused, and are left out" in some.comparison.note
+    noisy = experiment.learn(LaplaceLabelProportions(0.5, 4), data)
+    share = noisy.run.output("learner")["total"] / noisy.run.output("learner")["size"]
+    beyond = int(((share < 0) | (share > 1)).sum())
+    assert noisy.comparison is not None
+    assert beyond > 0
+    assert noisy.comparison.note.startswith(f"{beyond:,} proportions were noised beyond 0 to 1")
+    assert noisy.comparison.accuracy_corrected is None
 
 
 def test_labels_are_trained_on_as_before() -> None:

@@ -1,0 +1,224 @@
+"""Released labels: how protocols say they came about, whose they may be, and what a model makes of that."""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import p2p_sim
+from p2p_sim import Population, privacy
+from p2p_sim.core import LabelNoise
+from p2p_sim.learning import corrected, dealt, experiment, models
+from p2p_sim.learning.datasets import Dataset
+from p2p_sim.learning.losses import Bags
+from p2p_sim.learning.regression import match
+from p2p_sim.network import topologies
+from protocols import (
+    EncryptedShuffle,
+    LabelProportions,
+    NetworkShuffle,
+    PeerPermutation,
+    PeerToPeer,
+    RandomizedResponse,
+    peer_permutation,
+)
+
+FALSE_ALARM = 1e-9
+TALKS = [
+    RandomizedResponse.flipping(0.25), RandomizedResponse(1.0, 3), EncryptedShuffle(1.0),
+    EncryptedShuffle(1.0, 3, over="everybody"), PeerPermutation(0.25), PeerToPeer(0.25, 0.5),
+    NetworkShuffle(1.0, 0), NetworkShuffle(1.0, 1),
+]  # fmt: skip
+
+
+def joined(y: Any, cluster: Any = None, **columns: Any) -> Population:
+    return topologies.join(Population.from_arrays(y=y, cluster=cluster, **columns), "complete", 0)
+
+
+def released(protocol: Any, y: list[int]) -> dict[int, dict[int, Fraction]]:
+    """Return the mean number of released labels by sender (0 where the learner knows none) and value, enumerated."""
+    found: dict[int, dict[int, Fraction]] = {}
+    for seen, chance in privacy.enumerate_view(protocol, joined(np.array(y, np.uint8))).world.items():
+        for kind, _, sender, _, _, values in seen[0]:
+            assert kind in ("report", "mixed")
+            told = found.setdefault(sender, {})
+            label = int(ast.literal_eval(values)[-1])
+            told[label] = told.get(label, Fraction(0)) + chance
+    return found
+
+
+@pytest.mark.parametrize("protocol", TALKS, ids=repr)
+def test_how_labels_come_about_is_as_protocols_say(protocol: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two users with labels 0 and 1, enumerated: the mean labels by sender are what the noise says, exactly."""
+    monkeypatch.setattr(peer_permutation, "SHARES", 2)  # two orders of two users, each by one seed
+    monkeypatch.setattr(peer_permutation, "agreed_order", lambda seed, size: np.array([[0, 1], [1, 0]][seed]))
+    noise = protocol.label_noise()
+    other = noise.lie / (noise.labels - 1)
+    own = [[1 - noise.lie if j == y else other for j in range(noise.labels)] for y in (0, 1)]
+    anybody = [(one + two) / 2 for one, two in zip(*own, strict=True)]
+    for sender, told in released(protocol, [0, 1]).items():
+        whole = sum(told.values())
+        expected = own[sender] if noise.whose == "sender" else anybody
+        assert [told.get(j, Fraction(0)) / whole for j in range(noise.labels)] == expected
+
+
+def test_protocols_of_bags_say_nothing_of_single_labels() -> None:
+    assert LabelProportions(4).label_noise() is None
+
+
+CLUSTER = np.array([7, 3, 7, 30, 3, 7])
+PEOPLE = Population.from_arrays(y=CLUSTER == 3, cluster=CLUSTER)
+Y = np.array([1, 0, 1, 1])
+
+
+def test_labels_of_senders_are_bags_of_one() -> None:
+    columns = {"sender": np.array([4, 0, 4, 2]), "y": Y}
+    bags = corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0)))
+    assert bags is not None
+    assert bags.bag.tolist() == [0, 1, 2, 3, 4, 5]
+    assert bags.counts.tolist() == [[1, 0], [0, 0], [0, 1], [0, 0], [0, 2], [0, 0]]
+
+
+def test_labels_of_a_cluster_are_one_bag_whoever_sent_them() -> None:
+    noise = LabelNoise(Fraction(0), 3, "cluster")
+    sent = corrected.bags_of({"sender": np.array([4, 0, 1, 3]), "y": Y}, PEOPLE, noise)
+    shuffled = corrected.bags_of({"cluster": np.array([3, 7, 3, 30]), "y": Y}, PEOPLE, noise)
+    for bags in (sent, shuffled):
+        assert bags is not None
+        assert bags.bag.tolist() == [1, 0, 1, 2, 0, 1]
+        assert bags.counts.tolist() == [[0, 2, 0], [1, 0, 0], [0, 1, 0]]
+
+
+def test_labels_of_everybody_or_of_no_cluster_are_no_bags() -> None:
+    columns = {"sender": np.array([4, 0, 1, 3]), "y": Y}
+    assert corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0), 2, "everybody")) is None
+    columns = {"cluster": np.array([3, 7, 3, 5]), "y": Y}
+    assert corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0), 2, "cluster")) is None
+
+
+def test_clusters_of_one_user_are_labels_of_senders() -> None:
+    people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50)[::-1])
+    run = p2p_sim.run(EncryptedShuffle(2.0), people)
+    shuffled = corrected.bags_of(run.output("learner"), people, run.source.label_noise())
+    assert shuffled is not None
+    y = run.output("learner")["y"][np.argsort(run.output("learner")["cluster"])][::-1]  # by user
+    alone = corrected.bags_of({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
+    assert alone is not None
+    assert np.array_equal(shuffled.counts[shuffled.bag], alone.counts[alone.bag])
+
+
+def data(users: int, labels: int = 2) -> Dataset:
+    """Clusters in which a feature differs between users, and their labels with it."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(users, 3))
+    cluster = rng.integers(users // 20, size=users)
+    x[:, 1] = rng.normal(size=users // 20)[cluster]
+    scores = np.stack([x @ rng.normal(size=3) * 2 for _ in range(labels)], axis=1) + rng.gumbel(
+        size=(users, labels)
+    )
+    y = scores.argmax(axis=1)
+    names = tuple("abc"[:3])
+    classes = tuple(str(value) for value in range(labels))
+    return Dataset(
+        "made up",
+        x,
+        y.astype(bool if labels == 2 else np.uint8),
+        cluster,
+        names,
+        "y",
+        classes,
+        "1",
+        "this test",
+        None,
+    )
+
+
+def gain(new: Any, old: Any) -> float:
+    """The probability that the new model does so much better than the old one on the same rows if it is as good."""
+    alone = int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new))
+    return float(binomtest(alone[0], max(1, sum(alone)), 0.5, "greater").pvalue)
+
+
+def better(protocol: Any, examples: Dataset) -> Any:
+    """Assert that the corrected model beats the plain one, and that a twin does not that is told of other clusters or
+    of no lies; return the run's comparison, whose figures are those of both.
+    """
+    result = experiment.learn(protocol, examples)
+    found, people, noise = result.comparison, result.examples.population, protocol.label_noise()
+    x_test, y_test = result.examples.x_test, result.examples.y_test
+    bags = corrected.bags_of(result.run.output("learner"), people, noise)
+    pairs = dealt.pairs(result.run.output("learner"), people)
+    assert found is not None
+    assert bags is not None
+    assert pairs is not None
+    assert people.x is not None
+    new = match(people.x, bags, noise.lie).predict(x_test) == y_test
+    old = models.make().fit(people.x[pairs.users], pairs.y).predict(x_test) == y_test
+    assert (np.mean(new), np.mean(old)) == (found.accuracy_corrected, found.accuracy_private)
+    assert gain(new, old) < FALSE_ALARM
+    lie = 0.0 if noise.whose == "sender" else noise.lie
+    other = Bags(bags.bag, bags.counts if noise.whose == "sender" else np.roll(bags.counts, 1, axis=0))
+    assert gain(match(people.x, other, lie).predict(x_test) == y_test, old) > FALSE_ALARM
+    return found
+
+
+def test_it_pays_to_know_how_often_senders_lie_among_several_labels() -> None:
+    found = better(RandomizedResponse(1.0, 10), data(12_000, 10))
+    assert found.correction == "corrected for lies"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "correction"),
+    [
+        (EncryptedShuffle(2.0), "matched by cluster, corrected for lies"),
+        (EncryptedShuffle(float("inf")), "matched by cluster"),
+        (PeerPermutation(0.2), "matched by cluster, corrected for lies"),
+        (PeerToPeer(0.2), "matched by cluster, corrected for lies"),
+    ],
+    ids=repr,
+)
+def test_it_pays_to_know_that_a_label_is_anybody_s_of_the_cluster(protocol: Any, correction: str) -> None:
+    assert better(protocol, data(10_000)).correction == correction
+
+
+def comparison(protocol: Any, **more: Any) -> Any:
+    return experiment.learn(protocol, data(800), **more).comparison
+
+
+def test_where_nobody_lies_nothing_is_corrected() -> None:
+    assert comparison(RandomizedResponse(float("inf"))).accuracy_corrected is None
+
+
+@pytest.mark.parametrize("protocol", [RandomizedResponse(0.0), EncryptedShuffle(0.0, 2), PeerToPeer(0.5)])
+def test_labels_without_information_are_said_to_be_such(protocol: Any) -> None:
+    found = comparison(protocol)
+    assert found.accuracy_corrected is None
+    assert "the released labels say nothing of the true ones" in found.note
+
+
+def test_notes_on_users_who_lie_another_model_and_nothing_released() -> None:
+    lied = comparison(RandomizedResponse(1.0), faults=["lie=flip:0.1"])
+    assert "the correction does not know of users who lie beyond the protocol" in lied.note
+    trees = comparison(RandomizedResponse(1.0), model="decision-tree")
+    assert trees.note == "the corrected model is a logistic regression"
+    silent = comparison(RandomizedResponse(1.0), faults=["loss=1"])
+    assert silent.accuracy_corrected is None
+    assert "no label among the released labels" in silent.note
+
+
+def test_walked_labels_are_not_corrected() -> None:
+    examples = experiment.gather(NetworkShuffle(1.0), data(400))
+    people = topologies.join(examples.population, "regular:4", 0)
+    run = p2p_sim.run(NetworkShuffle(1.0, 3), people)
+    found = experiment.train(run, examples)
+    assert found is not None
+    assert found.accuracy_corrected is None
+    assert found.note.endswith("a label may be anybody's: no model is corrected for that")
+    still = experiment.train(p2p_sim.run(NetworkShuffle(1.0, 0), people), examples)
+    assert still is not None
+    assert still.accuracy_corrected is not None
