@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim import backends
+from p2p_sim import backends, costing
 from p2p_sim.core import plain
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
@@ -21,10 +21,14 @@ from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.tally import Most
+from p2p_sim.costing import Bill, bill
 from p2p_sim.trace import store
 from p2p_sim.trace.replay import Life, replay
 from p2p_sim.view import View, coalition_of, look
 from p2p_sim.views import Coalition
+
+if TYPE_CHECKING:
+    from p2p_sim.crypto.rates import Rates
 
 Array = npt.NDArray[Any]
 
@@ -129,6 +133,24 @@ class Run:
         Raises InputError for an unknown part or user.
         """
         return coalition_of(self, name, self._program(protocol, "coalition(name, protocol=...)"))
+
+    def costs(
+        self,
+        channel: str = costing.USERS,
+        *,
+        servers: str = costing.SERVERS,
+        rates: Rates | None = None,
+        protocol: Any = None,
+    ) -> Bill:
+        """Return what each role sent, received and computed, and the simulated seconds of the protocol.
+
+        ``channel``: the link of each user, latency one way and bandwidth, such as "20ms,10Mbit" or "10-50ms,5-20Mbit",
+        drawn from the run's seed; ``servers``: that of each server; see ``p2p_sim.network.channels``.  ``rates``:
+        seconds a cryptographic operation, None measures them here, if there were any.  A user computes her role's
+        seconds divided by its users.  Raises InputError for a channel that cannot be read, and for a run without
+        ``costs=True``.
+        """
+        return bill(self, self._program(protocol, "costs(protocol=...)"), channel, servers, rates)
 
     def _program(self, given: Any, how: str) -> Any:
         """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""

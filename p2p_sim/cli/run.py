@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import protocols
+from p2p_sim import costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import TraceLevel
@@ -71,6 +72,12 @@ class Run:
     blocks: Annotated[int | None, count(HOW, "Into how many blocks users are cut.")] = None
     address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
     fault: Fault = None
+    channel: Annotated[
+        str, text(HOW, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH")
+    ] = costing.USERS
+    server_channel: Annotated[
+        str, text(HOW, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
+    ] = costing.SERVERS
     seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
     out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None
@@ -82,7 +89,7 @@ class Run:
 
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
-        from p2p_sim.report import console, directory, memory, parameters
+        from p2p_sim.report import console, costs, directory, memory, parameters
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
@@ -98,6 +105,9 @@ class Run:
         with Progress() as progress, terminal.stdout_kept():
             run = self._run(chosen.protocol, progress)
             run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
+            run.notes["costs"] = costs.document(
+                run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
+            )
             before = time.perf_counter()
             progress("accounting", 0, 0)
             run.notes["privacy"] = privacy_of(chosen.protocol, run.population, run.faults)
@@ -114,7 +124,7 @@ class Run:
         from p2p_sim.learning import experiment
 
         plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace")
-        plan |= {"digest": not self.no_digest, "faults": self.fault}
+        plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True}
         if self.users is not None:
             sizes = given(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
@@ -129,6 +139,7 @@ class Run:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
         from p2p_sim.backends import address
+        from p2p_sim.network import channels
 
         if (self.data is None) == (self.users is None):
             what = "nothing to run on" if self.data is None else "--data and --users are both there"
@@ -141,6 +152,8 @@ class Run:
         backends.Settings(self.backend, self.blocks, self.shards, self.address)
         TraceLevel.parse(self.trace)
         check_seed(self.seed)
+        for channel in (self.channel, self.server_channel):
+            channels.parse(channel)
         if self.address is not None:
             address.probe(self.address)
 

@@ -44,9 +44,14 @@ class Distribution:
     low: int
     high: int
 
+    @property
+    def varies(self) -> bool:
+        """Whether parties may differ."""
+        return self.low != self.high or self.kind != "uniform"
+
     def draw(self, seed: int, name: str, users: int) -> Ints:
         """Return one value a user, shape (users,): a keyed draw of role "graph"."""
-        if self.low == self.high and self.kind == "uniform":
+        if not self.varies:
             return np.full(users, self.low, np.int64)
         drawn = words(check_seed(seed), stream("graph", f"link/{name}", 0), 0, users)
         if self.kind == "uniform":
@@ -60,6 +65,11 @@ class Channel:
 
     latency: Distribution
     bandwidth: Distribution
+
+    @property
+    def varies(self) -> bool:
+        """Whether parties may have different links."""
+        return self.latency.varies or self.bandwidth.varies
 
     def links(self, seed: int, users: int, role: str = "user") -> Links:
         """Return the links of a role's parties in a run: a function of seed, role and party."""

@@ -38,9 +38,10 @@ def document(
         "trace": run.trace,
         "messages_kept": run.kept(),
         "data": notes.get("data"),
-        "users": None if run.population is None else run.population.users,
+        "users": run.users,
         "clusters": notes.get("clusters"),
         "messages": kinds,
+        "costs": notes.get("costs"),
         **_faults(run),
         "seconds": run.timings,
         "peak_memory": peak,
@@ -54,7 +55,7 @@ def document(
 
 def as_text(told: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
-    from p2p_sim.report import account
+    from p2p_sim.report import account, costs
 
     head = f"{told['protocol']}: {parameters(told)}; seed {told['seed']}, backend {told['backend']}"
     rows = [
@@ -62,7 +63,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         _entry("Users", _users(told)),
         _entry("Clusters", _clusters(told["clusters"])),
     ]
-    costs = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
+    spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
     end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
     end += [
         _entry("Digest", told["digest"] or "not asked for"),
@@ -72,8 +73,9 @@ def as_text(told: Mapping[str, Any]) -> str:
         [head],
         rows,
         [_messages(told["messages"])],
+        *([block] for block in costs.as_text(told["costs"])),
         _wrong(told),
-        costs,
+        spent,
         _released(told),
         [account.as_text(told["privacy"])],
         end,

@@ -21,10 +21,14 @@ from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import field_dtype, field_shape
 from p2p_sim.core.population import check_seed
 from p2p_sim.trace import code, people, tables
+from p2p_sim.trace.lists import from_list, to_list
 
 Array = npt.NDArray[Any]
 FORMAT = 1
 _ROWS = 1 << 20
+_SEEN = ("fault", "kind", "round", "messages")
+_COMPUTE = ("role", "round", "seconds")
+_MOST = ("kind", "round", "sent", "received")
 
 
 def sorted_trace(
@@ -114,15 +118,14 @@ def describe(run: Any) -> dict[str, Any]:
         "backend": run.backend,
         "trace": run.trace,
         "digest": run.digest,
-        "users": None if whole is None else whole.users,
+        "users": run.users,
         "population_hash": None if whole is None else whole.hash,
         "stored_hash": None if whole is None else people.stored(whole).hash,
         "costs": costs,
+        "compute": to_list(run.compute, *_COMPUTE),
+        "most": None if run.most is None else to_list(run.most, *_MOST),
         "faults": [] if run.faults is None else run.faults.texts(),
-        "faults_seen": [
-            {"fault": what, "kind": kind, "round": round, "messages": number}
-            for (what, kind, round), number in run.faults_seen.items()
-        ],
+        "faults_seen": to_list(run.faults_seen, *_SEEN),
         "timings": run.timings,
         "outputs": {role: list(columns) for role, columns in run.outputs.items()},
         "versions": run.versions or code.versions(run.source),
@@ -159,12 +162,15 @@ def _load(path: Path) -> dict[str, Any]:
         check_seed(told["seed"])
     TraceLevel.parse(told["trace"])
     population = people.read(path, told.get("stored_hash"))
-    seen = {(s["fault"], s["kind"], s["round"]): s["messages"] for s in told.get("faults_seen", [])}
+    seen = from_list(told.get("faults_seen", []), *_SEEN)
+    compute, most = from_list(told.get("compute", []), *_COMPUTE), told.get("most")
+    most = None if most is None else from_list(most, *_MOST, values=2)
     faulty = {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
         **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
         "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
+        "users": told.get("users"), "compute": compute, "most": most,
         "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message
 from p2p_sim.network import channels
 from p2p_sim.network.channels import Distribution
-from p2p_sim.network.costs import Work, critical_path, rounds, totals
+from p2p_sim.network.costs import NONE, Work, critical_path, rounds, totals
 
 
 class Kinds:
@@ -33,52 +33,91 @@ LINKS = {
 }
 
 
-def seconds(counts, most=None, work=()):
-    return critical_path(rounds(counts, MESSAGES, most or {}, work), LINKS)
+def seconds(counts, most=None, work=NONE, faults=None):
+    return sum(leg.seconds for leg in legs(counts, most, work, faults))
+
+
+def legs(counts, most=None, work=NONE, faults=None):
+    return critical_path(rounds(counts, MESSAGES, most or {}, work, faults or {}), LINKS)
 
 
 def test_a_round_of_reports():
     counts = {
         ("report", 1): Count(10, 10, 500)
     }  # 50 bytes each: 50 ms out, 20 ms across, 500 bytes in: 50 ms
-    assert seconds(counts, {"report": (1, 1)}) == pytest.approx(0.05 + 0.02 + 0.05)
-    assert seconds(counts, {"report": (3, 1)}) == pytest.approx(0.15 + 0.02 + 0.05)
+    assert seconds(counts, {("report", 1): (1, 0)}) == pytest.approx(0.05 + 0.02 + 0.05)
+    assert seconds(counts, {("report", 1): (3, 0)}) == pytest.approx(0.15 + 0.02 + 0.05)
+    (leg,) = legs(counts, {("report", 1): (1, 0)})
+    assert (leg.round, leg.sender, leg.recipient, leg.computing) == (1, "user", "learner", 0)
+    assert (leg.sending, leg.receiving) == (pytest.approx(0.07), pytest.approx(0.05))
 
 
 def test_rounds_add_and_parties_of_a_round_do_not():
     counts = {("ask", 1): Count(10, 8, 800), ("report", 2): Count(10, 10, 500)}
     asks = 0.1 + 0.02 + 0.3  # one user sends 100 bytes, one receives three such
-    assert seconds(counts, {"ask": (1, 3), "report": (1, 1)}) == pytest.approx(asks + 0.12)
+    most = {("ask", 1): (1, 3), ("report", 2): (1, 0)}
+    assert seconds(counts, most) == pytest.approx(asks + 0.12)
     together = {("ask", 1): Count(10, 8, 800), ("report", 1): Count(10, 10, 500)}
     # a user sends 150 bytes; receiving: users 0.3 s, the learner 0.05 s
-    assert seconds(together, {"ask": (1, 3), "report": (1, 1)}) == pytest.approx(0.15 + 0.02 + 0.3)
+    most = {("ask", 1): (1, 3), ("report", 1): (1, 0)}
+    assert seconds(together, most) == pytest.approx(0.15 + 0.02 + 0.3)
 
 
 def test_a_server_sends_and_receives_all():
-    assert seconds({("model", 1): Count(10, 10, 1000)}, {"model": (1, 1)}) == pytest.approx(0.1 + 0.005 + 0.1)
+    model = {("model", 1): Count(10, 10, 1000)}
+    assert seconds(model, {("model", 1): (0, 1)}) == pytest.approx(0.1 + 0.005 + 0.1)
     assert seconds({("share", 1): Count(1, 1, 1000)}) == pytest.approx(0.001 + 0.1)
 
 
 def test_computing_comes_before_sending_and_counts_alone():
-    work = [Work("user", 1, "seal", 10, 2, 10.0), Work("learner", 2, "open", 10, 10, 20.0)]
+    """Ten users take 2 s together, 0.2 s each; the learner is alone."""
+    done = {("user", 1, "seal"): 20, ("learner", 2, "open"): 10}
+    work = Work(done, {("user", 1): 2.0, ("learner", 2): 0.5}, 10)
     counts = {("report", 1): Count(10, 10, 500)}
-    path = rounds(counts, MESSAGES, {"report": (2, 1)}, work)
-    assert critical_path(path, LINKS) == pytest.approx(0.2 + 0.1 + 0.02 + 0.05 + 0.5)
+    path = rounds(counts, MESSAGES, {("report", 1): (2, 0)}, work)
+    one, two = critical_path(path, LINKS)
+    assert (one.computing, one.sending, one.receiving) == pytest.approx((0.2, 0.1 + 0.02, 0.05))
+    assert (two.round, two.sender, two.computing, two.recipient) == (2, "learner", 0.5, None)
     costs = totals(path)
-    assert costs["user"].operations == {"seal": 10}
-    assert costs["user"].compute_seconds == pytest.approx(1.0)
+    assert costs["user"].operations == {"seal": 20}
+    assert costs["user"].compute_seconds == pytest.approx(2.0)
     assert (costs["user"].messages_up, costs["user"].bytes_up, costs["user"].bytes_down) == (10, 500, 0)
     assert (costs["learner"].messages_down, costs["learner"].bytes_down) == (10, 500)
-    assert critical_path(rounds({}, {}, {}, work), {}) == pytest.approx(0.2 + 0.5), "no link is needed"
+    alone = critical_path(rounds({}, {}, {}, work), {})
+    assert sum(leg.seconds for leg in alone) == pytest.approx(0.2 + 0.5), "no link is needed"
+
+
+def test_what_is_lost_costs_the_sender_and_what_is_doubled_the_recipient():
+    """Of 14 that travelled 3 were lost, 1 met nobody and 2 were second copies: 12 were sent and 10 came."""
+    counts = {("ask", 1): Count(8, 14, 1400)}
+    faults = {("lost", "ask", 1): 3, ("undelivered", "ask", 1): 1, ("duplicate", "ask", 1): 2}
+    faults |= {("late", "ask", 1): 4, ("lost", "ask", 2): 9, ("lost", "report", 1): 9}
+    user = totals(rounds(counts, MESSAGES, {("ask", 1): (2, 3)}, faults=faults))["user"]
+    assert (user.messages_up, user.bytes_up) == (12, 1200)
+    assert (user.messages_down, user.bytes_down) == (10, 1000)
+    assert seconds(counts, {("ask", 1): (2, 3)}, faults=faults) == pytest.approx(0.2 + 0.02 + 0.3)
+    nothing = {("ask", 1): Count(0, 5, 500)}
+    everything = {("lost", "ask", 1): 5}
+    assert seconds(nothing, {("ask", 1): (1, 0)}, faults=everything) == pytest.approx(0.1 + 0.02)
+
+
+def test_the_slowest_role_is_named():
+    counts = {("report", 1): Count(10, 10, 500), ("share", 1): Count(1, 1, 100_000)}
+    (leg,) = legs(counts, {("report", 1): (1, 0)})
+    assert (leg.sender, leg.sending) == ("shuffler", pytest.approx(0.1))
+    assert (leg.recipient, leg.receiving) == ("learner", pytest.approx(10.05))
+    (leg,) = legs(counts, {("report", 1): (1, 0)}, Work({}, {("user", 1): 0.9}, 10))
+    assert (leg.sender, leg.computing, leg.sending) == ("user", pytest.approx(0.09), pytest.approx(0.07))
 
 
 def test_totals_add_over_rounds():
     counts = {("ask", number): Count(10, 9, 90) for number in (1, 2, 3)} | {("model", 9): Count(0, 0, 0)}
-    work = [Work("user", number, "hash", 5, 1, 1.0) for number in (1, 2)]
-    costs = totals(rounds(counts, MESSAGES, {"ask": (1, 2)}, work))
+    work = Work({("user", number, "mask"): 5 for number in (1, 2)})
+    most = {("ask", number): (1, 2) for number in (1, 2, 3)}
+    costs = totals(rounds(counts, MESSAGES, most, work))
     assert set(costs) == {"user"}
     assert (costs["user"].messages_up, costs["user"].messages_down) == (27, 27)
-    assert costs["user"].operations == {"hash": 10}
+    assert costs["user"].operations == {"mask": 10}
 
 
 def test_the_slowest_link_counts():
@@ -90,22 +129,18 @@ def test_the_slowest_link_counts():
     assert links.receiving(100) == 100 / links.bandwidth.min()
 
 
-@pytest.mark.parametrize(
-    ("most", "work", "text"),
-    [
-        ({}, [], "lacks kind 'report'"),
-        ({"report": (0, 1)}, [], "give 1 or more"),
-        ({"report": (1, 1)}, [Work("user", 1, "seal", 1, 2, 1.0)], "most <= count"),
-        ({"report": (1, 1)}, [Work("user", 1, "seal", 2, 1, 0.0)], "rate above 0"),
-    ],
-)
-def test_figures_that_are_wrong(most, work, text):
-    with pytest.raises(InputError, match=text):
-        rounds({("report", 1): Count(10, 10, 500)}, MESSAGES, most, work)
+@pytest.mark.parametrize("most", [{}, {("report", 1): (0, 1)}, {("report", 2): (1, 0)}])
+def test_most_that_is_missing_is_named(most):
+    with pytest.raises(InputError, match=r"most\['report', 1\] does not say how many messages one user sent"):
+        rounds({("report", 1): Count(10, 10, 500)}, MESSAGES, most)
+    with pytest.raises(
+        InputError, match=r"most\['model', 2\] does not say how many messages one user received"
+    ):
+        rounds({("model", 2): Count(10, 10, 500)}, MESSAGES, most)
 
 
 def test_a_role_without_links_is_named():
-    path = rounds({("report", 1): Count(10, 10, 500)}, MESSAGES, {"report": (1, 1)})
+    path = rounds({("report", 1): Count(10, 10, 500)}, MESSAGES, {("report", 1): (1, 0)})
     with pytest.raises(InputError, match="no links for role 'learner'"):
         critical_path(path, {"user": LINKS["user"]})
 

@@ -15,7 +15,7 @@ LAYERS = [
     {"core"},
     {"backends", "network", "crypto", "trace"},
     {"views", "view"},
-    {"run", "paired"},
+    {"run", "paired", "costing"},
     {"privacy"},
     {"learning", "leakage"},
     {"report"},
