@@ -36,21 +36,25 @@ def check(protocol: Any, population: Population, faults: Faults | None = None) -
         _check_graph(protocol, population, over)
 
 
+def no_graph(protocol: Any) -> InputError:
+    """Return the error of a protocol that was given no graph."""
+    within = protocol.graph_over() == "cluster"
+    return InputError(
+        f"{type(protocol).__name__} needs a graph {'within each cluster' if within else 'that joins everybody'}: give "
+        '--graph regular:20, in Python p2p_sim.network.topologies.join(population, "regular:20", seed'
+        f"{', within_clusters=True' if within else ''})"
+    )
+
+
 def _check_graph(protocol: Any, population: Population, over: str) -> None:
     """Check that there is a graph, that nobody is alone in it, and that it is connected, in each cluster if need be.
 
     A part of a population was checked when it was whole.
     """
-    name, within = type(protocol).__name__, over == "cluster"
     if population.graph is None:
-        raise InputError(
-            f"{name} needs a graph {'within each cluster' if within else 'that joins everybody'}: "
-            "give --graph regular:20, "
-            'in Python p2p_sim.network.topologies.join(population, "regular:20", seed'
-            f"{', within_clusters=True' if within else ''})"
-        )
+        raise no_graph(protocol)
     if population.ids is None:
-        require(population.graph, population.clusters if within else None)
+        require(population.graph, population.clusters if over == "cluster" else None)
 
 
 def edges(total: int, parts: int) -> list[int]:

@@ -25,6 +25,7 @@ from p2p_sim.report.options import (
     Data,
     Fault,
     Format,
+    Graph,
     Json,
     Label,
     Positive,
@@ -72,6 +73,7 @@ class Run:
     blocks: Annotated[int | None, count(HOW, "Into how many blocks users are cut.")] = None
     address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
     fault: Fault = None
+    graph: Graph = None
     channel: Annotated[
         str, text(HOW, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH")
     ] = costing.USERS
@@ -89,6 +91,7 @@ class Run:
 
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
+        from p2p_sim.learning import graphs
         from p2p_sim.report import console, costs, directory, memory, parameters
         from p2p_sim.report.progress import Progress
 
@@ -97,6 +100,7 @@ class Run:
         chosen = parameters.choose(words, offered)
         self._check()
         faults_of(self.fault, chosen.protocol)
+        graphs.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
         stem = directory.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
@@ -124,7 +128,7 @@ class Run:
         from p2p_sim.learning import experiment
 
         plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace")
-        plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True}
+        plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
         if self.users is not None:
             sizes = given(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)

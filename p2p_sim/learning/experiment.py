@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.learning import clusters as clustering
-from p2p_sim.learning import corrected, datasets, dealt, models, proportions, training
+from p2p_sim.learning import corrected, datasets, dealt, graphs, models, proportions, training
 from p2p_sim.learning.datasets import Dataset
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -66,19 +66,21 @@ def learn(
     clusters: int | None = None,
     test: float | None = None,
     model: str = DEFAULT_MODEL,
+    graph: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
     **how: Any,
 ) -> Result:
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
-    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see
-    ``gather``; ``model``: see ``models.make``, or "none"; ``how``: backend, shards, trace and so on, see
-    ``p2p_sim.run``.  What is found out goes into ``run.notes`` too, hence into run.json.
+    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
+    ``model``: see ``models.make``, or "none"; ``graph``: see ``graphs.join``; ``how``: backend, shards, trace ...,
+    see ``p2p_sim.run``.  What is found out goes into ``run.notes`` too, hence into run.json.
     Raises InputError for bad input.
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
+    graphs.check(protocol, graph)
     told = progress or _silent
     before = time.perf_counter()
     if not isinstance(data, Dataset):
@@ -95,10 +97,14 @@ def learn(
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
+    before, total = time.perf_counter(), len(data.y)
     del data  # its features were copied
-    run = start(protocol, examples.population, seed=seed, progress=progress, **how)
-    run.notes.update(examples.about, released=released(run))
+    people, about = graphs.join(protocol, examples.population, graph, seed, examples.rows, total)
+    examples = replace(examples, population=people)
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
+    phases |= {} if about is None else {"graph": time.perf_counter() - before}
+    run = start(protocol, people, seed=seed, progress=progress, **how)
+    run.notes.update(examples.about, graph=about, released=released(run))
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     comparison = None if model == NO_MODEL else train(run, examples, model, progress)
     return Result(run, examples, comparison)
@@ -179,6 +185,7 @@ def simulate(
     *,
     cluster_size: int | None = None,
     share: float = 0.5,
+    graph: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
     **how: Any,
@@ -186,8 +193,9 @@ def simulate(
     """Run a protocol among synthetic users, each positive with probability ``share``.
 
     ``cluster_size``: None: 1,000, and no clusters for a protocol in which users send each other nothing.
-    ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
+    ``graph``: see ``graphs.join``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
     """
+    graphs.check(protocol, graph)
     if protocol.label_count() != 2:
         raise InputError(
             f"synthetic users have labels 0 and 1, the protocol handles {protocol.label_count()} label values: "
@@ -199,13 +207,15 @@ def simulate(
     people = Population.synthetic(users=users, cluster_size=size, positive=share, seed=seed)
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
-    made = time.perf_counter() - before
+    phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
+    people, about = graphs.join(protocol, people, graph, seed)
+    phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=progress, **how)
     run.notes.update(
         data={"name": "synthetic", "source": f"drawn by seed, each positive with probability {share:g}"},
-        clusters=clusters, released=released(run), accuracy=None,
+        clusters=clusters, graph=about, released=released(run), accuracy=None,
     )  # fmt: skip
-    run.timings = {"load": made} | {k: v for k, v in run.timings.items() if k != "total"}
+    run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     return run
 
 
@@ -245,7 +255,9 @@ def released(run: Run) -> dict[str, Any] | None:
 
 
 def speaks(protocol: Any) -> bool:
-    """Whether clusters matter to a run: users send each other messages, or a server mixes them cluster by cluster."""
+    """Whether clusters matter to a run: users talk within them, or a server mixes them cluster by cluster."""
+    if protocol.graph_over() == "everybody":
+        return False
     if hasattr(protocol, "mixes_everybody"):
         return not protocol.mixes_everybody()
     return any(message.sender == message.recipient == USER for message in protocol.messages().values())

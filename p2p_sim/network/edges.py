@@ -65,9 +65,20 @@ def of_networkx(graph: Any) -> Array:
 def from_edges(edges: Any, users: int, clusters: Members | None = None) -> Members:
     """Return the graph of an own edge list, shape (m, 2), each pair of users once, in either direction.
 
-    With clusters only edges within one count: peers are neighbours of the same cluster.  Raises InputError, naming
-    the first rows, for unknown users, loops, doubles, users without a neighbour, and a graph that is not connected.
+    With clusters only edges within one count: peers are neighbours of the same cluster.  Raises InputError as
+    ``checked`` does, and for users without a neighbour, and a graph that is not connected.
     """
+    pairs = checked(edges, users)
+    if clusters is not None:
+        pairs = pairs[clusters.codes[pairs[:, 0]] == clusters.codes[pairs[:, 1]]]
+    graph = joined(pairs, users)
+    require_nobody_alone(graph)
+    require_connected(graph, clusters)
+    return graph
+
+
+def checked(edges: Any, users: int) -> Array:
+    """Return edges as int64, shape (m, 2); raises InputError naming the first of unknown users, loops and doubles."""
     pairs = np.asarray(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "ui":
         raise InputError(
@@ -82,12 +93,7 @@ def from_edges(edges: Any, users: int, clusters: Members | None = None) -> Membe
     again = np.ones(len(key), np.bool_)
     again[np.unique(key, return_index=True)[1]] = False
     _refuse(pairs, again, "repeat a pair", "list each pair once, in one direction")
-    if clusters is not None:
-        pairs = pairs[clusters.codes[pairs[:, 0]] == clusters.codes[pairs[:, 1]]]
-    graph = joined(pairs, users)
-    require_nobody_alone(graph)
-    require_connected(graph, clusters)
-    return graph
+    return pairs
 
 
 def _refuse(pairs: Array, wrong: npt.NDArray[np.bool_], what: str, fix: str) -> None:

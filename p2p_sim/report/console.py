@@ -40,6 +40,7 @@ def document(
         "data": notes.get("data"),
         "users": run.users,
         "clusters": notes.get("clusters"),
+        "graph": notes.get("graph"),
         "messages": kinds,
         "costs": notes.get("costs"),
         **_faults(run),
@@ -62,6 +63,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         _entry("Data", _data(told)),
         _entry("Users", _users(told)),
         _entry("Clusters", _clusters(told["clusters"])),
+        *([_entry("Graph", _graph(told["graph"]))] if told.get("graph") else []),
     ]
     spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
     end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
@@ -186,6 +188,17 @@ def _clusters(told: Mapping[str, Any] | None) -> str:
         f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
     )
     return f"{told['count']:,} {told['origin']}; {sizes}"
+
+
+def _graph(told: Mapping[str, Any]) -> str:
+    over = "over everybody" if told["over"] == "everybody" else "within each cluster"
+    least, most = told["minimum"], told["maximum"]
+    each = (
+        f"{least:,} each"
+        if least == most
+        else f"minimum {least:,}, median {told['median']:,g}, maximum {most:,}"
+    )
+    return f"{told['source']} {over}; neighbours: {each}" + (", herself included" if told["complete"] else "")
 
 
 def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:

@@ -89,6 +89,15 @@ Fault = Annotated[
         metavar="FAULT", rich_help_panel=HOW, show_default=False,
     ),
 ]  # fmt: skip
+Graph = Annotated[
+    str | None,
+    text(
+        HOW,
+        "Who are neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, or a "
+        ".csv or .parquet file of edges.",
+        "GRAPH",
+    ),
+]
 Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 

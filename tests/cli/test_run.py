@@ -18,7 +18,7 @@ from protocols import PeerToPeer, RandomizedResponse
 KEYS = {
     "protocol", "parameters", "defaults", "seed", "backend", "trace", "messages_kept", "data", "users",
     "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
-    "faults", "faults_seen", "faulty_users", "costs",
+    "graph", "faults", "faulty_users", "faults_seen", "costs",
 }  # fmt: skip
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
 

@@ -1,4 +1,4 @@
-"""Two protocols run by hand from the papers and the bit contract: one user at a time, plain Python integers.
+"""Three protocols run by hand from the papers and the bit contract: one user at a time, plain Python integers.
 
 Imports nothing of the engine.  Messages are (round, sender, recipient, sequence number, fields ...); a server is 0.
 """
@@ -65,3 +65,30 @@ def randomized_response(y: Sequence[int], lie: Fraction, labels: int, seed: int)
         reports.append((1, u, 0, 0, (truth + step) % labels if lies else truth))
     received = {"sender": [r[1] for r in reports], "y": [r[4] for r in reports]}
     return Hand({"report": reports}, {"user": {}, "learner": received})
+
+
+def network_shuffle(
+    y: Sequence[int], near: Sequence[Sequence[int]], lie: Any, labels: int, steps: int, seed: int
+) -> Hand:
+    """Noisy labels walk from neighbour to neighbour; what a user holds is put in a random order each time it came."""
+    chance, users = oracle.Chance(seed), range(len(y))
+    held: list[list[int]] = []
+    for u in users:
+        lies = oracle.bernoulli(chance.word("lie", 0, u), lie)
+        step = 1 + (oracle.below(chance.word("other", 0, u), labels - 1) if labels > 2 else 0)
+        held.append([(y[u] + step) % labels if lies else y[u]])
+    hops: Rows = []
+    for t in range(steps):
+        sent: Rows = []
+        for u in users:
+            for rank, value in enumerate(held[u]):
+                word = chance.item("next", t, u, rank) if t else chance.word("next", 0, u)
+                sent.append((t + 1, u, near[u][oracle.below(word, len(near[u]))], rank, value))
+        hops += sent
+        for u in users:
+            came = [value for _, _, to, _, value in sorted(sent) if to == u]
+            order = oracle.permutation([chance.item("order", t + 1, u, rank) for rank in range(len(came))])
+            held[u] = [came[rank] for rank in order]
+    reports = [(steps + 1, u, 0, rank, value) for u in users for rank, value in enumerate(held[u])]
+    received = {"sender": [row[1] for row in reports], "y": [row[4] for row in reports]}
+    return Hand({"hop": hops, "report": reports}, {"user": {}, "learner": received})

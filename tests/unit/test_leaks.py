@@ -14,7 +14,7 @@ from p2p_sim.core import Message, Protocol
 from p2p_sim.core.columns import Inbox
 from p2p_sim.core.mail import Mailbox
 from p2p_sim.core.site import Site
-from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
 from tests.unit.leaks import Watched, leaks
 from tests.unit.test_forwarding import Shuffle
 from tests.unit.test_views import Sealing
@@ -33,6 +33,7 @@ TWELVE = Population.from_arrays(y=np.arange(12) % 3 == 0, cluster=np.arange(12) 
         (Sealing(), TWELVE),
         (EncryptedShuffle(1.0), PEOPLE),
         (EncryptedShuffle(1.0, shufflers=3), PEOPLE),
+        (NetworkShuffle(1.0, steps=2), PEOPLE.with_graph([[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]])),
     ],
     ids=[
         "peer-to-peer",
@@ -42,6 +43,7 @@ TWELVE = Population.from_arrays(y=np.arange(12) % 3 == 0, cluster=np.arange(12) 
         "sealed",
         "encrypted shuffle",
         "three",
+        "network shuffle",
     ],
 )
 def test_nobody_holds_what_her_view_does_not_show(protocol: Any, population: Population) -> None:
