@@ -106,7 +106,7 @@ def user_parties(
     parties = []
     for low, high in itertools.pairwise(cuts):
         rows = range(first + low, first + high)
-        ids = rows if world.ids is None else world.ids[rows.start : rows.stop]
+        ids = world.names(rows)
         draw = Draw(seed, USER, ids, compute)
         parties.append(Party(USER, rows, ids, draw, block_of(columns, low, high, world)))
     return parties

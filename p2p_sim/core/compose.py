@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,13 @@ class World:
     ids: Array | None
     sizes: dict[str, int]
 
+    @cached_property
+    def first(self) -> int | None:
+        """The first id if ids follow one another, as in a replayed cluster: then nothing is looked up."""
+        ids = self.ids
+        together = ids is not None and len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids)
+        return int(ids[0]) if ids is not None and together else None
+
     def rows(self, ids: Array, where: str) -> Array:
         """Return the rows of the addressed users, int32; raises ProtocolError for anybody who is not there."""
         if ids.dtype.kind not in "ui":
@@ -36,7 +44,8 @@ class World:
                     f"{where}: to= names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}"
                 )
             return ids.astype(np.int32, copy=False)
-        rows = np.minimum(np.searchsorted(self.ids, ids), self.users - 1)
+        place = np.searchsorted(self.ids, ids) if self.first is None else ids.astype(np.int64) - self.first
+        rows = np.clip(place, 0, self.users - 1)
         if not bool((self.ids[rows] == ids).all()):
             stranger = int(ids[self.ids[rows] != ids][0])
             raise ProtocolError(f"{where}: user {stranger} is outside the closed world of this replay")
@@ -44,7 +53,13 @@ class World:
 
     def names(self, rows: range | Array) -> range | Array:
         """Return the ids of some rows."""
-        return rows if self.ids is None else self.ids[as_array(rows)]
+        if self.ids is None:
+            return rows
+        if self.first is None:
+            return np.asarray(self.ids[as_array(rows)])
+        if isinstance(rows, range):
+            return range(rows.start + self.first, rows.stop + self.first)
+        return rows + np.int64(self.first)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from p2p_sim.backends import local
 from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.ledger import TraceLevel, Watch
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.trace import store
@@ -51,7 +51,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Past:
-    """What was recomputed: the messages of ``world`` users, and the draws of those asked about.
+    """What was recomputed by running ``world`` users: messages, and the draws of those asked about.
 
     ``digest``: of the run, None unless it was run again as a whole.
     """
@@ -89,16 +89,20 @@ def relive(
     seed: int,
     members: Mapping[str, Array],
     faults: Faults | None = None,
+    *,
+    whole: bool = False,
 ) -> Past:
     """Run the closed world of some parties again.
 
     ``members``: by role, whose draws are taken down: rows of users, ascending; 0 for a server.  Any server among them,
-    even with nobody (an empty array), means everybody.
+    even with nobody (an empty array), means everybody.  Of users alone only what they sent and received is kept;
+    ``whole``: all messages of their world.
     """
-    everybody = np.arange(population.users)
-    rows = closed_world(protocol, population, members[USER]) if set(members) == {USER} else everybody
+    alone = set(members) == {USER}
+    rows = closed_world(protocol, population, members[USER]) if alone else np.arange(population.users)
+    only = members[USER] if alone and not whole else None
     try:
-        finished, recorder = _again(protocol, population, seed, members, rows, faults)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults, only)
         narrow = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
@@ -107,11 +111,11 @@ def relive(
             raise
         narrow = True
     if narrow:  # somebody outside may have written to them
-        rows = everybody
-        finished, recorder = _again(protocol, population, seed, members, rows, faults)
+        rows = np.arange(population.users)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults, only)
     messages = store.sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
-    whole = len(rows) == population.users
-    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if whole else None)
+    everybody_ran = len(rows) == population.users
+    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if everybody_ran else None)
 
 
 def _again(
@@ -121,15 +125,21 @@ def _again(
     members: Mapping[str, Array],
     rows: Array,
     faults: Faults | None,
+    only: Array | None,
 ) -> tuple[Finished, Recorder]:
-    """Run the users of some rows, and take down what the members draw."""
-    world = population if len(rows) == population.users else population.part(rows)
+    """Run the users of some rows; take down what the members draw, and messages, of ``only`` some rows' if given."""
+    everybody = len(rows) == population.users
+    world = population if everybody else population.part(rows)
     ids = {USER: members.get(USER, rows[:0])}
     if population.ids is not None:
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
-    full = TraceLevel("full")
-    return local.run(protocol, world, seed, trace=full, watch=recorder.watch, faults=faults), recorder
+    seen = None if only is None else Watch(frozenset(), np.isin(rows, only))
+    level = TraceLevel("full", watch=seen)
+    finished = local.run(
+        protocol, world, seed, digest=everybody, trace=level, watch=recorder.watch, faults=faults
+    )
+    return finished, recorder
 
 
 def closed_world(protocol: Any, population: Population, users: Array) -> Array:
@@ -142,6 +152,9 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
     clusters, graph = population.clusters, population.graph
     if clusters is None:  # one cluster of everybody
         return np.arange(population.users)
+    if graph is None:
+        groups = [clusters.rows_of(code) for code in np.unique(clusters.codes[users]).tolist()]
+        return np.sort(np.concatenate([users[:0], *groups]))
     inside = np.zeros(population.users, np.bool_)
     front = users
     while len(front):
