@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ _VECTOR = 24  # letters of a vector that are shown
 def clean(text: Any, longest: int = LONGEST) -> str:
     """Return text on one line, without what XML cannot hold or a terminal obeys, and not too long."""
     words = " ".join(str(text).split())
-    safe = "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in words)
+    safe = words if words.isprintable() else "".join(c if c.isprintable() else "�" for c in words)
     return safe if len(safe) <= longest else safe[: longest - 1] + "…"
 
 
