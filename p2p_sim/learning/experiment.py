@@ -99,7 +99,9 @@ def learn(
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
     before, total = time.perf_counter(), len(data.y)
     del data  # its features were copied
-    people, about = graphs.join(protocol, examples.population, graph, seed, examples.rows, total)
+    people, about = graphs.join(
+        protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
+    )
     examples = replace(examples, population=people)
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
@@ -208,7 +210,7 @@ def simulate(
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
-    people, about = graphs.join(protocol, people, graph, seed)
+    people, about = graphs.join(protocol, people, graph, seed, progress)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=progress, **how)
     run.notes.update(

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends.layout import no_graph
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.network import edges, topologies
@@ -36,7 +37,14 @@ def check(protocol: Any, source: Any) -> None:
 
 
 def join(
-    protocol: Any, people: Population, source: Any, seed: int, rows: Array | None = None, total: int = 0
+    protocol: Any,
+    people: Population,
+    source: Any,
+    seed: int,
+    progress: Progress | None = None,
+    *,
+    rows: Array | None = None,
+    total: int = 0,
 ) -> tuple[Population, dict[str, Any] | None]:
     """Return the users joined by a graph, over everybody or in each cluster as the protocol says, and its numbers.
 
@@ -46,6 +54,8 @@ def join(
     """
     if source is None:
         return people, None
+    if progress is not None:
+        progress(f"joining users: {source}", 0, 0)
     within, given = protocol.graph_over() == "cluster", source
     if rows is not None and isinstance(source, (str, Path)) and str(source).endswith(edges.SUFFIXES):
         given = _of_users(edges.checked(edges.read(source), total), rows, total)
