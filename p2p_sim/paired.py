@@ -15,6 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.run import Run, run
 from p2p_sim.view import named
 from p2p_sim.views import CHANNELS, WIRE, Coalition
@@ -98,11 +99,12 @@ def paired(
     seed: int = 0,
     backend: str = "local",
     faults: Faults | Sequence[str] | None = None,
+    crypto: str = MODELLED,
 ) -> Pair:
     """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
 
-    ``to``: her other label; by default the next one.  ``faults``: shared, as all randomness.  Raises InputError for a
-    user or a label that there is not.
+    ``to``: her other label; by default the next one.  ``faults``: shared, as all randomness.  ``crypto``: as in run.
+    Raises InputError for a user or a label that there is not.
     """
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
@@ -118,7 +120,7 @@ def paired(
     y = population.y.copy()
     y[change] = after
     runs = [
-        run(protocol, people, seed=seed, backend=backend, trace="full", faults=faults)
+        run(protocol, people, seed=seed, backend=backend, trace="full", faults=faults, crypto=crypto)
         for people in (population, replace(population, y=y))
     ]
     return Pair((runs[0], runs[1]), int(change), (before, int(after)))

@@ -20,6 +20,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.tally import Most
 from p2p_sim.costing import Bill, bill
 from p2p_sim.trace import store
@@ -42,8 +43,9 @@ class Run:
     ``faults``: what could go wrong, None for nothing; ``faults_seen``: messages that did, by (what, kind, round);
     ``faulty``: ids of the users who "dropped" out and who "lied", ascending.
     ``compute``: CPU seconds of a role's programs by (role, round), each counted before what is sent in the round;
-    ``work``: cryptographic operations by (role, round, name); ``most``: of each (kind, round), the most that one user
-    sent and received, None if not asked for.
+    ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
+    each (kind, round), the most that one user sent and received, None if not asked for.
+    ``crypto``: "real" or "modelled".
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 
@@ -63,6 +65,7 @@ class Run:
     faults_seen: dict[tuple[str, str, int], int] = field(default_factory=dict)
     faulty: dict[str, Array] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    crypto: str = MODELLED
     users: int | None = None
     compute: dict[tuple[str, int], float] = field(default_factory=dict)
     work: dict[tuple[str, int, str], int] = field(default_factory=dict)
@@ -115,7 +118,7 @@ class Run:
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.population is None or self.seed is None:
             raise InputError("this run was saved without its population: nothing can be replayed from it")
-        return replay(program, self.population, self.seed, user, self.faults)
+        return replay(program, self.population, self.seed, user, self.faults, self.crypto)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
         """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
@@ -187,6 +190,7 @@ def run(
     progress: Progress | None = None,
     faults: Faults | Sequence[str] | None = None,
     costs: bool = False,
+    crypto: str = MODELLED,
 ) -> Run:
     """Run a protocol on a population.
 
@@ -195,6 +199,8 @@ def run(
     host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
     ``faults``: what goes wrong, ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether messages are counted user by user, which ``Run.costs`` needs.
+    ``crypto``: "modelled" counts what sealing and keys cost, "real" does it, with keys from the seed: never for real
+    data.
     Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
     that breaks the engine's rules.
     """
@@ -206,7 +212,9 @@ def run(
     check_seed(seed)
     start = time.perf_counter()
     wrong = Faults.of(faults)
-    settings = backends.Settings(backend, blocks, shards, address, level, digest, progress, wrong, costs)
+    settings = backends.Settings(
+        backend, blocks, shards, address, level, digest, progress, wrong, costs, crypto
+    )
     finished, timings = backends.run(protocol, population, int(seed), settings)
     timings["total"] = time.perf_counter() - start
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
@@ -224,6 +232,7 @@ def run(
         source=protocol,
         faults=wrong,
         faults_seen=dict(sorted(finished.totals.faults.items())),
+        crypto=crypto,
         faulty=_faulty(wrong, finished.totals.dropped, population, int(seed)),
         users=population.users,
         compute=dict(sorted(finished.totals.compute.items(), key=lambda item: item[0][::-1])),

@@ -22,7 +22,8 @@ class Server:
     """What the aggregator knows.  Users who joined are numbered by position in ``ids``; edges as in ``Ring``.
 
     ``need`` (users,): shares that recover a secret; ``routed`` (edges,): whose share reached the peer, in both ways;
-    ``stayed`` (users,): whose masked value counts; ``asked``: edges, the owner's secret asked of the peer.
+    ``stayed`` (users,): whose masked value counts; ``asked``: edges, the owner's secret asked of the peer;
+    ``pairs_of_shares``: pairs among the shares of each recovered secret, what recovery costs.
     """
 
     protocol: Any
@@ -37,6 +38,7 @@ class Server:
     value: Array = field(default_factory=lambda: np.zeros(0, np.uint64))
     refused: Array = field(default_factory=lambda: np.zeros(0, np.bool_))
     asked: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    pairs_of_shares: int = 0
 
     @classmethod
     def of(cls, joined: Inbox, rank: Array, protocol: Any) -> Server:
@@ -121,6 +123,7 @@ class Server:
         for need in np.unique(self.need[users]).tolist():
             mine = np.flatnonzero(self.need[users] == need)
             rows = start[mine][:, None] + np.arange(need)
+            self.pairs_of_shares += len(mine) * need**2
             elements = shamir.recover(value[rows], self.ring.place[edge[rows]], need)
             secrets[mine] = shamir.join_octets(elements, 32)
         return users, secrets

@@ -35,10 +35,9 @@ class SecureAggregation(Protocol):
     bag that must stay to the end, 2 to k; fewer, and the bag is refused; 0: three quarters of k.  ``degree``: with how
     many others of her bag a user shares masks, even; in a bag of at most that many others, with all.  ``epsilon``: in
     (0, 700], in nats: every user adds a share of discrete Laplace noise of scale 1 / epsilon to her label, of which t
-    are the whole noise; infinity adds none.  ``grid``: steps a label, as in LaplaceLabelProportions.  ``crypto``:
-    "modelled" or "real", see p2p_sim.crypto.pairs.  Labels are bits.  The learner returns columns ``bag``,
-    ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps, exact; 0 where refused), ``refused``.
-    Raises InputError for parameters out of range.
+    are the whole noise; infinity adds none.  ``grid``: steps a label, as in LaplaceLabelProportions.  Labels are bits.
+    The learner returns columns ``bag``, ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps,
+    exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range.
 
     Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
     drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, or her bag
@@ -54,7 +53,6 @@ class SecureAggregation(Protocol):
     degree: int = 20
     epsilon: float = math.inf
     grid: int = 1
-    crypto: str = "modelled"
 
     advertise = Message(
         "user",
@@ -105,7 +103,6 @@ class SecureAggregation(Protocol):
         if self.noisy:
             check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
             check_scale(self.epsilon, self.grid, MOST_STEPS)
-        pairs.mode(self.crypto)
 
     @property
     def noisy(self) -> bool:
@@ -127,7 +124,7 @@ class SecureAggregation(Protocol):
 
     def user(self, me: Party) -> Rounds:
         """Run the four rounds for a block of users."""
-        crypto = pairs.mode(self.crypto)
+        crypto = pairs.mode(me)
         bag = bag_numbers(me.cluster, me.id, self.bag_size)
         private = _secret(me, "private key")
         key = crypto.publics(_octets(private))
@@ -138,7 +135,7 @@ class SecureAggregation(Protocol):
         seed = _secret(me, "seed")
         shares = self._shares(me, np.concatenate([seed, private], axis=1), near, need)
         yield self.share.reply(
-            near, giver=me.id, seed=shares(0, LIMBS), private=shares(LIMBS, 2 * LIMBS)
+            near, reader=near.peer, giver=me.id, seed=shares(0, LIMBS), private=shares(LIMBS, 2 * LIMBS)
         )  # round 1
 
         held = yield self.routed.receive()
@@ -175,7 +172,8 @@ class SecureAggregation(Protocol):
         yield self.ask(to=me.each(asks.pop("to")), **_each(me, asks))
 
         reveals = yield self.reveal.receive()
-        sums = server.unmask(reveals, pairs.mode(self.crypto))
+        sums = server.unmask(reveals, pairs.mode(me))
+        me.spend("recover", server.pairs_of_shares)
         yield self.total(**_each(me, sums))
 
     def learner(self, me: Party) -> Rounds:
@@ -199,6 +197,7 @@ class SecureAggregation(Protocol):
         words = drawn.data.astype(np.uint64).reshape(me.size, most, width)
         out = np.zeros((near.layout.size, width), np.uint64)
         holder, place = near.layout.holder, near.place.data
+        me.spend("share", int((need[holder].astype(np.int64) - 1).sum()) * width)
         for needed in np.unique(need[near.count > 0]).tolist():
             rows = need[holder] == needed
             users, which = np.unique(holder[rows], return_inverse=True)

@@ -49,7 +49,7 @@ def _set_up(
 ) -> Engine:
     """Start an actor a party, adding each to ``actors`` at once; return the engine over them."""
     users, servers = population.users, [role for role in protocol.roles() if role != USER]
-    world = layout.world_of(protocol, population)
+    world = layout.world_of(protocol, population, settings.crypto)
     directory = Directory(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )

@@ -17,6 +17,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.sealing import MODELLED, REAL, Seals
 from p2p_sim.network.adjacency import require
 
 
@@ -62,9 +63,18 @@ def edges(total: int, parts: int) -> list[int]:
     return [total * i // parts for i in range(parts + 1)]
 
 
-def world_of(protocol: Any, population: Population) -> World:
-    """Return who can be addressed."""
-    return World(population.users, population.ids, protocol.vector_lengths())
+def world_of(protocol: Any, population: Population, crypto: str = MODELLED) -> World:
+    """Return who can be addressed, and whether what is sealed is really sealed."""
+    return World(population.users, population.ids, protocol.vector_lengths(), crypto == REAL)
+
+
+def seals_of(protocol: Any, world: World, seed: int, workers: int | None = None) -> Seals | None:
+    """Return what seals and opens at one site, in so many processes (None: one a core); None where modelled."""
+    if not world.real:
+        return None
+    from p2p_sim.crypto.envelopes import Envelopes
+
+    return Envelopes(f"{type(protocol).__name__}/{seed}", seed, world, workers)
 
 
 def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any]:
@@ -108,13 +118,14 @@ def user_parties(
         rows = range(first + low, first + high)
         ids = world.names(rows)
         draw = Draw(seed, USER, ids, compute)
-        parties.append(Party(USER, rows, ids, draw, block_of(columns, low, high, world)))
+        own = block_of(columns, low, high, world)
+        parties.append(Party(USER, rows, ids, draw, own, real=world.real))
     return parties
 
 
-def server_party(role: str, seed: int, compute: ModuleType) -> Party:
+def server_party(role: str, seed: int, compute: ModuleType, *, real: bool = False) -> Party:
     """Make the block of a server: one party, id 0, no columns."""
-    return Party(role, range(1), range(1), Draw(seed, role, range(1), compute))
+    return Party(role, range(1), range(1), Draw(seed, role, range(1), compute), real=real)
 
 
 def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.site import Directory, Site
 
 Watch = Callable[[str, range | npt.NDArray[np.integer[Any]]], Observer | None]
@@ -60,6 +61,7 @@ def run(
     watch: Watch = nobody,
     faults: Faults | None = None,
     costs: bool = False,
+    crypto: str = MODELLED,
 ) -> Finished:
     """Run a protocol here.
 
@@ -68,29 +70,18 @@ def run(
     """
     layout.check(protocol, population, faults)
     compute = computing.choose(population.users)
-    users, world = population.users, layout.world_of(protocol, population)
+    users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or -(-users // compute.BLOCK))
     labels, fate = protocol.label_count(), layout.fate_of(faults, seed, compute)
     columns = layout.slice_of(population, 0, users, labels == 2)
     layout.lie(columns, world, 0, labels, fate)
     parties = {USER: layout.user_parties(columns, world, 0, layout.edges(users, parts), seed, compute)}
     servers = [role for role in protocol.roles() if role != USER]
-    parties |= {role: [layout.server_party(role, seed, compute)] for role in servers}
+    parties |= {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     for me in (me for blocks_of_role in parties.values() for me in blocks_of_role):
         me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
-    site = Site(
-        protocol,
-        world,
-        directory,
-        0,
-        parties,
-        compute,
-        digest,
-        trace,
-        progress,
-        fate,
-        costs,
-        time.thread_time,
-    )
+    seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
+    kept = (digest, trace, progress, fate, costs)
+    site = Site(protocol, world, directory, 0, parties, compute, *kept, clock=clock, seals=seals)
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)

@@ -53,15 +53,17 @@ class Host:
             name: replace(members, **shared[name]) if name in shared else members
             for name, members in columns.items()
         }
-        parties = {role: [layout.server_party(role, plan.seed, compute)] for role in servers}
+        parties = {
+            role: [layout.server_party(role, plan.seed, compute, real=plan.world.real)] for role in servers
+        }
         fate = layout.fate_of(plan.faults, plan.seed, compute)
         if len(cuts) > 1:
             layout.lie(whole, plan.world, first, plan.protocol.label_count(), fate)
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
         kept = (plan.digest, plan.trace, None, fate, plan.costs)
-        self.site = Site(
-            plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, clock=time.thread_time
-        )
+        seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
+        how: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
+        self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, **how)
 
     def ready(self) -> bool:
         """Answer once the actor is there, its modules loaded."""

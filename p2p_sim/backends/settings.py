@@ -10,6 +10,7 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.sealing import CRYPTO, MODELLED
 
 NAMES = ("local", "shards", "actors")
 
@@ -34,8 +35,11 @@ class Settings:
     progress: Progress | None = None
     faults: Faults | None = None
     costs: bool = False
+    crypto: str = MODELLED
 
     def __post_init__(self) -> None:
+        if self.crypto not in CRYPTO:
+            raise InputError(f"crypto = {self.crypto!r}: must be one of {', '.join(CRYPTO)}")
         backend, blocks, shards, address = self.backend, self.blocks, self.shards, self.address
         if backend not in NAMES:
             raise InputError(f"unknown backend {backend!r}; known backends: {', '.join(NAMES)}")

@@ -68,7 +68,8 @@ def _set_up(
     actors: list[Any],
 ) -> Engine:
     """Start an actor a shard, adding each to ``actors`` at once; return the engine over them."""
-    world, servers = layout.world_of(protocol, population), [r for r in protocol.roles() if r != USER]
+    world = layout.world_of(protocol, population, settings.crypto)
+    servers = [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     kept = (settings.digest, settings.trace)
@@ -84,11 +85,10 @@ def _set_up(
         cuts = layout.edges(high - low, parts)
         host = ray.remote(Host).options(**options)
         actors.append(host.remote(plan, number, [], low, cuts, columns, shared_ref))
-    parties = {role: [layout.server_party(role, seed, compute)] for role in servers}
+    parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     fate = layout.fate_of(settings.faults, seed, compute)
-    here = Site(
-        protocol, world, directory, shards, parties, compute, *kept, fate=fate, clock=time.thread_time
-    )
+    how: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
+    here = Site(protocol, world, directory, shards, parties, compute, *kept, fate=fate, **how)
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     places.append(LocalPlace(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

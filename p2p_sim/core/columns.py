@@ -6,6 +6,7 @@ Arithmetic that mixes them spreads party values over messages; ``sum``, ``first`
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,74 +15,35 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.message import Message
+from p2p_sim.core.layouts import Layout as Layout
+from p2p_sim.core.message import SEALED, Message
 
 Array = npt.NDArray[Any]
 
 
-class Layout:
-    """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``."""
+@dataclass(frozen=True)
+class Envelope:
+    """In what a column travels that its holder cannot read.
 
-    def __init__(self, starts: Array | None, parties: int = 0):
-        if starts is None:  # every party holds exactly one: nothing need be stored
-            self.parties = self.size = parties
-            self.dense = True
-        else:
-            self.starts = starts
-            self.parties, self.size = len(starts) - 1, int(starts[-1])
+    ``origin``: role and round in which all of it was sealed, None if in several; ``octets`` (messages, bytes): the
+    ciphertexts; None where cryptography is modelled.
+    """
 
-    @classmethod
-    def one_each(cls, parties: int) -> Layout:
-        """Every party holds exactly one."""
-        return cls(None, parties)
+    origin: tuple[str, int] | None
+    octets: Array | None = None
 
-    @cached_property
-    def starts(self) -> Array:
-        """The first message of each party, and the end."""
-        return np.arange(self.parties + 1)
-
-    @cached_property
-    def count(self) -> Array:
-        """Messages held, for each party."""
-        return np.asarray(np.diff(self.starts))
-
-    @cached_property
-    def dense(self) -> bool:
-        """Whether every party holds exactly one, so that a message column is a party column."""
-        return self.size == self.parties and bool((self.count == 1).all())
-
-    @cached_property
-    def holder(self) -> Array:
-        """The party, numbered within the block, that holds each message."""
-        return np.repeat(np.arange(self.parties), self.count)
-
-    @cached_property
-    def rank(self) -> Array:
-        """The position of each message among those of its holder."""
-        places = np.arange(self.size)
-        return places if self.parties == 1 else places - self.starts[self.holder]
-
-    def spread(self, column: Array) -> Array:
-        """Give each message its holder's value."""
-        spread: Array = column if self.dense else column[self.holder]
-        return spread
-
-    def filter(self, mask: Array) -> Layout:
-        """Return the layout of the messages that a mask keeps."""
-        kept = np.zeros(self.size + 1, np.int64)
-        np.cumsum(mask, out=kept[1:])
-        return Layout(kept[self.starts])
-
-    def same(self, other: Layout) -> bool:
-        """Whether columns of the two can be combined element by element."""
-        return self is other or (self.dense and other.dense and self.parties == other.parties)
+    def pick(self, which: Array) -> Envelope:
+        """Return the envelopes at some places."""
+        return self if self.octets is None else Envelope(self.origin, self.octets[which])
 
 
 class PerMessage(NDArrayOperatorsMixin):
     """One value for each message that the parties of a block hold, grouped by holder."""
 
-    def __init__(self, data: Array, layout: Layout, sealed_for: str | None = None):
-        self._data, self.layout, self.sealed_for = data, layout, sealed_for
+    def __init__(
+        self, data: Array, layout: Layout, sealed_for: str | None = None, envelope: Envelope | None = None
+    ):
+        self._data, self.layout, self.sealed_for, self.envelope = data, layout, sealed_for, envelope
 
     def __repr__(self) -> str:
         seal = f", sealed for {self.sealed_for}" if self.sealed_for else ""
@@ -137,7 +99,7 @@ class PerMessage(NDArrayOperatorsMixin):
     def where(self, mask: Any) -> PerMessage:
         """Keep the messages for which ``mask`` is true.  To filter several columns alike, filter their inbox."""
         keep = np.broadcast_to(aligned(mask, self.layout), (self.layout.size,)).astype(np.bool_)
-        return PerMessage(self._data[keep], self.layout.filter(keep), self.sealed_for)
+        return self._moved(self._data[keep], self.layout.filter(keep), keep)
 
     def take(self, order: PerMessage) -> PerMessage:
         """Reorder within each holder: position i receives the message of rank ``order[i]``."""
@@ -145,9 +107,14 @@ class PerMessage(NDArrayOperatorsMixin):
         most = layout.size if alone else layout.count[layout.holder]
         if len(ranks) and (int(ranks.min()) < 0 or bool((ranks >= most).any())):
             raise ProtocolError("take: order must hold ranks, from 0 to each holder's count - 1")
-        taken = np.take(self._data, ranks if alone else ranks + layout.starts[:-1][layout.holder], axis=0)
+        places = ranks if alone else ranks + layout.starts[:-1][layout.holder]
+        taken = np.take(self._data, places, axis=0)
         taken.flags.writeable = False  # so that sending it needs no copy
-        return PerMessage(taken, self.layout, self.sealed_for)
+        return self._moved(taken, self.layout, places)
+
+    def _moved(self, data: Array, layout: Layout, which: Array) -> PerMessage:
+        envelope = None if self.envelope is None else self.envelope.pick(which)
+        return PerMessage(data, layout, self.sealed_for, envelope)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or "out" in kwargs:
@@ -213,11 +180,14 @@ class Inbox:
     def __getattr__(self, name: str) -> PerMessage:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self.rows.fields:
+        rows = self.rows
+        if name not in rows.fields:
             raise ProtocolError(
-                f"message {self.kind!r} has no field {name!r}; it has {list(self.rows.fields)}"
+                f"message {self.kind!r} has no field {name!r}; it has {list(self.message.fields)}"
             )
-        return PerMessage(self.rows.fields[name], self.rows.layout, self._sealed_for)
+        sealed = self._sealed_for
+        envelope = None if sealed is None else Envelope(rows.origin, rows.fields.get(SEALED))
+        return PerMessage(rows.fields[name], rows.layout, sealed, envelope)
 
     @property
     def _sealed_for(self) -> str | None:
@@ -246,7 +216,8 @@ class Inbox:
 
     def columns(self) -> dict[str, Array]:
         """Return sender and fields as plain arrays, one entry a message: what a server hands out as its output."""
-        return {"sender": self.sender.data} | {name: getattr(self, name).data for name in self.rows.fields}
+        names = [name for name in self.rows.fields if name != SEALED]
+        return {"sender": self.sender.data} | {name: getattr(self, name).data for name in names}
 
     def where(self, mask: Any) -> Inbox:
         """Return the inbox of those messages for which ``mask`` (a party or message column) is true."""
@@ -278,13 +249,19 @@ class Inbox:
 class Rows:
     """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields.
 
-    ``sender`` may be given as a function: few programs look at it.
+    ``sender`` may be given as a function: few programs look at it.  ``origin``: where they were sealed.
     """
 
     def __init__(
-        self, layout: Layout, sender: Array | Callable[[], Array], seq: Array | None, fields: dict[str, Array]
+        self,
+        layout: Layout,
+        sender: Array | Callable[[], Array],
+        seq: Array | None,
+        fields: dict[str, Array],
+        origin: tuple[str, int] | None = None,
     ):
         self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
+        self.origin = origin
         for column in fields.values():
             column.flags.writeable = False  # what was delivered must not change
 
@@ -297,4 +274,4 @@ class Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
         seq = None if self.seq is None else self.seq[which]
         fields = {name: column[which] for name, column in self.fields.items()}
-        return Rows(layout, lambda: self.sender[which], seq, fields)
+        return Rows(layout, lambda: self.sender[which], seq, fields, self.origin)

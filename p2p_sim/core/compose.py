@@ -15,17 +15,22 @@ from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape
 from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
+from p2p_sim.core.sealing import envelopes
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class World:
-    """Who can be addressed: ``users`` rows; their ids (ascending), None where row is id.  Lengths of vectors."""
+    """Who can be addressed: ``users`` rows; their ids (ascending), None where row is id.  Lengths of vectors.
+
+    ``real``: what is sealed is really sealed, and forwarded as the bytes that came.
+    """
 
     users: int
     ids: Array | None
     sizes: dict[str, int]
+    real: bool = False
 
     @cached_property
     def first(self) -> int | None:
@@ -78,6 +83,7 @@ def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
     _check_lengths(send, me, where)
     inbox = send.answers
     plain = send.when is True and not any(isinstance(v, PerMessage) for v in send.fields.values())
+    plain = plain and send.message.sealed_for is None
     if inbox is not None and inbox.ticket is not None and not inbox.looked and plain:
         one_each = Layout.one_each(me.size)
         return Answer(
@@ -118,7 +124,9 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
         seq = seq[keep]
     fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
     strays = message.sender == message.recipient == USER and inbox is None and not me.draw.gave(send.to)
-    return Batch(sender, to, seq, fields, layout.dense and keep is None and inbox is None, block, strays)
+    full = layout.dense and keep is None and inbox is None
+    hidden, origin = envelopes(send, layout, keep, world, where)
+    return Batch(sender, to, seq, fields | hidden, full, block, strays, origin)
 
 
 def _senders(me: Party, layout: Layout, keep: Array | None) -> Array:

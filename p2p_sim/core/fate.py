@@ -6,6 +6,7 @@ however small a part of the run, it is made.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -26,6 +27,39 @@ Bools = npt.NDArray[np.bool_]
 Ids = range | Array
 
 _SLOT = 31  # a recipient and a sequence number, 31 bits each, make the slot of a message
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Masks of a batch's messages: bytes changed, sealed under a wrong key, copied; None where nothing is."""
+
+    tampered: Bools | None = None
+    misdirected: Bools | None = None
+    replayed: Bools | None = None
+
+    @property
+    def copied(self) -> Array:
+        """The places of the messages that are copied."""
+        return np.zeros(0, np.int64) if self.replayed is None else np.flatnonzero(self.replayed)
+
+    def good(self, size: int) -> Bools:
+        """Return a mask of the messages that open."""
+        if self.tampered is None or self.misdirected is None:
+            return np.ones(size, np.bool_)
+        return ~(self.tampered | self.misdirected)
+
+    def found(self, good: Bools) -> dict[str, Bools]:
+        """Return masks of what did not open, by what was done to it; "unopened" if nothing was."""
+        bad, found = ~good, {}
+        for name in ("tampered", "misdirected"):
+            mask = getattr(self, name)
+            if mask is not None:
+                found[name] = bad & mask
+                bad = bad & ~mask
+        return found | {"unopened": bad}
+
+
+NO_ATTACK = Attack()
 
 
 class Chance(Protocol):
@@ -131,8 +165,8 @@ class Fate:
         self._ledger.fault("unsent", message, round, int(np.count_nonzero(~here)))
         return _picked(batch, here)
 
-    def arrive(self, message: Message, round: int, batch: Batch, *, away: bool) -> tuple[Batch, Batch]:
-        """Return what arrives of a batch, each message once, and what of that is read; count the others.
+    def arrive(self, message: Message, round: int, batch: Batch, *, away: bool) -> Batch:
+        """Return what arrives of a batch, each message once; count the others.
 
         ``away``: whether the server it goes to has stopped.
         """
@@ -143,10 +177,23 @@ class Fate:
         kept = self._there(message, batch, away)
         self._ledger.fault("undelivered", message, round, int(np.count_nonzero(~kept)), travelled=True)
         batch = _picked(batch, kept)
-        batch = self._once(message, round, batch)
+        return self._once(message, round, batch)
+
+    def in_time(self, message: Message, round: int, batch: Batch) -> Batch:
+        """Return what of a batch that arrived is read."""
         late = self._toss("late", message, round, batch) & self._travels(message, batch)
         self._ledger.fault("late", message, round, int(np.count_nonzero(late)))
-        return batch, _picked(batch, ~late)
+        return _picked(batch, ~late)
+
+    def attack(self, message: Message, round: int, batch: Batch) -> Attack:
+        """Return what is done to a sealed message on its way to who opens it."""
+        if not any(getattr(self.faults, name) for name in ("tamper", "misdirect", "replay")):
+            return NO_ATTACK
+        travels = self._travels(message, batch)
+        tampered = self._toss("tamper", message, round, batch) & travels
+        misdirected = self._toss("misdirect", message, round, batch) & travels & ~tampered
+        replayed = self._toss("replay", message, round, batch) & travels & ~tampered & ~misdirected
+        return Attack(tampered, misdirected, replayed)
 
     def _once(self, message: Message, round: int, batch: Batch) -> Batch:
         """Let some messages come twice, and refuse each whose id has come before."""
@@ -155,7 +202,7 @@ class Fate:
             return batch
         wire = batch.pick(np.concatenate([np.arange(len(batch)), np.flatnonzero(twice)]))
         new = first_of_each(*self._ids(message, wire))
-        self._ledger.again(message, round, _picked(wire, ~new))
+        self._ledger.refused("duplicate", message, round, _picked(wire, ~new))
         return _picked(wire, new)
 
     def _there(self, message: Message, batch: Batch, away: bool) -> Bools:

@@ -16,10 +16,13 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.exact import as_fraction, check_range
 from p2p_sim.core.message import USER
 
-CHANCES = ("drop", "loss", "late", "duplicate")
+CHANCES = ("drop", "loss", "late", "duplicate", "tamper", "misdirect", "replay")
 """Faults that are a probability."""
 
-_WRITTEN = "drop=0.05, loss=0.01, late=0.01, duplicate=0.02, stop=learner:1, lie=flip:0.1"
+_WRITTEN = (
+    "drop=0.05, loss=0.01, late=0.01, duplicate=0.02, tamper=0.01, misdirect=0.01, replay=0.01, stop=learner:1, "
+    "lie=flip:0.1"
+)
 _LIES = re.compile(r"flip|random|constant[0-9]{1,3}")
 
 
@@ -29,7 +32,9 @@ class Faults:
 
     ``drop``: probability that a user who is still there drops out before a step in which her program sends.
     ``loss``: that a message that travels is lost; ``late``: that it comes after its recipient has read the others;
-    ``duplicate``: that it comes twice.  ``stop``: (role, step), a server that stops before that step of its program,
+    ``duplicate``: that it comes twice.  Of a sealed message on its way to who opens it, ``tamper``: that its bytes are
+    changed; ``misdirect``: that it is sealed under a wrong key; ``replay``: that a copy comes as a message of its own.
+    ``stop``: (role, step), a server that stops before that step of its program,
     0 the first.  ``lie``: (kind, share), users whose label is replaced for their program: "flip" (the next label,
     modulo how many there are), "constant1" (that label), "random" (any).  Raises InputError for anything else.
     """
@@ -38,6 +43,9 @@ class Faults:
     loss: float = 0.0
     late: float = 0.0
     duplicate: float = 0.0
+    tamper: float = 0.0
+    misdirect: float = 0.0
+    replay: float = 0.0
     stop: tuple[str, int] | None = None
     lie: tuple[str, float] | None = None
 
@@ -90,6 +98,12 @@ class Faults:
             raise InputError(
                 f"stop = {role}:{step}: {role!r} is no server here; servers: {', '.join(servers)}"
             )
+        sealed = any(m.opener == m.recipient for m in protocol.messages().values() if m.opener)
+        for name in ("tamper", "misdirect", "replay"):
+            if getattr(self, name) and not sealed:
+                raise InputError(
+                    f"{name} = {getattr(self, name)}: {type(protocol).__name__} seals nothing, so nobody would notice"
+                )
         labels = protocol.label_count()
         if self.lie is not None and self.lie[0].startswith("constant") and constant(self.lie[0]) >= labels:
             raise InputError(f"lie = {self.lie[0]}: the protocol's labels are 0 to {labels - 1}")

@@ -41,5 +41,7 @@ def _rows(one: Rows, other: Rows) -> Rows:
     def put(a: Array, b: Array) -> Array:
         return np.asarray(np.concatenate([a, b])[order])
 
-    fields = {name: put(column, other.fields[name]) for name, column in one.fields.items()}
-    return Rows(Layout(starts), lambda: put(one.sender, other.sender), None, fields)
+    shared = [name for name in one.fields if name in other.fields]
+    fields = {name: put(one.fields[name], other.fields[name]) for name in shared}
+    origin = one.origin if one.origin == other.origin else None
+    return Rows(Layout(starts), lambda: put(one.sender, other.sender), None, fields, origin)

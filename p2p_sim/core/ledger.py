@@ -18,6 +18,7 @@ from p2p_sim.core.compose import World
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
 from p2p_sim.core.tally import Most, Tally, merge
 
@@ -175,9 +176,7 @@ class Ledger:
         """Take down delivered messages: rows of users, or of the one server where a role has one party."""
         size = len(sender)
         count = self.totals.counts.setdefault((message.kind, round), Count())
-        own = 0
-        if message.sender == message.recipient:  # a server's message to its role is one to itself
-            own = size if recipient is None else self._compute.meetings(sender, recipient)
+        own = self.own(message, sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
         if self._tally is not None:
             self._tally.came(message, round, sender, recipient)
@@ -206,11 +205,29 @@ class Ledger:
             count = self.totals.counts.setdefault((message.kind, round), Count())
             count.add(Count(0, number, number * message.nbytes(self._world.sizes)))
 
-    def again(self, message: Message, round: int, copies: Batch) -> None:
-        """Take down second copies, which were refused."""
-        self.fault("duplicate", message, round, len(copies), travelled=True)
-        if self._tally is not None:
-            self._tally.came(message, round, copies.sender, copies.to)
+    def refused(self, what: str, message: Message, round: int, batch: Batch) -> None:
+        """Take down messages that came and were refused."""
+        self.fault(what, message, round, len(batch), travelled=True)
+        if self._tally is not None and len(batch):
+            self._tally.came(message, round, batch.sender, batch.to)
+
+    def own(self, message: Message, sender: range | Array, recipient: range | Array | None) -> int:
+        """Return how many messages are to oneself; a server's to its own role is."""
+        if message.sender != message.recipient:
+            return 0
+        return len(sender) if recipient is None else int(self._compute.meetings(sender, recipient))
+
+    def work(self, role: str, round: int, operation: str, number: int) -> None:
+        """Take down cryptographic operations that a role did before it sends in a round."""
+        if number:
+            key = role, round, operation
+            self.totals.work[key] = self.totals.work.get(key, 0) + number
+
+    def spent(self, role: str, round: int, me: Party) -> None:
+        """Take down the operations that a program counted."""
+        for operation, number in me.spent.items():
+            self.work(role, round, operation, number)
+        me.spent.clear()
 
     def _keeps(self, message: Message) -> bool:
         """Whether any message of a kind may be kept."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, Rows
+from p2p_sim.core.message import SEALED
 from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
@@ -25,7 +26,8 @@ class Batch:
 
     ``sender``: rows.  ``to``: rows, None for a server.  ``seq``: None where all are 0.
     ``full``: every party of the block sends exactly one.  ``block``: number of the block within its site.
-    ``strays``: users write to ids of their own making.
+    ``strays``: users write to ids of their own making.  ``origin``: role and round in which the fields were sealed, if
+    not by this sender.
     """
 
     sender: range | Array
@@ -35,6 +37,7 @@ class Batch:
     full: bool
     block: int
     strays: bool = False
+    origin: tuple[str, int] | None = None
 
     def __len__(self) -> int:
         return len(self.sender)
@@ -49,7 +52,13 @@ class Batch:
         )
         to = None if self.to is None else as_array(self.to)[which]
         seq = None if self.seq is None else self.seq[which]
-        return Batch(sender, to, seq, {k: v[which] for k, v in self.fields.items()}, False, self.block)
+        fields = {k: v[which] for k, v in self.fields.items()}
+        return Batch(sender, to, seq, fields, False, self.block, origin=self.origin)
+
+    @property
+    def plain(self) -> dict[str, Array]:
+        """The fields alone, without the bytes in which they travel."""
+        return {name: column for name, column in self.fields.items() if name != SEALED}
 
 
 @dataclass
@@ -77,6 +86,12 @@ class Mailbox:
     parties: int
     parcels: list[Parcel] = field(default_factory=list)
     _sorted: Rows | None = None
+
+    @property
+    def origin(self) -> tuple[str, int] | None:
+        """Role and round in which everything here was sealed; None if in several, or nothing was."""
+        origins = {b.origin for parcel in self.parcels for b in parcel.batches if len(b)}
+        return origins.pop() if len(origins) == 1 else None
 
     def batches(self) -> list[Batch]:
         """Return the batches in the order of their senders."""

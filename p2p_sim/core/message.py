@@ -26,8 +26,14 @@ HEADER_BYTES = 16
 SEAL_BYTES = 48
 """Bytes that sealing adds: an encapsulated X25519 key of 32 and a tag of 16."""
 
+SEALED = "_sealed"
+"""Beside the fields of a message that really is sealed: its bytes, as a uint8 column."""
+
+READER = "_reader"
+"""Beside the fields, until they are sealed: the users for whom."""
+
 RESERVED = frozenset(
-    {"to", "when", "sender", "recipient", "round", "count", "columns", "kind"}
+    {"to", "when", "reader", "sender", "recipient", "round", "count", "columns", "kind"}
     | {"seq", "nbytes", "readable", "where", "rank", "find", "rows", "layout", "message", "ticket", "looked"}
 )
 """Names that an inbox or a message table uses itself."""
@@ -57,6 +63,7 @@ class Send:
     when: Any
     fields: dict[str, Any]
     answers: Inbox | None = None
+    reader: Any = None
 
 
 @dataclass(frozen=True)
@@ -71,8 +78,9 @@ class Message:
 
     Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``.
     Floats travel as fixed point, so that digests do not depend on a machine's arithmetic.
-    ``sealed_for`` names the one role that can read the fields; "user": the one user it is addressed to.  ``layers``:
-    servers on the way whose keys it takes too, outermost first, since it was sealed once more for each.
+    ``sealed_for`` names the one role that can read the fields; "user": the one user it is addressed to, or if it goes
+    to a server the one whom the sender names by ``reader=``.  ``layers``: servers on the way whose keys it takes too,
+    outermost first, since it was sealed once more for each.
     Raises ProtocolError for a field name that an inbox uses itself, or a type that cannot travel.
     """
 
@@ -99,12 +107,13 @@ class Message:
     def __repr__(self) -> str:
         return f"<message {self.kind}: {self.sender} -> {self.recipient}>"
 
-    def __call__(self, *, to: Any = None, when: Any = True, **fields: Any) -> Send:
+    def __call__(self, *, to: Any = None, when: Any = True, reader: Any = None, **fields: Any) -> Send:
         """Send: party columns go once a party, ``PerMessage`` columns once a message.
 
-        ``to``: recipients' ids, for kinds sent to users.  ``when``: which of them are sent.
+        ``to``: recipients' ids, for kinds sent to users.  ``when``: which of them are sent.  ``reader``: ids of the
+        users for whom they are sealed, where they go to a server.
         """
-        self._check_fields(fields)
+        self._check_fields(fields, reader)
         if (to is None) == (self.recipient == USER):
             need = (
                 "needs to=: the recipients' ids"
@@ -112,12 +121,12 @@ class Message:
                 else "takes no to=: there is only one recipient"
             )
             raise ProtocolError(f"message {self.kind!r} goes to {self.recipient!r} and {need}")
-        return Send(self, to, when, fields)
+        return Send(self, to, when, fields, reader=reader)
 
-    def reply(self, inbox: Inbox, *, when: Any = True, **fields: Any) -> Send:
+    def reply(self, inbox: Inbox, *, when: Any = True, reader: Any = None, **fields: Any) -> Send:
         """Answer every message of an inbox: to its sender, under its sequence number."""
-        self._check_fields(fields)
-        return Send(self, None, when, fields, inbox)
+        self._check_fields(fields, reader)
+        return Send(self, None, when, fields, inbox, reader)
 
     def receive(self) -> Receive:
         """Wait for the next issue of this kind and read it."""
@@ -131,7 +140,17 @@ class Message:
             payload += field_dtype(kind).itemsize * (width[0] if width else 1)
         return HEADER_BYTES + payload + SEAL_BYTES * (bool(self.sealed_for) + len(self.layers))
 
-    def _check_fields(self, given: dict[str, Any]) -> None:
+    @property
+    def opener(self) -> str | None:
+        """The role whose key takes off the outermost layer of what was sealed; None if nothing was."""
+        return self.layers[0] if self.layers else self.sealed_for
+
+    def _check_fields(self, given: dict[str, Any], reader: Any) -> None:
+        if reader is not None and (self.sealed_for != USER or self.recipient == USER):
+            raise ProtocolError(
+                f"message {self.kind!r} takes no reader=: it is sealed for {self.sealed_for!r} and goes to "
+                f"{self.recipient!r}"
+            )
         if given.keys() != self.fields.keys():
             missing, extra = (
                 sorted(self.fields.keys() - given.keys()),

@@ -23,7 +23,8 @@ class Party:
     """A block of parties of one role, ``me`` in a program; a single user is a block of length 1.
 
     ``draw``: keyed chance.  Users also have ``y`` (secret label), ``x`` (features), ``cluster`` and ``neighbours``
-    (groups), ``public`` and ``secret`` (further columns); one entry a user, read-only.
+    (groups), ``public`` and ``secret`` (further columns); one entry a user, read-only.  ``real``: whether cryptography
+    is real in this run.
     """
 
     role: str
@@ -31,6 +32,12 @@ class Party:
     ids: range | Array
     draw: Draw
     columns: dict[str, Any] = field(default_factory=dict)
+    real: bool = False
+    spent: dict[str, int] = field(default_factory=dict)
+
+    def spend(self, operation: str, number: int) -> None:
+        """Count cryptographic operations that the block did, for the run's costs."""
+        self.spent[operation] = self.spent.get(operation, 0) + number
 
     @property
     def size(self) -> int:

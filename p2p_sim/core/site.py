@@ -25,6 +25,8 @@ from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
+from p2p_sim.core.sealer import Sealer
+from p2p_sim.core.sealing import Seals
 from p2p_sim.core.tally import Tally
 
 Array = npt.NDArray[Any]
@@ -70,7 +72,8 @@ class Site:
     """The parties of one process.
 
     ``parties``: the blocks of each role that lives here; ``fate``: what goes wrong; ``costs``: whether each user's
-    messages are counted; ``clock``: the seconds that this process has computed so far.
+    messages are counted; ``clock``: the seconds that this process has computed so far; ``seals``: what seals and opens,
+    None where that is modelled.
     """
 
     protocol: Any
@@ -85,6 +88,7 @@ class Site:
     fate: Fate | None = None
     costs: bool = False
     clock: Callable[[], float] = float  # none: always 0.0
+    seals: Seals | None = None
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,6 +102,7 @@ class Site:
         self._fate = self.fate if self.fate is not None and self.fate.moves else None
         if self._fate is not None:
             self._fate.settle(self.world, self._first, self._users, self._ledger)
+        self._sealer = Sealer(self._ledger, self._fate, self.seals)
         last = {role: None if self._fate is None else self._fate.last(role) for role in self.parties}
         self._blocks = {
             role: [Block(self.protocol, me, self.world, i, last[role]) for i, me in enumerate(blocks)]
@@ -119,6 +124,7 @@ class Site:
             begun = self.clock()
             mine = block.resume(inboxes)
             spent += self.clock() - begun
+            self._ledger.spent(role, clock + 1, block.me)
             items = [step.items for step in mine]
             if steps is None:
                 steps, taken = items, [[] for _ in items]
@@ -170,15 +176,19 @@ class Site:
         return any(block.stopped for block in self._blocks[role])
 
     def _accept(self, parcel: Parcel) -> None:
-        message, arrived = self._messages[parcel.kind], parcel.batches
-        if self._fate is not None:
+        message, arrived, fate = self._messages[parcel.kind], parcel.batches, self._fate
+        if fate is not None:
             away = message.recipient != USER and self._stopped(message.recipient)
-            fates = [self._fate.arrive(message, parcel.round, b, away=away) for b in parcel.batches]
-            arrived = [here for here, _ in fates]
-            parcel = Parcel(parcel.kind, parcel.round, parcel.source, [read for _, read in fates])
-        self._box(message, parcel.round).parcels.append(parcel)
+            arrived = [fate.arrive(message, parcel.round, b, away=away) for b in arrived]
+        if message.opener == message.recipient:
+            arrived = [self._sealer.open(message, parcel.round, batch) for batch in arrived]
+        read = arrived if fate is None else [fate.in_time(message, parcel.round, b) for b in arrived]
+        answers = parcel.answers and fate is None
+        self._box(message, parcel.round).parcels.append(
+            Parcel(parcel.kind, parcel.round, parcel.source, read, answers)
+        )
         for batch in arrived:
-            self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.fields)
+            self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.plain)
 
     def _box(self, message: Message, round: int) -> Mailbox:
         first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)
@@ -193,7 +203,8 @@ class Site:
             if rows is None:
                 low = block.me.rows.start - box.first
                 rows = box.rows(self._empty(message), low, low + block.me.size, self.compute)
-            return Rows(rows.layout, lambda: self._names(rows.sender, message), rows.seq, rows.fields)
+            origin = box.origin if message.sealed_for is not None else None
+            return Rows(rows.layout, lambda: self._names(rows.sender, message), rows.seq, rows.fields, origin)
 
         ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
@@ -221,6 +232,8 @@ class Site:
             batches = [self._fate.sent(message, round, batch) for batch in batches]
         if self._tally is not None:
             self._tally.sent(message, round, batches)
+        if message.sealed_for is not None:
+            batches = self._sealer.seal(message, round, batches)
         divided = [self._divide(message, batch) for batch in batches]
         for site in self.directory.hosts(message.recipient):
             mine = [part[site] for part in divided if site in part]

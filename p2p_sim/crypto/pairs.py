@@ -7,16 +7,16 @@ twenty times faster; it keeps nothing secret from anybody who wants to compute i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.party import Party
 from p2p_sim.core.words import Words
 from p2p_sim.crypto import field as gf
 from p2p_sim.crypto.octets import KEY_BYTES, Octets, joined
 
-MODES = ("modelled", "real")
 _BASE = np.uint64(37)
 
 
@@ -31,6 +31,29 @@ class Mode(Protocol):
 
     def masks(self, keys: Octets) -> Words:
         """Return one uniform word of 64 bits for each key (n, 32)."""
+
+
+class Counted:
+    """A mode whose operations are counted, by the names of ``rates.Rates``."""
+
+    def __init__(self, mode: Mode, spend: Callable[[str, int], None]):
+        self._mode, self._spend = mode, spend
+
+    def publics(self, private: Octets) -> Octets:
+        """Count key pairs."""
+        self._spend("key", len(private))
+        return self._mode.publics(private)
+
+    def agreed(self, private: Octets, public: Octets) -> Octets:
+        """Count exchanges."""
+        self._spend("agree", len(private))
+        return self._mode.agreed(private, public)
+
+    def masks(self, keys: Octets) -> Words:
+        """Count expansions, and their words."""
+        self._spend("mask", len(keys))
+        self._spend("mask_word", len(keys))
+        return self._mode.masks(keys)
 
 
 class Real:
@@ -81,11 +104,9 @@ class Modelled:
         return total
 
 
-def mode(name: str) -> Mode:
-    """Return the mode of a name; raises InputError for another name."""
-    if name not in MODES:
-        raise InputError(f"crypto = {name!r}: must be one of {', '.join(MODES)}")
-    return Real() if name == "real" else Modelled()
+def mode(me: Party) -> Mode:
+    """Return the mode of the run that a program is in; what the program does with it is counted."""
+    return Counted(Real() if me.real else Modelled(), me.spend)
 
 
 def _number(keys: Octets) -> Words:

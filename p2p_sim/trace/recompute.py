@@ -35,7 +35,7 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array]) -> Past:
     users = members[USER]
     rows = users if people.ids is None else np.searchsorted(people.ids, users)
     try:
-        past = relive(protocol, people, run.seed, {**members, USER: rows}, run.faults)
+        past = relive(protocol, people, run.seed, {**members, USER: rows}, run.faults, run.crypto)
     except ProtocolError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"

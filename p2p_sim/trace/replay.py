@@ -21,6 +21,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import TraceLevel, Watch
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import store
 from p2p_sim.trace.draws import Draws, Recorder
 
@@ -62,11 +63,18 @@ class Past:
     digest: str | None
 
 
-def replay(protocol: Any, population: Population, seed: int, user: int, faults: Faults | None = None) -> Life:
+def replay(
+    protocol: Any,
+    population: Population,
+    seed: int,
+    user: int,
+    faults: Faults | None = None,
+    crypto: str = MODELLED,
+) -> Life:
     """Recompute the life of one user; raises InputError if there is no such user."""
     if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
         raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")
-    past = relive(protocol, population, seed, {USER: np.array([user])}, faults)
+    past = relive(protocol, population, seed, {USER: np.array([user])}, faults, crypto)
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -89,6 +97,7 @@ def relive(
     seed: int,
     members: Mapping[str, Array],
     faults: Faults | None = None,
+    crypto: str = MODELLED,
     *,
     whole: bool = False,
 ) -> Past:
@@ -102,7 +111,7 @@ def relive(
     rows = closed_world(protocol, population, members[USER]) if alone else np.arange(population.users)
     only = members[USER] if alone and not whole else None
     try:
-        finished, recorder = _again(protocol, population, seed, members, rows, faults, only)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults, only, crypto)
         narrow = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
@@ -112,7 +121,7 @@ def relive(
         narrow = True
     if narrow:  # somebody outside may have written to them
         rows = np.arange(population.users)
-        finished, recorder = _again(protocol, population, seed, members, rows, faults, only)
+        finished, recorder = _again(protocol, population, seed, members, rows, faults, only, crypto)
     messages = store.sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
     everybody_ran = len(rows) == population.users
     return Past(len(rows), messages, recorder.columns(), finished.totals.digest if everybody_ran else None)
@@ -126,6 +135,7 @@ def _again(
     rows: Array,
     faults: Faults | None,
     only: Array | None,
+    crypto: str,
 ) -> tuple[Finished, Recorder]:
     """Run the users of some rows; take down what the members draw, and messages, of ``only`` some rows' if given."""
     everybody = len(rows) == population.users
@@ -135,11 +145,8 @@ def _again(
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
     seen = None if only is None else Watch(frozenset(), np.isin(rows, only))
-    level = TraceLevel("full", watch=seen)
-    finished = local.run(
-        protocol, world, seed, digest=everybody, trace=level, watch=recorder.watch, faults=faults
-    )
-    return finished, recorder
+    kept = {"digest": everybody, "trace": TraceLevel("full", watch=seen), "watch": recorder.watch}
+    return local.run(protocol, world, seed, **kept, faults=faults, crypto=crypto), recorder
 
 
 def closed_world(protocol: Any, population: Population, users: Array) -> Array:

@@ -20,6 +20,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import field_dtype, field_shape
 from p2p_sim.core.population import check_seed
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, people, tables
 from p2p_sim.trace.lists import from_list, to_list
 
@@ -27,6 +28,7 @@ Array = npt.NDArray[Any]
 FORMAT = 1
 _ROWS = 1 << 20
 _SEEN = ("fault", "kind", "round", "messages")
+_WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
 _MOST = ("kind", "round", "sent", "received")
 
@@ -124,6 +126,8 @@ def describe(run: Any) -> dict[str, Any]:
         "costs": costs,
         "compute": to_list(run.compute, *_COMPUTE),
         "most": None if run.most is None else to_list(run.most, *_MOST),
+        "crypto": run.crypto,
+        "work": to_list(run.work, *_WORK),
         "faults": [] if run.faults is None else run.faults.texts(),
         "faults_seen": to_list(run.faults_seen, *_SEEN),
         "timings": run.timings,
@@ -165,13 +169,14 @@ def _load(path: Path) -> dict[str, Any]:
     seen = from_list(told.get("faults_seen", []), *_SEEN)
     compute, most = from_list(told.get("compute", []), *_COMPUTE), told.get("most")
     most = None if most is None else from_list(most, *_MOST, values=2)
+    work = from_list(told.get("work", []), *_WORK)
     faulty = {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
     trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
     return {
         **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
         "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
         "users": told.get("users"), "compute": compute, "most": most,
-        "versions": told.get("versions", {}), "_trace": trace,
+        "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
 
 
