@@ -14,6 +14,7 @@ from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import TraceLevel
 from p2p_sim.core.population import check_seed
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import terminal
 from p2p_sim.report.options import (
     HOW,
@@ -80,6 +81,9 @@ class Run:
     server_channel: Annotated[
         str, text(HOW, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
+    crypto: Annotated[
+        str, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+    ] = MODELLED
     seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
     out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None
@@ -127,7 +131,7 @@ class Run:
     def _run(self, protocol: Any, progress: Any) -> Any:
         from p2p_sim.learning import experiment
 
-        plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace")
+        plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
         if self.users is not None:
             sizes = given(self, "cluster_size", "share")
@@ -153,7 +157,7 @@ class Run:
         check_data(self, ("model",))
         for name in given(self, "cluster_size", "share") if self.users is None else ():
             raise InputError(f"{option(name)} goes with --users, which is not there: leave it out")
-        backends.Settings(self.backend, self.blocks, self.shards, self.address)
+        backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
         check_seed(self.seed)
         for channel in (self.channel, self.server_channel):

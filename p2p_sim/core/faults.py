@@ -32,22 +32,22 @@ class Faults:
 
     ``drop``: probability that a user who is still there drops out before a step in which her program sends.
     ``loss``: that a message that travels is lost; ``late``: that it comes after its recipient has read the others;
-    ``duplicate``: that it comes twice.  Of a sealed message on its way to who opens it, ``tamper``: that its bytes are
-    changed; ``misdirect``: that it is sealed under a wrong key; ``replay``: that a copy comes as a message of its own.
-    ``stop``: (role, step), a server that stops before that step of its program,
+    ``duplicate``: that it comes twice.  ``stop``: (role, step), a server that stops before that step of its program,
     0 the first.  ``lie``: (kind, share), users whose label is replaced for their program: "flip" (the next label,
-    modulo how many there are), "constant1" (that label), "random" (any).  Raises InputError for anything else.
+    modulo how many there are), "constant1" (that label), "random" (any).  Of a sealed message on its way to who opens
+    it, ``tamper``: that its bytes are changed; ``misdirect``: that it is sealed under a wrong key; ``replay``: that a
+    copy comes as a message of its own.  Raises InputError for anything else.
     """
 
     drop: float = 0.0
     loss: float = 0.0
     late: float = 0.0
     duplicate: float = 0.0
+    stop: tuple[str, int] | None = None
+    lie: tuple[str, float] | None = None
     tamper: float = 0.0
     misdirect: float = 0.0
     replay: float = 0.0
-    stop: tuple[str, int] | None = None
-    lie: tuple[str, float] | None = None
 
     def __post_init__(self) -> None:
         for name in CHANCES:

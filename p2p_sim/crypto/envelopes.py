@@ -16,7 +16,7 @@ from p2p_sim.core.compose import World
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fate import Attack
 from p2p_sim.core.mail import Batch
-from p2p_sim.core.message import READER, SEALED, USER, Message
+from p2p_sim.core.message import READER, SEAL_BYTES, SEALED, USER, Message
 from p2p_sim.core.plain import as_array
 from p2p_sim.crypto import encode
 from p2p_sim.crypto.keys import SimulationKeys
@@ -56,7 +56,7 @@ class Envelopes:
                 keys = self._of_users(np.concatenate([self._reader(batches[i]) for i in new])).public
             else:
                 keys = self._of(role).public.tobytes()
-            rows = self._sorted(seal_all, keys, rows, self._info(info, role))
+            rows = self._layered(keys, rows, self._info(info, role))
         out, at = list(batches), 0
         for i in new:
             size = len(batches[i])
@@ -106,20 +106,20 @@ class Envelopes:
             return octets
         octets = octets.copy()
         octets[attack.tampered, HEAD] ^= np.uint8(1)
-        wrong = np.zeros((int(np.count_nonzero(attack.misdirected)), octets.shape[1] - 48), np.uint8)
+        wrong = np.zeros((int(np.count_nonzero(attack.misdirected)), octets.shape[1] - SEAL_BYTES), np.uint8)
         octets[attack.misdirected] = seal_all(self._of(STRANGER).public.tobytes(), wrong, info, workers=1)
         return octets
 
     def _info(self, origin: tuple[str, int], opener: str) -> bytes:
         return context(self._run_id, origin[1], origin[0], opener)
 
-    def _sorted(self, work: Any, keys: bytes | Octets, rows: Octets, info: bytes) -> Octets:
+    def _layered(self, keys: bytes | Octets, rows: Octets, info: bytes) -> Octets:
         """Seal; rows of one key one after the other, since parsing a key costs as much as using it."""
         if isinstance(keys, bytes):
-            return np.asarray(work(keys, rows, info, workers=self._workers))
+            return seal_all(keys, rows, info, workers=self._workers)
         order = np.lexsort(keys[:, :8].T)
-        out = np.empty((len(rows), rows.shape[1] + 48), np.uint8)
-        out[order] = work(keys[order], rows[order], info, workers=self._workers)
+        out = np.empty((len(rows), rows.shape[1] + SEAL_BYTES), np.uint8)
+        out[order] = seal_all(keys[order], rows[order], info, workers=self._workers)
         return out
 
     def _opened(self, keys: bytes | Octets, rows: Octets, info: bytes) -> tuple[Octets, Array]:

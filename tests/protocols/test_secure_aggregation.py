@@ -51,8 +51,8 @@ def test_random_dropouts_up_to_the_threshold(crypto: str, degree: int, least: in
     for row in last:
         row[rng.choice(k, k - least, replace=False)] = rng.integers(0, 4, k - least)
     people = Population.from_arrays(y=rng.random(bags * k) < 0.4)
-    program = Dropping(k, least, degree, crypto=crypto, last=tuple(last.ravel().tolist()))
-    out = sums(program, people, blocks=5)
+    program = Dropping(k, least, degree, last=tuple(last.ravel().tolist()))
+    out = sums(program, people, blocks=5, crypto=crypto)
     assert not out["refused"].any()
     assert (out["total"] == expected(people, last.ravel() >= 3, bags)).all()
 
@@ -83,7 +83,7 @@ def test_masks_hide_each_value_and_both_modes_agree() -> None:
     people = Population.synthetic(users=60, cluster_size=20, seed=2)
     outputs = []
     for crypto in ("modelled", "real"):
-        run = p2p_sim.run(SecureAggregation(10, crypto=crypto), people, seed=5, trace="full")
+        run = p2p_sim.run(SecureAggregation(10), people, seed=5, trace="full", crypto=crypto)
         values = run.messages("report")["value"]
         assert len(np.unique(values)) == 60
         assert ((values >> np.uint64(32)) > 0).all()
@@ -114,7 +114,6 @@ def test_noise_sums_to_small_signed_numbers(make: Any) -> None:
         (lambda: SecureAggregation(8, epsilon=0.0), ["epsilon", "0.0", "(0, 700]"]),
         (lambda: SecureAggregation(8, epsilon=float("nan")), ["epsilon", "nan"]),
         (lambda: SecureAggregation(8, epsilon=0.1, grid=1000), ["grid = 1000", "at most 15,"]),
-        (lambda: SecureAggregation(8, crypto="none"), ["crypto", "none", "modelled, real"]),
     ],
 )
 def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> None:
