@@ -14,7 +14,7 @@ from p2p_sim.core import InputError, Message, Protocol, ProtocolError
 from p2p_sim.crypto import encode
 from p2p_sim.crypto.envelopes import Envelopes
 from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, SecureAggregation
-from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
 ATTACKS = ["tamper=0.1", "misdirect=0.1", "replay=0.2", "loss=0.05", "late=0.05", "duplicate=0.1"]
 SEALING = {name: p for name, p in PROTOCOLS.items() if any(m.sealed_for for m in p.messages().values())}
@@ -40,7 +40,7 @@ def same_messages(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("faults", [None, ATTACKS], ids=["all well", "attacked"])
 @pytest.mark.parametrize("name", SEALING)
 def test_both_modes_deliver_the_same(name: str, faults: list[str] | None) -> None:
-    people = POPULATIONS["scattered"](60)
+    people = people_of(SEALING[name], "scattered", 60)
     modelled, real = both(SEALING[name], people, faults=faults)
     same_messages(modelled, real)
     assert modelled.counts == real.counts
