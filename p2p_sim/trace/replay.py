@@ -145,7 +145,11 @@ def _again(
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
     seen = None if only is None else Watch(frozenset(), np.isin(rows, only))
-    kept = {"digest": everybody, "trace": TraceLevel("full", watch=seen), "watch": recorder.watch}
+    kept: dict[str, Any] = {
+        "digest": everybody,
+        "trace": TraceLevel("full", watch=seen),
+        "watch": recorder.watch,
+    }
     return local.run(protocol, world, seed, **kept, faults=faults, crypto=crypto), recorder
 
 
