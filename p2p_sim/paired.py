@@ -17,13 +17,12 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.run import Run, run
+from p2p_sim.trace.differences import differing
 from p2p_sim.view import named
 from p2p_sim.views import CHANNELS, WIRE, Coalition
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
-
-_ADDRESS = ("round", "recipient", "sender", "seq")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +84,7 @@ class Pair:
         first, second = self.runs
         kinds: Mapping[str, Message] = first.source.messages()
         return {
-            kind: _differing(first.messages(kind), second.messages(kind), list(message.fields))
+            kind: differing(first.messages(kind), second.messages(kind), list(message.fields))
             for kind, message in kinds.items()
         }
 
@@ -124,52 +123,6 @@ def paired(
         for people in (population, replace(population, y=y))
     ]
     return Pair((runs[0], runs[1]), int(change), (before, int(after)))
-
-
-def _differing(one: Columns, other: Columns, fields: list[str]) -> Columns:
-    """Return the messages of one kind that differ: addresses, ``first``, ``second``, and the fields of both runs."""
-    places = _joined(one, other)
-    there = [place >= 0 for place in places]
-    changed = ~(there[0] & there[1])
-    both = np.flatnonzero(~changed)
-    for name in fields:
-        apart = one[name][places[0][both]] != other[name][places[1][both]]
-        changed[both] |= apart.reshape(len(both), -1).any(axis=1)
-    places, there = [place[changed] for place in places], [mask[changed] for mask in there]
-    result: Columns = {}
-    for name in ("round", "sender", "recipient", "seq"):
-        result[name] = _taken(one[name], places[0])
-        result[name][there[1]] = other[name][places[1][there[1]]]
-    result |= {"first": there[0], "second": there[1]}
-    for name in fields:
-        result[f"{name}_first"] = _taken(one[name], places[0])
-        result[f"{name}_second"] = _taken(other[name], places[1])
-    return result
-
-
-def _joined(one: Columns, other: Columns) -> list[Array]:
-    """Return, for every address of either run in order, its row in each, -1 where it is not there."""
-    sizes = [len(columns["round"]) for columns in (one, other)]
-    if sizes[0] == sizes[1] and all(np.array_equal(one[name], other[name]) for name in _ADDRESS):
-        return [np.arange(sizes[0]), np.arange(sizes[0])]
-    keys = [np.concatenate([one[name], other[name]]) for name in _ADDRESS]
-    order = np.lexsort(keys[::-1])  # stable: of two equal addresses the first run's comes first
-    new = np.ones(len(order), np.bool_)
-    if len(order):
-        new[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
-    group = np.cumsum(new) - 1
-    places = [np.full(int(new.sum()), -1) for _ in sizes]
-    mine = order < sizes[0]
-    places[0][group[mine]] = order[mine]
-    places[1][group[~mine]] = order[~mine] - sizes[0]
-    return places
-
-
-def _taken(column: Array, places: Array) -> Array:
-    """Return a column's values at some places, 0 where a place is -1."""
-    taken = np.zeros((len(places), *column.shape[1:]), column.dtype)
-    taken[places >= 0] = column[places[places >= 0]]
-    return taken
 
 
 def _cut(coalition: Coalition, message: Message, columns: Columns, channels: str) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,12 @@ def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str
     return {
         "kind": kind, "text": part.texts[kind], "sender": sender, "recipient": recipient,
         "sealed_for": part.sealed[kind], "layers": list(part.layers[kind]), "fields": fields,
-        **_counted(part.total[kind], rows, offset),
+        **counted(part.total[kind], rows, offset),
     }  # fmt: skip
 
 
-def _counted(seen: int, rows: list[dict[str, Any]], offset: int) -> dict[str, Any]:
+def counted(seen: int, rows: list[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
+    """Return rows of a table with how many there are and how many are left out."""
     return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
 
 
@@ -49,7 +50,7 @@ def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str
     """Return some rows of a table, and how many there are."""
     values = [column[offset : offset + limit].tolist() for column in columns.values()]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-    return _counted(len(next(iter(columns.values()))), rows, offset)
+    return counted(len(next(iter(columns.values()))), rows, offset)
 
 
 def of_user(columns: Mapping[str, Any], name: str, user: int | None) -> dict[str, Any]:
@@ -67,17 +68,17 @@ def draws(drawn: Mapping[str, Any], user: int | None, limit: int, offset: int = 
         here = limited(own, max(0, limit - len(rows)), max(0, offset - seen))
         seen += here["seen"]
         rows += [{"stream": stream} | row for row in here["rows"]]
-    return _counted(seen, rows, offset)
+    return counted(seen, rows, offset)
 
 
 def cuts(told: Mapping[str, Any]) -> list[str]:
     """Return what is not shown, in words."""
     return list(told["notes"]) + [
-        f"{part['kind']}: {_said(part)}" for part in told["messages"] if part["left_out"]
+        f"{part['kind']}: {said(part)}" for part in told["messages"] if part["left_out"]
     ]
 
 
-def _said(part: Mapping[str, Any]) -> str:
+def said(part: Mapping[str, Any]) -> str:
     """Say how many rows are shown, and how to see the others."""
     shown, seen, first = part["shown"], part["seen"], part["offset"] + 1
     if not part["left_out"]:
@@ -90,14 +91,21 @@ def _said(part: Mapping[str, Any]) -> str:
 
 def as_csv(told: Mapping[str, Any]) -> str:
     """Lay out all messages as one table, with the fields of all kinds; what cannot be read is empty."""
-    names = list(dict.fromkeys(name for part in told["messages"] for name in part["fields"]))
+    return csv_of(told["messages"])
+
+
+def csv_of(parts: Sequence[Mapping[str, Any]], ways: Sequence[str] | None = None) -> str:
+    """Lay out tables of messages as one; ``ways``: for each what a first column, ``way``, says."""
+    names = list(dict.fromkeys(name for part in parts for name in part["fields"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
-    for part in told["messages"]:
+    lead = [] if ways is None else ["way"]
+    writer.writerow([*lead, "kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
+    for number, part in enumerate(parts):
+        way = [] if ways is None else [ways[number]]
         for row in part["rows"]:
             fields = row["fields"] or {}
-            head = [part["kind"], part["sender"], part["recipient"], *(row[name] for name in _ADDRESS)]
+            head = [*way, part["kind"], part["sender"], part["recipient"], *(row[name] for name in _ADDRESS)]
             writer.writerow([*head, row["readable"], *(fields.get(name, "") for name in names)])
     return out.getvalue()
 
@@ -141,15 +149,10 @@ def as_text(told: Mapping[str, Any]) -> str:
         else f"as {told['coalition']} saw it, channels {told['channels']}"
     )
     blocks = [[f"{told['run']} ({told['protocol']}), {what}", *(f"note: {note}" for note in told["notes"])]]
-    for part in told["messages"]:
-        route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
-        rows = [_message_row(part, row) for row in part["rows"]]
-        blocks.append([route, *_table([*_ADDRESS, *part["fields"]], rows, part)])
+    blocks += [lines(part) for part in told["messages"]]
     for name, title in (("inputs", "Own inputs"), ("draws", "Own draws")):
         if name in told:
-            cells = [[_cell(value) for value in row.values()] for row in told[name]["rows"]]
-            names = list(told[name]["rows"][0]) if cells else []
-            blocks.append([title, *_table(names, cells, told[name])])
+            blocks.append([title, *lines_of(told[name])])
     if "unknown" in told:
         blocks.append([f"Own inputs and draws are not shown: {told['unknown']}"])
     return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
@@ -161,26 +164,40 @@ FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """What writes a document of messages, by the name of the format."""
 
 
+def lines(part: Mapping[str, Any]) -> list[str]:
+    """Lay out the messages of one kind."""
+    route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
+    rows = [_message_row(part, row) for row in part["rows"]]
+    return [route, *_table([*_ADDRESS, *part["fields"]], rows, part)]
+
+
+def lines_of(rows: Mapping[str, Any]) -> list[str]:
+    """Lay out a table of other rows."""
+    cells = [[cell(value) for value in row.values()] for row in rows["rows"]]
+    return _table(list(rows["rows"][0]) if cells else [], cells, rows)
+
+
 def _message_row(part: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
     names = {end: part[end] for end in ("sender", "recipient") if part[end] != USER}
     cells = [str(names.get(name, row[name])) for name in _ADDRESS]
     if row["fields"] is not None:
-        return cells + [_cell(value) for value in row["fields"].values()]
+        return cells + [cell(value) for value in row["fields"].values()]
     sealed = f"sealed, {max(row['nbytes'] - HEADER_BYTES, 0)} bytes"
     return cells + [sealed if part["sealed_for"] else "not readable"] * len(part["fields"])
 
 
 def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> list[str]:
     if not rows:
-        return ["none" if not part["left_out"] else _said(part)]
+        return ["none" if not part["left_out"] else said(part)]
     right = [all(row[i].lstrip("-").isdigit() for row in rows) for i in range(len(names))]
     widths = [max(len(row[i]) for row in rows) if right[i] else 0 for i in range(len(names))]
-    padded = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
-    return [*console.table(names, padded).splitlines(), _said(part)]
+    padded = [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
+    return [*console.table(names, padded).splitlines(), said(part)]
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Return one value: of long lists the first few."""
     if isinstance(value, list):
-        shown = ", ".join(map(_cell, value[:_LONGEST]))
+        shown = ", ".join(map(cell, value[:_LONGEST]))
         return f"[{shown}]" if len(value) <= _LONGEST else f"[{shown}, ... {len(value):,} values]"
     return str(value).lower() if isinstance(value, bool) else str(value)

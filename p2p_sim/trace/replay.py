@@ -49,6 +49,17 @@ class Life:
     received: Messages
     drawn: tuple[Drawn, ...]
 
+    def messages(self) -> dict[str, dict[str, Array]]:
+        """Return all that she sent or received, by kind, what she sent herself once."""
+        joined = {}
+        for kind in dict.fromkeys([*self.sent, *self.received]):
+            parts = [part[kind] for part in (self.sent, self.received) if kind in part]
+            if len(parts) == 2:  # between users
+                others = parts[1]["sender"] != self.user
+                parts[1] = {name: column[others] for name, column in parts[1].items()}
+            joined[kind] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return joined
+
 
 @dataclass(frozen=True)
 class Past:

@@ -1,0 +1,84 @@
+"""``p2p-sim replay``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from p2p_sim.cli.app import Command, app
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+from p2p_sim.report.options import ASKED, KEPT, Json, count, text
+
+_FORMATS = ("table", "json", "csv")
+
+
+@app.command("replay", epilog="Example: p2p-sim replay runs/latest --user 17")
+@dataclass(frozen=True)
+class Replay:
+    """Recompute what one user sent, received and drew from the seed of a run, traced or not.
+
+    Where the run kept her messages, they are compared with the replay: exit status 1 if they differ.
+    """
+
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
+    user: Annotated[int | None, count(ASKED, "Whose history.")] = None
+    limit: Annotated[int, count(KEPT, "Most rows of each table; default 50.")] = 50
+    json: Json = False
+    format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv")] = "table"
+
+    def work(self, _command: Command) -> int:
+        """Replay and tell."""
+        from p2p_sim.report import life
+        from p2p_sim.report.progress import Progress
+
+        if self.format not in _FORMATS:
+            raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
+        if self.user is None:
+            raise InputError("--user is missing: say whose history, such as --user 17")
+        if self.limit < 1:
+            raise InputError(f"--limit {self.limit}: must be at least 1")
+        with Progress() as progress, terminal.stdout_kept():
+            progress("replaying", 0, 0)
+            told = self._told(self.user)
+        form = "json" if self.json else self.format
+        sys.stdout.write(life.FORMATS[form](told))
+        if form == "csv":
+            for line in life.notes(told):
+                print(f"note: {terminal.visible(line)}", file=sys.stderr)
+        compared = told["compared"]
+        return 1 if compared is not None and compared["different"] else 0
+
+    def _told(self, user: int) -> dict[str, Any]:
+        from p2p_sim.report import life
+        from p2p_sim.run import load
+        from p2p_sim.trace import code
+
+        run = load(Path(self.run))
+        found = run.replay(user)
+        other = code.other_code(run, run.source)
+        if other:
+            warnings.warn(f"replayed by other code than the run's: {'; '.join(other)}", stacklevel=2)
+        return {
+            "run": self.run, "protocol": run.protocol.partition(":")[2], "user": user, "seed": run.seed,
+            "code": other, **life.document(run, found, self.limit), "compared": _compared(run, found),
+        }  # fmt: skip
+
+
+def _compared(run: Any, life: Any) -> dict[str, Any] | None:
+    """Return how a life compares with what the run kept; None if it kept no messages."""
+    from p2p_sim.core.ledger import TraceLevel
+    from p2p_sim.trace import agreement, reader
+
+    level = TraceLevel.parse(run.trace)
+    if not level.keeps:
+        return None
+    trace = reader.source(run)
+    sampled = level.watched(run.population.users)
+    whole = trace.complete and (sampled is None or life.user in sampled)
+    return {"trace": run.trace, **asdict(agreement.compared(life, trace, run.source.messages(), whole))}

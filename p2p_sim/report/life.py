@@ -1,0 +1,94 @@
+"""One user's history on paper: what she sent, received and drew, and whether the trace says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.report import console, messages
+from p2p_sim.report.terminal import visible
+from p2p_sim.trace.slices import Slice
+
+_WAYS = ("sent", "received")
+
+
+def document(run: Any, life: Any, limit: int) -> dict[str, Any]:
+    """Return a life as JSON values; ``limit``: most rows of each table."""
+    people, kinds = run.population, run.source.messages()
+    told: dict[str, Any] = {
+        "users": people.users,
+        "world": life.world,
+        "cluster": None if people.clusters is None else int(people.clusters.label[life.user]),
+        "y": people.y[life.user].item(),
+    }
+    for way in _WAYS:
+        columns = getattr(life, way)
+        total = {kind: len(found["round"]) for kind, found in columns.items()}
+        some = {kind: {name: c[:limit] for name, c in found.items()} for kind, found in columns.items()}
+        told[way] = messages.tables(Slice.of(kinds, some, total))
+    drawn = [{"name": d.name, "step": d.step, "value": np.asarray(d.value).tolist()} for d in life.drawn]
+    told["drawn"] = messages.counted(len(drawn), drawn[:limit])
+    return told
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Lay out a life as tables."""
+    blocks = [_head(told)]
+    for way in _WAYS:
+        for part in told[way]:
+            head, *rest = messages.lines(part)
+            blocks.append([f"{way}: {head}", *rest])
+    blocks.append(["drawn", *messages.lines_of(told["drawn"])])
+    blocks.append(verdict(told))
+    return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
+
+
+def _head(told: Mapping[str, Any]) -> list[str]:
+    cluster = "" if told["cluster"] is None else f", in cluster {told['cluster']}"
+    held = messages.cell(told["y"])
+    return [
+        f"{told['run']} ({told['protocol']}), user {told['user']}{cluster}, label {held}",
+        f"recomputed from seed {told['seed']} by running {told['world']:,} of {told['users']:,} users again",
+        *(f"by other code: {what}" for what in told["code"]),
+    ]
+
+
+def notes(told: Mapping[str, Any]) -> list[str]:
+    """Return what a table of her messages alone does not say: what was cut, and whether the trace holds the same."""
+    parts = [(way, part) for way in _WAYS for part in told[way]]
+    cut = [f"{way} {part['kind']}: {messages.said(part)}" for way, part in parts if part["left_out"]]
+    return [*cut, *verdict(told)]
+
+
+def verdict(told: Mapping[str, Any]) -> list[str]:
+    """Say whether the trace holds the same."""
+    found = told["compared"]
+    if found is None:
+        return ["Compared with no trace: the run kept no messages."]
+    count = f"The trace ({found['trace']}) holds {found['held']:,} of her {found['replayed']:,} messages"
+    if not found["different"]:
+        return [f"{count}; they are equal."]
+    first = found["first"]
+    lines = [f"{count}; {found['different']:,} DIFFER.  The first: {first['id']}"]
+    for end, name in (("first", "replayed"), ("second", "in the trace")):
+        fields = first[end]
+        pairs = (
+            None if fields is None else [f"{key} = {messages.cell(value)}" for key, value in fields.items()]
+        )
+        shown = "not there" if pairs is None else ", ".join(pairs) or "there, without fields"
+        lines.append(f"  {name}: {shown}")
+    return lines
+
+
+def as_csv(told: Mapping[str, Any]) -> str:
+    """Lay out all messages as one table; the first column says sent or received."""
+    parts = [(way, part) for way in _WAYS for part in told[way]]
+    return messages.csv_of([part for _, part in parts], [way for way, _ in parts])
+
+
+FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "table": as_text, "json": console.as_json, "csv": as_csv
+}  # fmt: skip
+"""What writes a life, by the name of the format."""
