@@ -36,6 +36,11 @@ def smallest(users: int, size: int) -> int:
     return size if bags_of(users, size) > 1 else users
 
 
+def largest(users: int, size: int) -> int:
+    """Return how many users the largest bag of a cluster has; it is the last."""
+    return users - (bags_of(users, size) - 1) * size
+
+
 def bag_numbers(members: Members, ids: Array, size: int) -> npt.NDArray[np.int32]:
     """Return the number of the bag of each user ``ids``, counted through all clusters in their order.
 

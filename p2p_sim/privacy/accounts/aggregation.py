@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.network.bags import smallest
+from p2p_sim.network.bags import largest, smallest
+from p2p_sim.privacy.accounts.arrivals import heard, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits
 from p2p_sim.privacy.laws import shares
-from p2p_sim.privacy.laws.combine import Atoms, Nothing
+from p2p_sim.privacy.laws.combine import Atoms, Nothing, Scaled
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
 
@@ -37,31 +38,67 @@ def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of sums under secure aggregation, noisy or not, if everybody stays."""
     n = protocol.bag_size if setting.size is None else setting.size
     bag = smallest(n, protocol.bag_size)
-    found = _summed(protocol, setting, n, bag)
+    found = _summed(protocol, setting, n, bag, bag - setting.view.user_count)
     return replace(found, assumes=(*found.assumes, "everybody stays"))
 
 
 def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile under faults, which do not depend on labels: whoever is missing shows less.
 
-    Of noise in shares only those of the least number of users that must stay are sure.
+    Of noise in shares only those are sure that must be in whatever can be summed up.
     """
     if isinstance(protocol, SecureAggregation):
         n = protocol.bag_size if setting.size is None else setting.size
-        found = _summed(protocol, setting, n, min(smallest(n, protocol.bag_size), protocol.least))
+        staying = min(smallest(n, protocol.bag_size), protocol.least)
+        found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
     else:
         found = law(protocol, setting)
-    if found.law is None:
-        return found
-    why = f"faults: {', '.join(faults.texts())}; a label that does not arrive shows nothing, and none counts twice"
-    return replace(found, basis="upper", assumes=(*found.assumes, why))
+        if found.law is not None and setting.learner and not _masked(setting):
+            found = replace(found, law=Scaled(heard(faults, 2), found.law))
+    return upper(found, faults, "a label that does not arrive shows nothing, and none counts twice")
 
 
-def _summed(protocol: Any, setting: Setting, users: int, staying: int) -> PrivacyProfile:
-    """Return the profile of sums in the smallest bag of a cluster, of which at least so many stay."""
-    view, bag, least = setting.view, smallest(users, protocol.bag_size), protocol.least
+def least_together(protocol: Any, setting: Setting, users: int, faults: Faults) -> int:
+    """Return of how many honest users together, at least, a view can tell the sum.
+
+    The learner is told sums of at least t users.  The aggregator knows which users have a mask in common; masks with
+    colluders, and with users who are gone, whose keys are recovered, hide nothing from her.  So she can add up any set
+    of honest users who stay and have no other masks, if each one's own mask can be recovered, by ``needed`` of her
+    neighbours in that set or among the colluders.  There is no such set but all who stay where
+
+    - nothing is lost and all are neighbours: all of them have a mask in common;
+    - nothing is lost and at most one colludes: on a ring, the user before a gap has half of her neighbours on its other
+      side, and needs one more;
+    - all are neighbours and at most one colludes: two sets apart would need more than half of the bag each.
+    """
+    colluders, bag = setting.view.user_count, smallest(users, protocol.bag_size)
+    all_who_stay = min(bag, int(protocol.least)) - colluders
+    everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
+    whole = not (faults.loss or faults.late)
+    if not _masked(setting) or (whole and everybody) or (colluders <= 1 and (whole or everybody)):
+        return all_who_stay
+    return min(all_who_stay, _needed(protocol, bag, protocol.least) + 1 - colluders)
+
+
+def _masked(setting: Setting) -> bool:
+    """Whether a view has what the aggregator has."""
+    return AGGREGATOR in setting.view.servers or (setting.view.wire and not setting.encrypted)
+
+
+def _needed(protocol: Any, bag: int, staying: int) -> int:
+    """Return how many neighbours recover a user's secrets, at least, in a bag of which so many join at least."""
+    joined = np.arange(min(staying, bag), bag + 1)
+    return int(np.min(protocol.needed(joined, np.minimum(joined - 1, protocol.degree))))
+
+
+def _summed(protocol: Any, setting: Setting, users: int, staying: int, together: int) -> PrivacyProfile:
+    """Return the profile of sums in the smallest bag of a cluster, of which at least so many stay.
+
+    ``together``: honest users, at least, of whom a view can tell the sum.
+    """
+    bag, least = smallest(users, protocol.bag_size), protocol.least
     colluders = min(fits(setting, users), bag - 1)
-    masked = AGGREGATOR in view.servers or (view.wire and not setting.encrypted)
+    masked = _masked(setting)
     assumes = ["masks, secret sharing and sealing hide what they should"]
     if bag < least:
         why = f"a bag of {bag} is refused: at least {least} must stay"
@@ -71,10 +108,8 @@ def _summed(protocol: Any, setting: Setting, users: int, staying: int) -> Privac
     if not protocol.noisy:
         why = "the exact sum of a bag gives a label away to whoever knows the others of the bag"
         return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", _everything())
-    joined = np.arange(staying, bag + 1)
-    need = int(np.min(protocol.needed(joined, np.minimum(joined - 1, protocol.degree))))
-    opened = masked and colluders >= need
-    honest = 1 if opened else max(1, staying - colluders)
+    opened = masked and colluders >= _needed(protocol, bag, staying)
+    honest = 1 if opened else max(1, together)
     assumes.append(
         f"{honest} of {bag} users' shares of the noise hide the label; {least} shares are the whole noise"
     )

@@ -28,19 +28,16 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts import aggregation
-from p2p_sim.privacy.accounts.peer_to_peer import ARRIVES
+from p2p_sim.privacy.accounts import aggregation, thinned
+from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 Array = npt.NDArray[np.float64]
-
-CUT = 1e-13
-"""Probability that is left out of a mixture, and of each group; it counts as seen in the clear."""
 
 GROUPS = 16
 """Into how many groups counts of users are put."""
@@ -51,26 +48,25 @@ LARGEST = 1_000_000
 
 def local_response(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile of a protocol in which a user says one noisy label: that she said it."""
-    return _upper(law(protocol, setting), faults, "one noisy label at most is said")
+    return upper(law(protocol, setting), faults, "one noisy label at most is said")
 
 
 def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile of Algorithm 2."""
-    if faults.lie is not None and setting.composition is not None:
-        why = "users who lie change how many ones there are: give composition 'worst'"
-        return PrivacyProfile.refused(setting.text, why)
+    refused = lies_at(setting, faults)
+    if refused is not None:
+        return refused
     plain = law(protocol, setting)
-    silent = bool(faults.drop or faults.loss or faults.late)
-    if plain.law is None or isinstance(plain.law, Nothing) or not silent:
-        return _upper(plain, faults, "every message arrives in time")
-    local = _upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults, "")
+    if plain.law is None or isinstance(plain.law, Nothing) or not silent(faults):
+        return upper(plain, faults, "every message arrives in time")
+    local = upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults, "")
     if protocol.retries:
         return replace(
             local, source="all that leaves a user depends on her one noisy label: retries tell no more"
         )
     deviating = setting.deviating and setting.view.user_count > 0
     if deviating or setting.view.wire or not setting.learner:
-        return _upper(plain, faults, "fewer messages show the victim's bit less often")
+        return upper(plain, faults, "fewer messages show the victim's bit less often")
     thinned = _thinned(law, protocol, setting, faults)
     if thinned is None:
         return replace(local, source="all that leaves a user depends on her one noisy label")
@@ -78,6 +74,8 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
 
 
 COVERED: dict[type, Any] = {
+    EncryptedShuffle: thinned.encrypted_shuffle,
+    PeerPermutation: thinned.peer_permutation,
     PeerToPeer: peer_to_peer,
     RandomizedResponse: local_response,
     **aggregation.COVERED,
@@ -93,15 +91,6 @@ def covered(law: LawOf, protocol: Any, faults: Faults) -> LawOf:
     why = f"faults ({', '.join(faults.texts())}) are not accounted for {type(protocol).__name__}"
     refusal = f"{why}; audit it (privacy.audit) with them, or ask without"
     return lambda _asked, setting: PrivacyProfile.refused(setting.text, refusal)
-
-
-def _upper(profile: PrivacyProfile, faults: Faults, why: str) -> PrivacyProfile:
-    """Return a profile as an upper bound."""
-    if profile.law is None:
-        return profile
-    notes = f"faults: {', '.join(faults.texts())}" + (f"; {why}" if why else "")
-    kept = tuple(text for text in profile.assumes if text != ARRIVES)
-    return replace(profile, basis="upper", assumes=(*kept, notes))
 
 
 @dataclass(frozen=True)
