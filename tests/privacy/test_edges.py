@@ -190,7 +190,7 @@ def test_finite_atoms() -> None:
     assert law.delta(0.3).value == pytest.approx(local.delta(0.3).value, rel=1e-14)
     assert law.epsilon(1e-6) == pytest.approx(local.epsilon(1e-6), rel=1e-12)
     assert law.pure() == pytest.approx(math.log(3))
-    assert Atoms.from_logs([0.0, -math.inf], [-math.inf, 0.0]).epsilon(0.5) == math.inf
+    assert Atoms.of([1.0, 0.0], [0.0, 1.0]).epsilon(0.5) == math.inf
     mixed = Mixture(((0.5, law), (0.5, Nothing())))
     assert mixed.delta(0.3).value == pytest.approx(Scaled(0.5, local).delta(0.3).value)
     assert mixed.epsilon(1e-3) == pytest.approx(Scaled(0.5, local).epsilon(1e-3), rel=1e-12)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import Vector
-from p2p_sim.privacy.auditing.features import ROUNDS, aligned, common, features
+from p2p_sim.privacy.auditing.features import ROUNDS, common, features
 from p2p_sim.privacy.auditing.worlds import Seen
 from tests.privacy.seen import columns, forwarded, message, reports, told
 
@@ -153,11 +152,3 @@ def test_one_batch_or_several_give_the_same_rows():
     parts = part(slice(2), 2, {}, readable[:2]), part(slice(2, 4), 2, {"y": values[2:]}, None)
     (a, b, everything), _ = common([*parts, whole])
     assert np.array_equal(np.concatenate([a, b]), everything)
-
-
-def test_columns_that_differ_are_named():
-    aligned(["x", "y"], ["x", "y"])
-    with pytest.raises(InputError, match="the view's columns differ between the worlds: y, z"):
-        aligned(["x", "y"], ["x", "z"])
-    with pytest.raises(InputError, match="another order"):
-        aligned(["x", "y"], ["y", "x"])

@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from p2p_sim.core import words
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing.features import aligned, common, features
-from p2p_sim.privacy.auditing.intervals import Hits, count
+from p2p_sim.privacy.auditing.features import common, features
 
-__all__ = ["Scorer", "aligned", "attack", "common", "features", "fit", "halves", "thresholds"]
+__all__ = ["Scorer", "common", "features", "fit", "thresholds"]
 
 Array = npt.NDArray[Any]
 Model = Callable[[Array], Array]
@@ -62,23 +61,6 @@ class Scorer:
             raise InputError(f"features of shape {features.shape}; learned from {self.width} columns")
         with _one_thread():
             return np.asarray(self.model(np.asarray(features, np.float64)[:, self.columns]), np.float64)
-
-
-def halves(table: Array) -> tuple[Array, Array]:
-    """Return the worlds with even index, to learn from, and those with odd index, to count."""
-    return table[0::2], table[1::2]
-
-
-def attack(features_a: Array, features_b: Array, count_thresholds: int = THRESHOLDS) -> tuple[Hits, Scorer]:
-    """Learn on one half of the worlds, choose the thresholds there, and count on the other half.
-
-    ``features_a``, ``features_b``: (worlds, f), at least 2 worlds each, the same columns (``common``).
-    Raises InputError otherwise.
-    """
-    (learn_a, count_a), (learn_b, count_b) = halves(features_a), halves(features_b)
-    scorer = fit(learn_a, learn_b)
-    above, below = thresholds(scorer.scores(learn_a), scorer.scores(learn_b), count_thresholds)
-    return count(scorer.scores(count_a), scorer.scores(count_b), above, below), scorer
 
 
 def fit(train_a: Array, train_b: Array) -> Scorer:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.privacy.auditing import own
 
@@ -63,14 +62,6 @@ def common(parts: Sequence[tuple[Array, list[str]]]) -> tuple[list[Array], list[
         wide[:, [place[name] for name in part]] = table
         tables.append(wide)
     return tables, names
-
-
-def aligned(names_a: Sequence[str], names_b: Sequence[str]) -> None:
-    """Check that two tables have the same columns; raises InputError that names those in only one."""
-    if list(names_a) == list(names_b):
-        return
-    odd = sorted(set(names_a) ^ set(names_b)) or ["the same names in another order"]
-    raise InputError(f"the view's columns differ between the worlds: {', '.join(odd)}")
 
 
 class _Group(NamedTuple):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +51,6 @@ class Atoms(Law):
                     f"{name}: {len(mass)} atoms of total {total}: give probabilities that sum to 1"
                 )
         return cls(first[None], second[None])
-
-    @classmethod
-    def from_logs(cls, log_p: Any, log_q: Any) -> Atoms:
-        """Make atoms from logarithms of probabilities, shape (a,); -infinity is probability 0."""
-        return cls.of(list(np.exp(np.asarray(log_p, float))), list(np.exp(np.asarray(log_q, float))))
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Sum the positive parts; the worst row of each direction."""
