@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import sys
@@ -16,7 +15,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from benchmarks import measure
-from p2p_sim import Population, privacy
+from benchmarks.command import command_line
+from p2p_sim import InputError, Population, privacy
 from protocols import PeerToPeer, RandomizedResponse
 
 Progress = Callable[[str, int, int], None]
@@ -31,7 +31,7 @@ def main(users: int, cases: tuple[str, ...], repeat: int, progress: Progress | N
     """Measure the cases; return machine and rows."""
     unknown = sorted(set(cases) - set(CASES))
     if unknown:
-        raise ValueError(f"unknown cases {unknown}; known are {CASES}")
+        raise InputError(f"unknown cases {unknown}; known are {CASES}")
     jobs = [job for job in _jobs(users) if job[0] in cases]
     rows = []
     for done, (case, setting, limit, work) in enumerate(jobs):
@@ -124,17 +124,4 @@ def _forget() -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=lambda text: int(float(text)), default=1_000_000)
-    parser.add_argument("--cases", default=",".join(CASES))
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    result = main(options.users, tuple(options.cases.split(",")), options.repeat, None)
-    if options.json:
-        import json
-
-        print(json.dumps(result))
-    else:
-        for row in result["rows"]:
-            print(row)
+    command_line(sys.modules[__name__], USERS)

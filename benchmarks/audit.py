@@ -6,7 +6,6 @@ A ratio is the engine's time over the audit's, median over interleaved pairs: 1 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 
 import p2p_sim
 from benchmarks import measure
+from benchmarks.command import command_line
 from benchmarks.measure import Timed
 from p2p_sim import privacy
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
@@ -115,25 +115,5 @@ def _judged(row: dict[str, Any]) -> dict[str, Any]:
     return {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
 
 
-def _command_line() -> None:
-    about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description=about)
-    parser.add_argument("--trials", type=lambda text: int(float(text)), default=TRIALS)
-    parser.add_argument("--cases", default=",".join(CASES), help="which rows, separated by commas")
-    parser.add_argument("--repeat", type=int, default=3, help="interleaved pairs a ratio is the median of")
-    parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
-    given = parser.parse_args()
-
-    def progress(what: str, done: int, total: int) -> None:
-        print(f"{what}: {done} of {total}", file=sys.stderr)
-
-    with measure.json_only() as write:
-        try:
-            result = main(given.trials, tuple(given.cases.split(",")), given.repeat, progress)
-        except p2p_sim.InputError as error:
-            parser.error(str(error))
-        write(measure.as_text(result))
-
-
 if __name__ == "__main__":
-    _command_line()
+    command_line(sys.modules[__name__], TRIALS, "trials")

@@ -6,7 +6,6 @@ A ratio is the floor's time over the engine's, median over interleaved pairs: ab
 
 from __future__ import annotations
 
-import argparse
 import gc
 import statistics
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import p2p_sim
 from benchmarks import floor, measure, workload
 from benchmarks.clustered import SHARDS, ray_session, shards_timer
+from benchmarks.command import command_line
 from benchmarks.measure import Cost, Timed
 from p2p_sim.core import compute
 from p2p_sim.core.population import Population
@@ -208,25 +208,5 @@ def _against_floor(floor_costs: list[Cost], engine_costs: list[Cost], users: int
     }
 
 
-def _command_line() -> None:
-    about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=about)
-    parser.add_argument("--users", type=lambda text: int(float(text)), default=10_000_000)
-    parser.add_argument("--cases", default=",".join(CASES), help="which rows, separated by commas")
-    parser.add_argument("--repeat", type=int, default=5, help="interleaved pairs a ratio is the median of")
-    parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
-    given = parser.parse_args()
-
-    def progress(what: str, done: int, total: int) -> None:
-        print(f"{what}: {done} of {total}", file=sys.stderr)
-
-    with measure.json_only() as write:
-        try:
-            result = main(given.users, tuple(given.cases.split(",")), given.repeat, progress)
-        except p2p_sim.InputError as error:
-            parser.error(str(error))
-        write(measure.as_text(result))
-
-
 if __name__ == "__main__":
-    _command_line()
+    command_line(sys.modules[__name__], USERS)

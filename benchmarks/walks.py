@@ -7,7 +7,6 @@ A ratio is the floor's time over the engine's, median over interleaved pairs: ab
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
 import statistics
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 import p2p_sim
 from benchmarks import measure
+from benchmarks.command import command_line
 from benchmarks.floor import CHUNK, generator
 from p2p_sim.core.population import Population
 from p2p_sim.network import topologies
@@ -161,29 +161,9 @@ def _graph(users: int, step: Callable[[str], None]) -> dict[str, Any]:
     }
 
 
-def _command_line() -> None:
-    about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.walks", description=about)
-    parser.add_argument("--users", type=lambda text: int(float(text)), default=USERS)
-    parser.add_argument("--cases", default=",".join(CASES), help="which rows, separated by commas")
-    parser.add_argument("--repeat", type=int, default=5, help="interleaved pairs a ratio is the median of")
-    parser.add_argument("--json", action="store_true", help="the output is JSON in any case")
-    given = parser.parse_args()
-
-    def progress(what: str, done: int, total: int) -> None:
-        print(f"{what}: {done} of {total}", file=sys.stderr)
-
-    with measure.json_only() as write:
-        try:
-            result = main(given.users, tuple(given.cases.split(",")), given.repeat, progress)
-        except p2p_sim.InputError as error:
-            parser.error(str(error))
-        write(measure.as_text(result))
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["beside"]:
         with measure.json_only() as write:
             write(f"{beside(int(sys.argv[2]))}\n")
     else:
-        _command_line()
+        command_line(sys.modules[__name__], USERS)
