@@ -116,8 +116,9 @@ def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]
     """
     if len(starts) == 2:
         return _words.order(drawn)
-    holder = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    ranks: npt.NDArray[np.int64] = np.lexsort((drawn, holder)) - starts[:-1][holder]
+    holder = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+    by_word = _words.order(drawn)  # and then by holder: two plain sorts take a fraction of a lexsort
+    ranks: npt.NDArray[np.int64] = by_word[group(holder[by_word], len(starts) - 1)[0]] - starts[holder]
     return ranks
 
 

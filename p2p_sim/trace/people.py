@@ -14,6 +14,7 @@ from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
+from p2p_sim.network.adjacency import complete
 from p2p_sim.trace import tables
 
 Array = npt.NDArray[Any]
@@ -68,7 +69,7 @@ def read(path: Path, expected: str | None) -> Population | None:
         edges = parquet.read_table(graph)
         columns = {name: tables.column(edges[name].combine_chunks()) for name in edges.column_names}
         if "group" in columns:
-            people = replace(people, graph=groups.clusters(columns["group"]))
+            people = replace(people, graph=complete(people.users, groups.clusters(columns["group"])))
         else:
             people = people.with_graph(np.column_stack([columns["user"], columns["neighbour"]]))
     if people.hash != expected:
