@@ -1,0 +1,145 @@
+"""Statistics of a run's messages: by kind, round and role, and how many each user sends and receives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count, TraceLevel
+from p2p_sim.core.message import USER, Message
+from p2p_sim.trace import query, store
+from p2p_sim.trace.degrees import Spread, Tally
+from p2p_sim.trace.reader import Source
+
+Array = npt.NDArray[Any]
+_WAYS = (("sent", "sender"), ("received", "recipient"))
+
+
+@dataclass(frozen=True)
+class Degree:
+    """How many messages users sent or received (``way``): of one kind and round, None: of all."""
+
+    way: str
+    kind: str | None
+    round: int | None
+    spread: Spread
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of a run.
+
+    ``counts``: by (kind, round), in causal order; ``roles``: by (role, "sent" or "received"); ``between``: by (kind,
+    role of the sender, role of the recipient); ``degrees``: of users, none where no trace could be had; ``notes``:
+    where they come from and what is missing, in words.
+    """
+
+    counts: dict[tuple[str, int], Count]
+    roles: dict[tuple[str, str], Count]
+    between: dict[tuple[str, str, str], Count]
+    degrees: tuple[Degree, ...]
+    notes: tuple[str, ...]
+
+
+def stats(run: Any, *, protocol: Any = None) -> Stats:
+    """Return the statistics of a run, a ``Run`` or the path of a run directory, in bounded memory.
+
+    Counts are known of every run.  Degrees need its messages: those it kept (of a sample: of the users sampled), or, in
+    runs of up to 1,000,000 users, recomputed.  ``protocol``: for a run of one that is not shipped.  Raises InputError
+    for a folder that is no run, and for a protocol that is not known.
+    """
+    opened = SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
+    program = opened.source if protocol is None else protocol
+    degrees: tuple[Degree, ...] = ()
+    try:
+        trace, kinds, notes = query.trace_of(run, opened, program)
+        degrees, more = _degrees(opened, trace, kinds)
+        notes += more
+    except InputError as error:
+        if program is None:
+            raise
+        kinds, notes = program.messages(), (f"degrees are not known: {error}",)
+    order = {kind: place for place, kind in enumerate(kinds)}
+    counts = {
+        key: opened.counts[key] for key in sorted(opened.counts, key=lambda key: (key[1], order[key[0]]))
+    }
+    counts = {key: count for key, count in counts.items() if key[1]}  # round 0: a kind that never was sent
+    return Stats(counts, *_by_role(opened.counts, kinds), degrees, notes)
+
+
+def _by_role(
+    counts: Mapping[tuple[str, int], Count], kinds: Mapping[str, Message]
+) -> tuple[dict[tuple[str, str], Count], dict[tuple[str, str, str], Count]]:
+    """Add counts up, by who sent and who received."""
+    ends = {kind: (message.sender, message.recipient) for kind, message in kinds.items()}
+    roles = dict.fromkeys(role for pair in ends.values() for role in pair)
+    by_role = {(role, way): Count() for role in roles for way, _ in _WAYS}
+    between = {(kind, *pair): Count() for kind, pair in ends.items()}
+    for (kind, _), count in counts.items():
+        sender, recipient = ends[kind]
+        between[kind, sender, recipient].add(count)
+        by_role[sender, "sent"].add(count)
+        by_role[recipient, "received"].add(count)
+    return by_role, between
+
+
+def _degrees(
+    opened: Any, trace: Source, kinds: Mapping[str, Message]
+) -> tuple[tuple[Degree, ...], tuple[str, ...]]:
+    """Count the messages of each user, in one pass over the trace."""
+    size, ids, notes = _users(opened, trace)
+    found: list[Degree] = []
+    whole = {way: Tally(size) for way, _ in _WAYS}
+    for kind, message in kinds.items():
+        ways = [(way, end) for way, end in _WAYS if getattr(message, end) == USER]
+        rounds = sorted(number for name, number in trace.counts if name == kind and number) if ways else []
+        of_kind = {way: Tally(size) for way, _ in ways} if len(rounds) > 1 else {}
+        for round in rounds:
+            here = {way: Tally(size) for way, _ in ways}
+            for columns in trace.batches(kind, round):
+                for way, end in ways:
+                    here[way].add(columns[end])
+            for way, tally in here.items():
+                found += _degree(way, kind, round, tally, ids)
+                whole[way].merge(tally)
+                if of_kind:
+                    of_kind[way].merge(tally)
+        for way, tally in of_kind.items():
+            found += _degree(way, kind, None, tally, ids)
+    for way, tally in whole.items():
+        found += _degree(way, None, None, tally, ids)
+    return tuple(found), notes
+
+
+def _users(opened: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
+    """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
+    people = opened.population
+    level = TraceLevel.parse(trace.manifest["level"])
+    if people is None:
+        size = int(trace.manifest.get("users") or 0)
+        told = (
+            () if size else ("how many users there are was not kept: those above the largest id are missing",)
+        )
+        return size, _sampled(level, size, None), told
+    ids = people.ids
+    size = people.users if ids is None else int(ids[-1]) + 1
+    return size, _sampled(level, people.users, ids), ()
+
+
+def _sampled(level: TraceLevel, users: int, ids: Array | None) -> Array | None:
+    rows = level.watched(users) if users else None
+    if rows is None:
+        return ids
+    return rows if ids is None else np.asarray(ids[rows])
+
+
+def _degree(way: str, kind: str | None, round: int | None, tally: Tally, ids: Array | None) -> list[Degree]:
+    spread = tally.spread(ids)
+    return [] if spread is None else [Degree(way, kind, round, spread)]
