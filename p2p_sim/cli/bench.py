@@ -16,7 +16,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
 
-BENCHMARKS = ("engine", "account", "audit", "walks")
+BENCHMARKS = ("engine", "account", "audit", "walks", "crypto")
 
 
 @app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")
@@ -25,7 +25,9 @@ class Bench:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
-    users: Annotated[int | None, count(HOW, "How many; default 1e7, and 1e6 for account and walks.")] = None
+    users: Annotated[
+        int | None, count(HOW, "How many; default 1e7, and 1e6 for account, walks and crypto.")
+    ] = None
     trials: Annotated[int | None, count(HOW, "For audit, instead: worlds a label; default 20000.")] = None
     cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
     repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
