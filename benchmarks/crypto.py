@@ -1,8 +1,8 @@
 """What cryptography costs: shuffles modelled, beside plain numpy, and real; secure sums with users who drop out.
 
-``python -m benchmarks.crypto --users 1000000 --cases modelled,real,sums --json`` is the targets' size: real shuffles have
-a tenth of the users, secure sums a hundredth.  A ratio is the floor's time over the engine's, median over interleaved
-pairs: above 1 the engine is faster.
+``python -m benchmarks.crypto --users 1000000 --cases modelled,real,sums --json`` is the targets' size: real shuffles
+have a tenth of the users, secure sums a hundredth.  A ratio is the floor's time over the engine's, median over
+interleaved pairs: above 1 the engine is faster.
 """
 
 from __future__ import annotations
