@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Inbox, PerMessage
-from p2p_sim.crypto import shamir
+from p2p_sim.core.party import Party
+from p2p_sim.crypto import pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.crypto.pairs import Mode
 from p2p_sim.network.rings import Ring
@@ -22,8 +23,7 @@ class Server:
     """What the aggregator knows.  Users who joined are numbered by position in ``ids``; edges as in ``Ring``.
 
     ``need`` (users,): shares that recover a secret; ``routed`` (edges,): whose share reached the peer, in both ways;
-    ``stayed`` (users,): whose masked value counts; ``asked``: edges, the owner's secret asked of the peer;
-    ``pairs_of_shares``: pairs among the shares of each recovered secret, what recovery costs.
+    ``stayed`` (users,): whose masked value counts; ``asked``: edges, the owner's secret asked of the peer.
     """
 
     protocol: Any
@@ -38,7 +38,6 @@ class Server:
     value: Array = field(default_factory=lambda: np.zeros(0, np.uint64))
     refused: Array = field(default_factory=lambda: np.zeros(0, np.bool_))
     asked: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    pairs_of_shares: int = 0
 
     @classmethod
     def of(cls, joined: Inbox, rank: Array, protocol: Any) -> Server:
@@ -92,8 +91,9 @@ class Server:
         owner = ring.owner[self.asked]
         return {"to": self.peer_ids[self.asked], "giver": self.ids[owner], "stayed": self.stayed[owner]}
 
-    def unmask(self, reveals: Inbox, crypto: Mode) -> dict[str, Array]:
+    def unmask(self, reveals: Inbox, me: Party) -> dict[str, Array]:
         """Return the sum of every bag; where a secret cannot be recovered, the bag is refused."""
+        crypto = pairs.mode(me)
         number = _numbers(reveals)
         keep = _firsts(number)
         edge, value = self.asked[number[keep]], reveals.value.data[keep]
@@ -102,7 +102,7 @@ class Server:
         masked = self.stayed.copy()
         masked[self.ring.owner[self.asked]] = True
         self.refused[self.bag[masked & (given < self.need)]] = True
-        found, secret = self._recovered(edge, value)
+        found, secret = self._recovered(edge, value, me)
         counted = self.stayed & ~self.refused[self.bag]
         total = np.zeros(self._bags, np.uint64)
         np.add.at(total, self.bag[counted], self.value[counted])
@@ -111,7 +111,7 @@ class Server:
         self._take_off(total, found[~seeds], secret[~seeds], crypto)
         return self._told(total)
 
-    def _recovered(self, edge: Array, value: Array) -> tuple[Array, Octets]:
+    def _recovered(self, edge: Array, value: Array, me: Party) -> tuple[Array, Octets]:
         """Return the users, of bags that are not refused, whose secrets were revealed, and the secrets."""
         owner = self.ring.owner[edge]
         wanted = ~self.refused[self.bag[owner]]
@@ -123,8 +123,8 @@ class Server:
         for need in np.unique(self.need[users]).tolist():
             mine = np.flatnonzero(self.need[users] == need)
             rows = start[mine][:, None] + np.arange(need)
-            self.pairs_of_shares += len(mine) * need**2
-            elements = shamir.recover(value[rows], self.ring.place[edge[rows]], need)
+            with me.doing(recover=len(mine) * need**2):
+                elements = shamir.recover(value[rows], self.ring.place[edge[rows]], need)
             secrets[mine] = shamir.join_octets(elements, 32)
         return users, secrets
 

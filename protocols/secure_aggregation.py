@@ -172,8 +172,7 @@ class SecureAggregation(Protocol):
         yield self.ask(to=me.each(asks.pop("to")), **_each(me, asks))
 
         reveals = yield self.reveal.receive()
-        sums = server.unmask(reveals, pairs.mode(me))
-        me.spend("recover", server.pairs_of_shares)
+        sums = server.unmask(reveals, me)
         yield self.total(**_each(me, sums))
 
     def learner(self, me: Party) -> Rounds:
@@ -197,13 +196,13 @@ class SecureAggregation(Protocol):
         words = drawn.data.astype(np.uint64).reshape(me.size, most, width)
         out = np.zeros((near.layout.size, width), np.uint64)
         holder, place = near.layout.holder, near.place.data
-        me.spend("share", int((need[holder].astype(np.int64) - 1).sum()) * width)
         for needed in np.unique(need[near.count > 0]).tolist():
             rows = need[holder] == needed
             users, which = np.unique(holder[rows], return_inverse=True)
-            table = shamir.share(
-                secrets[users], needed, int(max(place[rows].max(), needed)), words[users, : needed - 1]
-            )
+            with me.doing(share=int(np.count_nonzero(rows)) * (needed - 1) * width):
+                table = shamir.share(
+                    secrets[users], needed, int(max(place[rows].max(), needed)), words[users, : needed - 1]
+                )
             out[rows] = table[which.reshape(-1), place[rows] - 1]
         return lambda low, high: PerMessage(np.ascontiguousarray(out[:, low:high]), near.layout)
 

@@ -223,8 +223,10 @@ class Ledger:
             key = role, round, operation
             self.totals.work[key] = self.totals.work.get(key, 0) + number
 
-    def spent(self, role: str, round: int, me: Party) -> None:
-        """Take down the operations that a program counted."""
+    def spent(self, role: str, round: int, me: Party, seconds: float) -> None:
+        """Take down the operations that a program counted, and the seconds it took apart from them."""
+        self.totals.spend(role, round, seconds - me.aside)
+        me.aside = 0.0
         for operation, number in me.spent.items():
             self.work(role, round, operation, number)
         me.spent.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ class Party:
 
     ``draw``: keyed chance.  Users also have ``y`` (secret label), ``x`` (features), ``cluster`` and ``neighbours``
     (groups), ``public`` and ``secret`` (further columns); one entry a user, read-only.  ``real``: whether cryptography
-    is real in this run.
+    is real in this run.  ``clock``: seconds computed so far; ``aside``: those of them spent on cryptography.
     """
 
     role: str
@@ -34,10 +35,20 @@ class Party:
     columns: dict[str, Any] = field(default_factory=dict)
     real: bool = False
     spent: dict[str, int] = field(default_factory=dict)
+    clock: Callable[[], float] = float  # none: always 0.0
+    aside: float = 0.0
 
-    def spend(self, operation: str, number: int) -> None:
-        """Count cryptographic operations that the block did, for the run's costs."""
-        self.spent[operation] = self.spent.get(operation, 0) + number
+    @contextmanager
+    def doing(self, **operations: int) -> Iterator[None]:
+        """Count cryptographic operations for the run's costs, by name.
+
+        What they take here, real or modelled, is left out of the program's time: their rates say what they cost.
+        """
+        for operation, number in operations.items():
+            self.spent[operation] = self.spent.get(operation, 0) + number
+        begun = self.clock()
+        yield
+        self.aside += self.clock() - begun
 
     @property
     def size(self) -> int:

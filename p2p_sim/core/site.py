@@ -103,6 +103,8 @@ class Site:
         if self._fate is not None:
             self._fate.settle(self.world, self._first, self._users, self._ledger)
         self._sealer = Sealer(self._ledger, self._fate, self.seals)
+        for me in itertools.chain.from_iterable(self.parties.values()):
+            me.clock = self.clock
         last = {role: None if self._fate is None else self._fate.last(role) for role in self.parties}
         self._blocks = {
             role: [Block(self.protocol, me, self.world, i, last[role]) for i, me in enumerate(blocks)]
@@ -118,13 +120,11 @@ class Site:
         blocks = self._blocks[role]
         taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
         steps: list[tuple[Item, ...]] | None = None
-        spent = 0.0
         for block in blocks:
             inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
             begun = self.clock()
             mine = block.resume(inboxes)
-            spent += self.clock() - begun
-            self._ledger.spent(role, clock + 1, block.me)
+            self._ledger.spent(role, clock + 1, block.me, self.clock() - begun)
             items = [step.items for step in mine]
             if steps is None:
                 steps, taken = items, [[] for _ in items]
@@ -134,7 +134,6 @@ class Site:
                 taken[place] += [(block.number, send) for send in step.sent]
             if self.progress is not None:
                 self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
-        self._ledger.totals.spend(role, clock + 1, spent)
         for issue in wanted:
             if issue is not None:
                 self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox

@@ -7,7 +7,6 @@ twenty times faster; it keeps nothing secret from anybody who wants to compute i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -36,24 +35,23 @@ class Mode(Protocol):
 class Counted:
     """A mode whose operations are counted, by the names of ``rates.Rates``."""
 
-    def __init__(self, mode: Mode, spend: Callable[[str, int], None]):
-        self._mode, self._spend = mode, spend
+    def __init__(self, mode: Mode, me: Party):
+        self._mode, self._me = mode, me
 
     def publics(self, private: Octets) -> Octets:
         """Count key pairs."""
-        self._spend("key", len(private))
-        return self._mode.publics(private)
+        with self._me.doing(key=len(private)):
+            return self._mode.publics(private)
 
     def agreed(self, private: Octets, public: Octets) -> Octets:
         """Count exchanges."""
-        self._spend("agree", len(private))
-        return self._mode.agreed(private, public)
+        with self._me.doing(agree=len(private)):
+            return self._mode.agreed(private, public)
 
     def masks(self, keys: Octets) -> Words:
         """Count expansions, and their words."""
-        self._spend("mask", len(keys))
-        self._spend("mask_word", len(keys))
-        return self._mode.masks(keys)
+        with self._me.doing(mask=len(keys), mask_word=len(keys)):
+            return self._mode.masks(keys)
 
 
 class Real:
@@ -106,7 +104,7 @@ class Modelled:
 
 def mode(me: Party) -> Mode:
     """Return the mode of the run that a program is in; what the program does with it is counted."""
-    return Counted(Real() if me.real else Modelled(), me.spend)
+    return Counted(Real() if me.real else Modelled(), me)
 
 
 def _number(keys: Octets) -> Words:

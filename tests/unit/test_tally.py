@@ -131,3 +131,31 @@ def test_time_is_counted_before_what_is_sent_next(blocks: int, monkeypatch: pyte
     monkeypatch.setattr("time.thread_time", lambda: CLOCK[0])
     run = p2p_sim.run(Busy(), POPULATIONS["unclustered"](5), blocks=blocks)
     assert run.compute == {("learner", 1): 0, ("user", 1): 5, ("learner", 2): 100, ("user", 3): 50}
+
+
+@dataclass(frozen=True)
+class Careful(Protocol):
+    """By ``CLOCK``, half of a user's second goes into cryptography, whose time is told by its rates."""
+
+    report = Message("user", "learner", "a report", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        CLOCK[0] += 0.5 * me.size
+        with me.doing(key=me.size, mask=2 * me.size):
+            CLOCK[0] += 0.5 * me.size
+        with me.doing(key=me.size):
+            pass
+        yield self.report(y=me.y)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        CLOCK[0] += 100
+        return reports.columns()
+
+
+@pytest.mark.parametrize("blocks", [1, 5])
+def test_cryptography_is_counted_apart(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.thread_time", lambda: CLOCK[0])
+    run = p2p_sim.run(Careful(), POPULATIONS["unclustered"](5), blocks=blocks)
+    assert run.compute == {("learner", 1): 0, ("user", 1): 2.5, ("learner", 2): 100}
+    assert run.work == {("user", 1, "key"): 10, ("user", 1, "mask"): 10}
