@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from experiments import _theorem3_figures, _theorem3_utility, theorem3, utility
+from experiments import _theorem3_figures, _theorem3_utility, costs, theorem3, utility
 from experiments._common import read_csv, write_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
+from p2p_sim.crypto.rates import Rates
 from p2p_sim.learning import experiment
 from protocols import PeerToPeer
 
 FOLDER = Path(utility.__file__).parent / "expected"
 EXPECTED = FOLDER / "utility.csv"
+COSTS = read_csv(FOLDER / "costs.csv")
 BOUNDS, UTILITY = (read_csv(FOLDER / f"theorem3{part}.csv") for part in ("", "_utility"))
 papers = privacy.bounds.clustering2022
 
@@ -42,6 +44,31 @@ def test_the_expected_table_tells_a_tale() -> None:
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in row.items()}
+
+
+def test_costs_are_those_of_the_table() -> None:
+    """Messages, bytes and operations; seconds depend on the machine."""
+    rates = Rates(*[1e-6] * 10)
+    found = [row for setting in costs.settings() for row in costs.rows(setting, costs.USERS, rates)]
+
+    def fixed(row: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in row.items() if name not in costs.SECONDS}
+
+    assert list(found[0]) == list(COSTS[0])
+    assert [fixed(as_text(row)) for row in found] == [fixed(row) for row in COSTS]
+
+
+def test_costs_of_a_permutation_grow_as_the_docs_say() -> None:
+    """s - 1 sealed contributions a user, of 72 bytes; label and report, of 17, but not the label to herself."""
+    users = [row for row in COSTS if row["protocol"] == "peer permutation" and row["role"] == "user"]
+    assert len(users) == 5
+    for row in users:
+        others = costs.USERS * (int(row["cluster_size"]) - 1)
+        assert row["operations"] == f"open={others} seal={others}"
+        labels = int(row["received"]) - others
+        assert int(row["bytes_down"]) == 72 * others + 17 * labels
+        assert int(row["bytes_up"]) == 72 * others + 17 * (labels + costs.USERS)
+        assert int(row["sent"]) == int(row["received"]) + costs.USERS
 
 
 def test_theorem3_points() -> None:
