@@ -42,7 +42,7 @@ def messages(
     their closed world, for any run; all else in runs of up to 1,000,000 users.  Raises InputError for a user, kind,
     round or coalition that there is not, and for messages that are neither kept nor recomputed.
     """
-    opened = SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
+    opened = opened_of(run)
     program = opened.source if protocol is None else protocol
     eyes = _eyes(run, as_, program)
     check_user(opened.population, user)
@@ -57,23 +57,33 @@ def messages(
     return Slice.of(kinds, {name: columns for name, (columns, _) in found.items()}, total, notes)
 
 
+def opened_of(run: Any) -> Any:
+    """Return what is known of a run: itself, or what its directory holds."""
+    return SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
+
+
 def trace_of(
-    run: Any, opened: Any, program: Any, user: int | None = None, eyes: Eyes | None = None
+    run: Any,
+    opened: Any,
+    program: Any,
+    user: int | None = None,
+    eyes: Eyes | None = None,
+    *,
+    whole: bool = False,
 ) -> tuple[reader.Source, dict[str, Message], tuple[str, ...]]:
     """Return a trace that holds what a user or a coalition, by default everybody, sent and received.
 
-    ``opened``: the run itself, where ``run`` may be a path; ``program``: its protocol, if it is known.  Returns the
-    trace, its kinds, and what is to be said of it.  Raises InputError if there is none.
+    ``opened``: the run itself, where ``run`` may be a path; ``program``: its protocol, if it is known; ``whole``: if it
+    is recomputed, all messages of their closed world.  Returns the trace, its kinds, and what is to be said of it.
+    Raises InputError if there is none.
     """
-    own = run is opened and opened.source is None and program is not None
-    kept = reader.Kept(run, program) if own else reader.source(run)
-    kinds = declared(kept.manifest["kinds"]) if program is None else program.messages()
+    kept, kinds = kept_of(run, opened, program)
     if opened.trace == "full":
         return kept, kinds, () if kept.missing is None else (kept.missing,)
     try:
         if program is None:
             raise InputError(f"{opened.protocol} is not a shipped protocol: give it, protocol=...")
-        past = recompute.again(opened, program, _members(program, user, eyes))
+        past = recompute.again(opened, program, _members(program, user, eyes), whole=whole)
     except InputError as error:
         if opened.trace in ("none", "counts"):
             raise InputError(f"this run kept no messages (trace={opened.trace!r}), and {error}") from error
@@ -83,6 +93,21 @@ def trace_of(
     notes = [f"{how}: the trace ({opened.trace}) does not hold all of it"]
     notes += [f"recomputed by other code: {what}" for what in code.other_code(opened, program)]
     return reader.Kept(again), kinds, tuple(notes)
+
+
+def kept_of(run: Any, opened: Any, program: Any) -> tuple[reader.Source, dict[str, Message]]:
+    """Return what a run kept, which may be nothing, and its message kinds."""
+    own = run is opened and opened.source is None and program is not None
+    kept = reader.Kept(run, program) if own else reader.source(run)
+    return kept, declared(kept.manifest["kinds"]) if program is None else program.messages()
+
+
+def size_of(opened: Any, trace: reader.Source) -> int:
+    """Return the largest id of a user plus one, 0 if that was not kept."""
+    people = opened.population
+    if people is None:
+        return int(trace.manifest.get("users") or 0)
+    return int(people.users if people.ids is None else people.ids[-1] + 1)
 
 
 def check_user(people: Population | None, user: int | None) -> None:

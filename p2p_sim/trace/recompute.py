@@ -19,12 +19,12 @@ MOST_USERS = 1_000_000
 """Users up to whom a whole run is repeated, for messages that were not kept and for draws."""
 
 
-def again(run: Any, protocol: Any, members: Mapping[str, Array]) -> Past:
+def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool = False) -> Past:
     """Recompute the messages that some parties sent or received, and their draws.
 
-    ``members``: by role; of users their ids, ascending, of a server [0], or [] to leave out its draws.  Raises
-    InputError for a run saved without its population, for servers in a run of more than 1,000,000 users, and if what
-    comes out is another run.
+    ``members``: by role; of users their ids, ascending, of a server [0], or [] to leave out its draws.  ``whole``: of
+    users alone too, all messages of their closed world.  Raises InputError for a run saved without its population, for
+    servers in a run of more than 1,000,000 users, and if what comes out is another run.
     """
     people = population_of(run)
     if people.users > MOST_USERS and set(members) != {USER}:
@@ -35,7 +35,9 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array]) -> Past:
     users = members[USER]
     rows = users if people.ids is None else np.searchsorted(people.ids, users)
     try:
-        past = relive(protocol, people, run.seed, {**members, USER: rows}, run.faults, run.crypto)
+        past = relive(
+            protocol, people, run.seed, {**members, USER: rows}, run.faults, run.crypto, whole=whole
+        )
     except ProtocolError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count, TraceLevel
 from p2p_sim.core.message import USER, Message
-from p2p_sim.trace import query, store
+from p2p_sim.trace import query
 from p2p_sim.trace.degrees import Spread, Tally
 from p2p_sim.trace.reader import Source
 
@@ -55,7 +53,7 @@ def stats(run: Any, *, protocol: Any = None) -> Stats:
     runs of up to 1,000,000 users, recomputed.  ``protocol``: for a run of one that is not shipped.  Raises InputError
     for a folder that is no run, and for a protocol that is not known.
     """
-    opened = SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
+    opened = query.opened_of(run)
     program = opened.source if protocol is None else protocol
     degrees: tuple[Degree, ...] = ()
     try:
@@ -120,17 +118,14 @@ def _degrees(
 
 def _users(opened: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
     """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
-    people = opened.population
+    size, people = query.size_of(opened, trace), opened.population
     level = TraceLevel.parse(trace.manifest["level"])
     if people is None:
-        size = int(trace.manifest.get("users") or 0)
         told = (
             () if size else ("how many users there are was not kept: those above the largest id are missing",)
         )
         return size, _sampled(level, size, None), told
-    ids = people.ids
-    size = people.users if ids is None else int(ids[-1]) + 1
-    return size, _sampled(level, people.users, ids), ()
+    return size, _sampled(level, people.users, people.ids), ()
 
 
 def _sampled(level: TraceLevel, users: int, ids: Array | None) -> Array | None:
