@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2p_sim.core import InputError, LabelNoise, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import (
+    InputError,
+    LabelNoise,
+    Message,
+    Party,
+    Protocol,
+    Rounds,
+    check_labels,
+    check_range,
+    check_whole,
+)
 from protocols.randomized_response import RandomizedResponse
 
 OVER = ("cluster", "everybody")
@@ -64,9 +74,7 @@ class EncryptedShuffle(Protocol):
         check_labels("labels", self.labels)
         if self.over not in OVER:
             raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
-        whole = isinstance(self.shufflers, (int, np.integer)) and not isinstance(self.shufflers, bool)
-        if not whole or not 1 <= self.shufflers <= LONGEST:
-            raise InputError(f"shufflers = {self.shufflers!r}: must be an integer from 1 to {LONGEST}")
+        check_whole("shufflers", self.shufflers, 1, LONGEST)
 
     @property
     def randomizer(self) -> RandomizedResponse:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_whole
 from p2p_sim.core.columns import Inbox
-from p2p_sim.network.bags import bag_numbers, check_size, once
+from p2p_sim.network.bags import bag_numbers, once
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class LabelProportions(Protocol):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        check_size("bag_size", self.bag_size)
+        check_whole("bag_size", self.bag_size)
 
     def user(self, me: Party) -> Rounds:
         """Hand in the label, with the public number of the bag."""

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range, check_whole
 from p2p_sim.core.exact import LAPLACE_LIMIT
-from p2p_sim.network.bags import bag_numbers, check_size
+from p2p_sim.network.bags import bag_numbers
 from protocols.label_proportions import counted
 
 LARGEST = 700.0
@@ -44,10 +44,8 @@ class LaplaceLabelProportions(Protocol):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
-        check_size("bag_size", self.bag_size)
-        check_size("grid", self.grid)
-        check_scale(self.epsilon, self.grid, LAPLACE_LIMIT)
+        check_whole("bag_size", self.bag_size)
+        check_noise(self.epsilon, self.grid, LAPLACE_LIMIT)
 
     def user(self, me: Party) -> Rounds:
         """Hand in the label, with the public number of the bag."""
@@ -75,8 +73,10 @@ def scale(epsilon: float, grid: int) -> Fraction:
     return Fraction(int(grid)) / Fraction(epsilon)
 
 
-def check_scale(epsilon: float, grid: int, limit: int) -> None:
-    """Check that the table of the noise is not too long; raises InputError."""
+def check_noise(epsilon: float, grid: int, limit: int) -> None:
+    """Check the noise's parameters, and that its table has no more than so many steps; raises InputError."""
+    check_range("epsilon", epsilon, 0, LARGEST, open_low=True)
+    check_whole("grid", grid)
     if scale(epsilon, grid) > limit:
         raise InputError(
             f"epsilon = {epsilon!r} with grid = {grid}: noise of {float(scale(epsilon, grid)):,.0f} steps; at most "

@@ -10,7 +10,6 @@ import numpy as np
 
 from p2p_sim.core import (
     Inbox,
-    InputError,
     LabelNoise,
     Message,
     Party,
@@ -18,6 +17,7 @@ from p2p_sim.core import (
     Rounds,
     check_labels,
     check_range,
+    check_whole,
 )
 from p2p_sim.core.columns import PerMessage
 from protocols.randomized_response import RandomizedResponse
@@ -55,9 +55,7 @@ class NetworkShuffle(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
-        whole = isinstance(self.steps, (int, np.integer)) and not isinstance(self.steps, bool)
-        if not whole or not 0 <= self.steps <= MOST_STEPS:
-            raise InputError(f"steps = {self.steps!r}: must be an integer from 0 to {MOST_STEPS:,}")
+        check_whole("steps", self.steps, 0, MOST_STEPS)
 
     @property
     def randomizer(self) -> RandomizedResponse:

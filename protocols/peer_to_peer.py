@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from p2p_sim.core import Inbox, InputError, LabelNoise, Message, Party, Protocol, Rounds, beside, check_range
+from p2p_sim.core import Inbox, LabelNoise, Message, Party, Protocol, Rounds, beside, check_range, check_whole
 
 MOST_RETRIES = 100
 
@@ -36,9 +36,7 @@ class PeerToPeer(Protocol):
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 0.5)
         check_range("theta", self.theta, 0, 1, open_low=True)
-        whole = isinstance(self.retries, int) and not isinstance(self.retries, bool)
-        if not whole or not 0 <= self.retries <= MOST_RETRIES:
-            raise InputError(f"retries = {self.retries!r}: must be an integer from 0 to {MOST_RETRIES}")
+        check_whole("retries", self.retries, 0, MOST_RETRIES)
 
     def label_noise(self) -> LabelNoise:
         """Return that labels are flipped, and drawn from the cluster."""

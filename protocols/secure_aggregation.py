@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_range
+from p2p_sim.core import Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_whole
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.crypto import field, pairs, shamir
 from p2p_sim.crypto.octets import Octets
-from p2p_sim.network.bags import bag_numbers, check_size, once
+from p2p_sim.network.bags import bag_numbers, once
 from protocols._unmasking import Server
-from protocols.laplace_label_proportions import LARGEST, check_scale, scale
+from protocols.laplace_label_proportions import check_noise, scale
 from protocols.polya import polya_weights
 
 LIMBS = 5
@@ -91,18 +91,17 @@ class SecureAggregation(Protocol):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        check_size("bag_size", self.bag_size, 2)
+        check_whole("bag_size", self.bag_size, 2)
         if self.threshold:
-            check_size("threshold", self.threshold, 2, self.bag_size)
-        check_size("degree", self.degree, 2)
+            check_whole("threshold", self.threshold, 2, self.bag_size)
+        check_whole("degree", self.degree, 2)
         if self.degree % 2:
             raise InputError(
                 f"degree = {self.degree}: must be even: as many neighbours on each side of a ring"
             )
-        check_size("grid", self.grid)
+        check_whole("grid", self.grid)
         if self.noisy:
-            check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
-            check_scale(self.epsilon, self.grid, MOST_STEPS)
+            check_noise(self.epsilon, self.grid, MOST_STEPS)
 
     @property
     def noisy(self) -> bool:

@@ -5,7 +5,7 @@ These are the names a protocol needs.
 
 from p2p_sim.core.columns import Inbox
 from p2p_sim.core.errors import InputError, ProtocolError
-from p2p_sim.core.exact import check_labels, check_range, exp
+from p2p_sim.core.exact import check_labels, check_range, check_whole, exp
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.joins import beside
 from p2p_sim.core.message import Bytes, Message, Vector
@@ -15,5 +15,5 @@ from p2p_sim.core.protocol import LabelNoise, Protocol, Rounds
 
 __all__ = [
     "Bytes", "Faults", "Inbox", "InputError", "LabelNoise", "Message", "Party", "Population", "Protocol",
-    "ProtocolError", "Rounds", "Vector", "beside", "check_labels", "check_range", "exp",
+    "ProtocolError", "Rounds", "Vector", "beside", "check_labels", "check_range", "check_whole", "exp",
 ]  # fmt: skip

@@ -131,7 +131,13 @@ def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.ND
     return np.searchsorted(table, words, side="right").astype(np.int64)
 
 
+def check_whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) -> None:
+    """Check a whole number, such as one of users; raises InputError naming it, its value and the range."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        raise InputError(f"{name} = {value!r}: must be an integer from {least} to {most:,}")
+
+
 def check_labels(name: str, value: Any) -> None:
     """Check a number of label values, 2 to 256; raises InputError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 2 <= value <= 256:
-        raise InputError(f"{name} = {value!r}: must be an integer from 2 to 256")
+    check_whole(name, value, 2, 256)

@@ -132,9 +132,9 @@ class Population:
         ``positive``: probability of label 1.  Labels are keyed draws of role "synthetic", so a larger population
         begins with the same users.
         """
-        _check_size("users", users)
+        exact.check_whole("users", users, 1, MAX_USERS)
         if cluster_size is not None:
-            _check_size("cluster_size", cluster_size)
+            exact.check_whole("cluster_size", cluster_size, 1, MAX_USERS)
         bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
         check_seed(seed)
         y = np.ones(users, np.bool_)
@@ -224,11 +224,6 @@ class Population:
                     raise InputError(f"column {name!r} holds objects: give numbers or fixed-width text")
                 digest.update(flat.view(np.uint8).data if column.dtype.kind in "mM" else flat.data)
         return digest.hexdigest()
-
-
-def _check_size(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= MAX_USERS:
-        raise InputError(f"{name} = {value!r}: must be an integer from 1 to {MAX_USERS:,}")
 
 
 def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:

@@ -8,19 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Inbox, PerMessage
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 
 Array = npt.NDArray[Any]
-
-LARGEST = 2**31 - 1
-
-
-def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST) -> None:
-    """Check a number of users that a protocol takes; raises InputError naming it, its value and the range."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        raise InputError(f"{name} = {value!r}: must be an integer from {least} to {most:,}")
 
 
 def bags_of(users: int, size: int) -> int:

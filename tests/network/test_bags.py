@@ -9,8 +9,9 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim.core.groups import clusters
-from p2p_sim.network.bags import bag_numbers, bags_of, check_size, smallest
+from p2p_sim.network.bags import bag_numbers, bags_of, smallest
 from p2p_sim.network.rings import Ring
+from protocols import LabelProportions
 
 CASES = {
     "one cluster": np.zeros(23, int),
@@ -57,7 +58,7 @@ def test_the_last_bag_takes_the_rest() -> None:
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "3", 2**31])
 def test_other_sizes_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match="bag_size"):
-        check_size("bag_size", value)
+        LabelProportions(value)
 
 
 @pytest.mark.parametrize("degree", [2, 4, 10])
