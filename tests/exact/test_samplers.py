@@ -199,7 +199,8 @@ def test_permutation(case):
 
 def test_permutation_breaks_ties_by_index():
     equal = SimpleNamespace(
-        item_words=lambda seed, key, party, rank: np.array([5, 1, 5, 1, 9, 9, 9], np.uint64)
+        item_words=lambda seed, key, party, rank: np.array([5, 1, 5, 1, 9, 9, 9], np.uint64),
+        orders=plain.orders,
     )
     draw = Draw(0, "user", range(2), equal)
     tokens = PerMessage(np.zeros(7), Layout(np.array([0, 4, 7])))
