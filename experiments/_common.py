@@ -1,4 +1,4 @@
-"""What experiments share: results as CSV, written whole."""
+"""What experiments share: a model's accuracy; results as CSV, written whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from p2p_sim.learning import models
+from p2p_sim.learning.experiment import Examples
+from p2p_sim.learning.threads import one_thread
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -24,3 +28,12 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     """Read rows back, as text."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def accuracy(examples: Examples, rows: Any, y: Any) -> float:
+    """Train logistic regression on some users' features with labels ``y``; return its share of right test rows."""
+    x = examples.population.x
+    assert x is not None
+    with one_thread():
+        predicted = models.make().fit(x[rows], y).predict(examples.x_test)
+    return float((predicted == examples.y_test).mean())

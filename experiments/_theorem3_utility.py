@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import p2p_sim
+from experiments._common import accuracy
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import datasets, experiment, models
+from p2p_sim.learning import datasets, experiment
 from p2p_sim.learning.experiment import Examples
-from p2p_sim.learning.threads import one_thread
 from protocols import PeerToPeer, RandomizedResponse
 
 SEEDS = 5
@@ -154,15 +154,6 @@ def private(protocol: Any, examples: Examples, seed: int, **where: Any) -> float
     run = p2p_sim.run(protocol, examples.population, seed=seed, digest=False, **where)
     received = run.output("learner")
     return accuracy(examples, received["sender"], received["y"])
-
-
-def accuracy(examples: Examples, rows: Any, y: Any) -> float:
-    """Train logistic regression on some users' features with labels ``y``; return its share of right test rows."""
-    x = examples.population.x
-    assert x is not None
-    with one_thread():
-        predicted = models.make().fit(x[rows], y).predict(examples.x_test)
-    return float((predicted == examples.y_test).mean())
 
 
 def _majority(examples: Examples) -> float:

@@ -1,0 +1,171 @@
+"""What it is worth to know how released labels came about: test accuracy of models that do and do not.
+
+``python -m experiments.corrections --out results`` writes corrections.csv; a minute of processor time.
+docs/experiments.md explains the methods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import p2p_sim
+from experiments._common import accuracy, write_csv
+from p2p_sim.learning import corrected, datasets, dealt, experiment, losses, proportions, regression
+from p2p_sim.learning.losses import Bags
+from protocols import EncryptedShuffle, LaplaceLabelProportions, RandomizedResponse
+
+SETS = {"digits": (("digits", 2), ("digits", 10)), "adult": (("adult", 2),)}
+"""Data and classes: of ten digits, or whether a digit is 5 or more."""
+EPSILONS = (0.5, 1.0, 2.0)
+SEEDS = 3
+BAG = 4
+
+Method = Callable[[Any, Any], float]
+"""From a run and its examples to the share of right test rows."""
+
+
+def plain(run: Any, examples: Any) -> float:
+    """Train on labels as they are: of their senders, or dealt to the users of their cluster."""
+    pairs = _pairs(run, examples)
+    return accuracy(examples, pairs.users, pairs.y)
+
+
+def unbiased(run: Any, examples: Any) -> float:
+    """Train on senders' labels by the loss whose mean is that of true labels."""
+    noise, pairs = run.source.label_noise(), _pairs(run, examples)
+    law = losses.channel(noise.labels, float(noise.lie))
+    y = pairs.y.astype(np.int64)
+    shares = np.clip(losses.undo(law, np.bincount(y, minlength=noise.labels) / len(y)), 0.01, 0.99)
+    x = examples.population.x[pairs.users]
+    model = regression.Regression(noise.labels)
+    return _right(model.fit(x, lambda scores: losses.backward(scores, y, law), shares), examples)
+
+
+def alone(run: Any, examples: Any) -> float:
+    """Correct each label as if it were that of the user to whom it was dealt."""
+    noise, pairs = run.source.label_noise(), _pairs(run, examples)
+    bags = Bags(np.arange(len(pairs.y)), np.eye(noise.labels)[pairs.y.astype(np.int64)])
+    return _right(regression.match(examples.population.x[pairs.users], bags, noise.lie), examples)
+
+
+def known(run: Any, examples: Any) -> float:
+    """Train the model of ``p2p-sim run``, which knows lies and clusters."""
+    return _matched(run, examples, run.source.label_noise().lie)
+
+
+def trusting(run: Any, examples: Any) -> float:
+    """Match clusters as if nobody lied."""
+    return _matched(run, examples, Fraction(0))
+
+
+def clipped(run: Any, examples: Any) -> float:
+    """Match noisy proportions, those beyond 0 to 1 taken for the nearer."""
+    return _right(regression.match(examples.population.x, _told(run, examples).counts()), examples)
+
+
+def raw(run: Any, examples: Any) -> float:
+    """Match noisy proportions as they are."""
+    told = _told(run, examples)
+    ones = told.share * told.size
+    bags = Bags(told.bag, np.stack([told.size - ones, ones], axis=1))
+    return _right(regression.match(examples.population.x, bags), examples)
+
+
+METHODS: dict[type, dict[str, Method]] = {
+    RandomizedResponse: {"as released": plain, "unbiased": unbiased, "corrected": known},
+    EncryptedShuffle: {
+        "as dealt": plain, "corrected as dealt": alone, "by cluster": trusting, "by cluster, corrected": known,
+    },
+    LaplaceLabelProportions: {"as released": raw, "clipped": clipped},
+}  # fmt: skip
+
+
+def protocols(classes: int, epsilon: float) -> Iterator[Any]:
+    """Yield the protocols of a table's rows; bags are of bits."""
+    yield RandomizedResponse(epsilon, classes)
+    yield EncryptedShuffle(epsilon, classes)
+    if classes == 2:
+        yield LaplaceLabelProportions(epsilon, BAG)
+
+
+def rows(
+    name: str, classes: int, epsilons: tuple[float, ...] = EPSILONS, seeds: int = SEEDS
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each protocol, epsilon and method; test part and clusters are those of seed 0."""
+    data = datasets.load(name, multiclass=classes > 2)
+    for epsilon in epsilons:
+        for protocol in protocols(classes, epsilon):
+            examples = experiment.gather(protocol, data)
+            people, noise = examples.population, protocol.label_noise()
+            true = accuracy(examples, slice(None), people.y)
+            runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
+            for method, measure in METHODS[type(protocol)].items():
+                tell(f"{name}, {classes} classes, {protocol.command_name()}, epsilon = {epsilon}: {method}")
+                found = [measure(run, examples) for run in runs]
+                yield {
+                    "data": name,
+                    "classes": classes,
+                    "protocol": protocol.command_name(),
+                    "clusters": "none" if people.clusters is None else len(people.sizes),
+                    "epsilon": epsilon,
+                    "lie": "" if noise is None else f"{float(noise.lie):.5g}",
+                    "method": method,
+                    "accuracy": f"{statistics.mean(found):.4f}",
+                    "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
+                    "seeds": seeds,
+                    "accuracy_true": f"{true:.4f}",
+                }
+
+
+def _pairs(run: Any, examples: Any) -> dealt.Pairs:
+    found = dealt.pairs(run.output("learner"), examples.population)
+    assert found is not None
+    return found
+
+
+def _matched(run: Any, examples: Any, lie: Fraction) -> float:
+    bags = corrected.bags_of(run.output("learner"), examples.population, run.source.label_noise())
+    assert bags is not None
+    return _right(regression.match(examples.population.x, bags, lie), examples)
+
+
+def _told(run: Any, examples: Any) -> proportions.Proportions:
+    told = proportions.of_run(run.output("learner"), run.parameters, examples.population)
+    assert told is not None
+    return told
+
+
+def _right(model: regression.Regression, examples: Any) -> float:
+    return float(np.mean(model.predict(examples.x_test) == examples.y_test))
+
+
+_START = time.monotonic()
+
+
+def tell(what: str) -> None:
+    """Say on stderr what comes next, and how long it has taken so far."""
+    print(f"[{time.monotonic() - _START:4.0f} s] {what}", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the table."""
+    parser = argparse.ArgumentParser("experiments.corrections", description=__doc__)
+    parser.add_argument("--data", choices=sorted(SETS), action="append", help="repeat it; default: both")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the table")
+    options = parser.parse_args(arguments)
+    chosen = [case for name in options.data or SETS for case in SETS[name]]
+    write_csv(options.out / "corrections.csv", [row for case in chosen for row in rows(*case)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
