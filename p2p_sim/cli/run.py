@@ -96,7 +96,7 @@ class Run:
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
         from p2p_sim.learning import graphs
-        from p2p_sim.report import console, costs, directory, memory, parameters
+        from p2p_sim.report import console, costs, directory, memory, parameters, quick
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
@@ -118,7 +118,7 @@ class Run:
             )
             before = time.perf_counter()
             progress("accounting", 0, 0)
-            run.notes["privacy"] = privacy_of(chosen.protocol, run.population, run.faults)
+            run.notes["privacy"] = quick.privacy_of(chosen.protocol, run.population, run.faults)
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
@@ -164,16 +164,3 @@ class Run:
             channels.parse(channel)
         if self.address is not None:
             address.probe(self.address)
-
-
-def privacy_of(protocol: Any, population: Any, faults: Any = None) -> dict[str, Any]:
-    """Return the privacy table of a run as JSON values: plain channels, delta = min(1e-6, 1 / users^2)."""
-    from p2p_sim.privacy import promises
-    from p2p_sim.report import account, console, question
-
-    delta = min(account.DELTA, 1 / population.users**2)
-    asked = question.Question(protocol, delta, population=population, quick=True, faults=faults)
-    table: dict[str, Any] = console.plain(
-        account.table_of(asked, promises.of, promises.local_epsilon(protocol))
-    )
-    return table

@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 
 KINDS = ("svg", "png")
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 _LEAST = 1e-12
 _POINTS, _FEW, _SECONDS = 60, 24, 6.0
@@ -126,10 +126,10 @@ def curves(
         if profile.law is None:
             continue
         progress(f"drawing {name}", i, len(profiles))
-        j = i % len(_COLOURS)
+        j = i % len(COLOURS)
         drawn = line(*curve(profile.law))
         label = f"{name} ({profile.basis})"
-        axes.plot(*drawn, color=_COLOURS[j], linestyle=_DASHES[j], linewidth=1.8, label=label)
+        axes.plot(*drawn, color=COLOURS[j], linestyle=_DASHES[j], linewidth=1.8, label=label)
     if _LEAST <= asked < 1:
         axes.axhline(asked, color="#666666", linewidth=0.8, label=f"δ = {asked:g}")
     axes.set(yscale="log", ylim=(_LEAST, 2), xlabel="ε (nats)", ylabel="δ(ε)", title=title)

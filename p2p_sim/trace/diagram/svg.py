@@ -38,8 +38,8 @@ _KEYS = {
 }
 
 
-def svg(scene: Scene) -> str:
-    """Return the scene as a whole SVG document."""
+def svg(scene: Scene, dark: bool = True) -> str:
+    """Return the scene as a whole SVG document; ``dark``: whether it follows the page into the dark."""
     places = _places(scene)
     page = Page(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
@@ -60,7 +60,7 @@ def svg(scene: Scene) -> str:
         page.y += 8
         _heads(page, scene, places)
     _below(page, scene)
-    return _document(page, scene, places, bands, (top, bottom))
+    return _document(page, scene, places, bands, (top, bottom), _style(dark))
 
 
 def _places(scene: Scene) -> list[float]:
@@ -133,7 +133,12 @@ def _colour(scene: Scene, kind: str) -> str:
 
 
 def _document(
-    page: Page, scene: Scene, places: list[float], bands: list[tuple[float, float]], ends: tuple[float, float]
+    page: Page,
+    scene: Scene,
+    places: list[float],
+    bands: list[tuple[float, float]],
+    ends: tuple[float, float],
+    style: str,
 ) -> str:
     """Put what is drawn on paper with bands and lifelines."""
     left, wide = page.left - _MARGIN, page.right - page.left + 2 * _MARGIN
@@ -151,15 +156,15 @@ def _document(
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
         f'viewBox="{number(left)} {number(top)} {number(wide)} {number(high)}">\n'
-        f"<title>{escape(scene.title)}</title>\n<desc>{escape(told)}</desc>\n<style>{_style()}</style>\n"
+        f"<title>{escape(scene.title)}</title>\n<desc>{escape(told)}</desc>\n<style>{style}</style>\n"
     )
     return head + "\n".join([*back, *page.marks]) + "\n</svg>\n"
 
 
-def _style() -> str:
+def _style(dark: bool) -> str:
     """Return the style sheet."""
-    light, dark = (_tones(i) for i in (0, 1))
-    return f"{_FIXED}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
+    more = f"\n@media (prefers-color-scheme:dark){{{_tones(1)}}}" if dark else ""
+    return f"{_FIXED}\n{_tones(0)}{more}"
 
 
 def _tones(page: int) -> str:

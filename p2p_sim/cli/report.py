@@ -1,0 +1,53 @@
+"""``p2p-sim report``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from p2p_sim.cli.app import Command, app
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import files, terminal
+from p2p_sim.report.options import KEPT, Json, flag, text
+
+
+@app.command("report", epilog="Example: p2p-sim report runs/latest")
+@dataclass(frozen=True)
+class Report:
+    """Write what there is to tell of one run, or of several side by side, on one page.
+
+    The HTML page holds everything it shows and goes into the run's directory, or beside the first of several.
+    """
+
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, such as runs/latest.")]
+    no_seed: Annotated[
+        bool, flag(KEPT, "Withhold seeds, with which the noise could be undone.", "--no-seed")
+    ] = False
+    format: Annotated[
+        str, text(KEPT, "What is written; default html, the others to stdout.", "html|md|json")
+    ] = "html"
+    json: Json = False
+    out: Annotated[str | None, text(KEPT, "A file that is written whole.", "FILE")] = None
+
+    def work(self, _command: Command) -> int:
+        """Gather and write."""
+        from p2p_sim.report.pages import document, write
+        from p2p_sim.report.progress import Progress
+
+        form = "json" if self.json else self.format
+        if form not in write.FORMATS:
+            raise InputError(f"--format {self.format!r}: allowed are {', '.join(write.FORMATS)}")
+        out = None if self.out is None else files.check(self.out)
+        with Progress() as progress, terminal.stdout_kept():
+            progress("writing the report", 0, 0)
+            page = write.page(document.documents(self.runs, seed=not self.no_seed), form)
+        if out is None and form != "html":
+            sys.stdout.write(page)
+            return 0
+        place = write.default(self.runs) if out is None else out
+        files.write(place, page)
+        print(f"Report written to {terminal.visible(str(place))}")
+        return 0

@@ -1,0 +1,129 @@
+"""What a report tells of a run, as JSON values."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import console, costs, quick
+from p2p_sim.run import Run, load
+
+WITHHELD = "withheld"
+"""What stands in place of a seed that is not to be told."""
+
+
+def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
+    """Return ``{"runs": [...]}``, a document each of some run directories, in their order.
+
+    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, and
+    for one that is named twice.
+    """
+    places = [Path(path).resolve() for path in paths]
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise InputError(f"run {paths[i]!r}: named twice; leave one out")
+    names = [place.name for place in places]
+    short = len(set(names)) == len(names)
+    return {
+        "runs": [
+            document(load(path), name if short else str(path), path, seed)
+            for path, name in zip(map(Path, paths), names, strict=True)
+        ]
+    }
+
+
+def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
+    """Return what is told of one run; ``name``: what it is called beside others."""
+    notes = run.notes
+    told = console.document(run, _protocol(run), notes.get("defaults", []), path, {})
+    told |= {
+        "run": name,
+        "privacy": notes.get("privacy") or _privacy(run),
+        "costs": notes.get("costs") or _costs(run),
+        "attacks": notes.get("attacks", []),
+        "messages": _messages(run),
+        "versions": run.versions,
+        "command": _command(run, seed),
+        "seed": run.seed if seed or run.seed is None else WITHHELD,
+        "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
+    }
+    del told["peak_memory"], told["directory"]
+    plain: dict[str, Any] = console.plain(told)
+    return plain
+
+
+def _protocol(run: Run) -> str:
+    """Return the protocol's name on the command line, or its class."""
+    return str(run.source.command_name()) if run.source is not None else run.protocol
+
+
+def _privacy(run: Run) -> dict[str, Any] | str:
+    """Return the privacy table of a run that was not started on the command line, or why there is none."""
+    if run.source is None or run.population is None:
+        missing = (
+            "its protocol is not a shipped one"
+            if run.source is None
+            else "it was saved without its population"
+        )
+        return f"not accounted: {missing}"
+    try:
+        return quick.privacy_of(run.source, run.population, run.faults)
+    except InputError as error:
+        return f"not accounted: {error}"
+
+
+def _costs(run: Run) -> dict[str, Any] | str:
+    """Return what a run cost that was not started on the command line, or why that is not known."""
+    try:
+        return costs.document(run.costs())
+    except InputError as error:
+        return f"not known: {error}"
+
+
+def _messages(run: Run) -> list[dict[str, Any]]:
+    """Return what travelled by round and kind, with roles where the protocol is known."""
+    kinds = {} if run.source is None else run.source.messages()
+    order = list(kinds)
+    rows = []
+    for (kind, number), count in run.counts.items():
+        if not count.messages:
+            continue
+        about: dict[str, Any] = {"kind": kind, "round": number, "sender": None, "recipient": None, "text": ""}
+        if kind in kinds:
+            message = kinds[kind]
+            about |= {"sender": message.sender, "recipient": message.recipient, "text": message.text}
+            about |= {"sealed_for": message.sealed_for}
+        rows.append(about | {"messages": count.messages, "travelled": count.travelled, "bytes": count.nbytes})
+    return sorted(
+        rows,
+        key=lambda row: (row["round"], order.index(row["kind"]) if row["kind"] in kinds else 0, row["kind"]),
+    )
+
+
+def _command(run: Run, seed: bool) -> str:
+    """Return the exact command of a run, or Python that does the same."""
+    words = run.notes.get("command")
+    if words:
+        return shlex.join(words if seed else _without_seed(words))
+    module, _, name = run.protocol.partition(":")
+    given = ", ".join(f"{key}={value!r}" for key, value in run.parameters.items())
+    number = repr(run.seed) if seed and run.seed is not None else "..."
+    faults = f", faults={run.faults.texts()!r}" if run.faults is not None else ""
+    return (
+        f"import p2p_sim\nfrom {module} import {name}\n\n"
+        f"run = p2p_sim.run({name}({given}), population, seed={number}{faults})"
+    )
+
+
+def _without_seed(words: Sequence[str]) -> list[str]:
+    """Return a command in which the seed is not told, nor that it was the default."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word != "--seed" and not word.startswith("--seed="):
+            kept.append(word)
+        skip = word == "--seed" and not skip
+    return [*kept, "--seed", "..."]

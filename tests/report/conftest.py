@@ -1,0 +1,49 @@
+"""Runs to report on, made on the command line, and pages as a browser would read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from p2p_sim import cli as program
+
+SEED = 918_273_645
+RUNS = {
+    "peers": ("peer-to-peer", "--data", "digits", "--alpha", "0.1", "--clusters", "5", "--seed", str(SEED)),
+    "shuffle": ("encrypted-shuffle", "--users", "300", "--cluster-size", "20", "--epsilon", "2"),
+    "open": ("peer-to-peer", "--users", "60", "--cluster-size", "10", "--alpha", "0", "--fault", "drop=0.1"),
+    "walk": ("network-shuffle", "--users", "60", "--epsilon", "1", "--graph", "regular:4", "--steps", "60"),
+}
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a few runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, words in RUNS.items():
+        assert program.main(["run", *words, "--out", str(folder / name)]) == 0
+    return folder
+
+
+def manifest(path: Path) -> Any:
+    return json.loads((path / "run.json").read_text())
+
+
+def read(page: str) -> ElementTree.Element:
+    """Parse a page, which is well-formed XML too."""
+    assert page.startswith("<!DOCTYPE html>\n")
+    return ElementTree.fromstring(page)
+
+
+def words(element: ElementTree.Element) -> str:
+    return " ".join("".join(element.itertext()).split())
+
+
+def tables(root: ElementTree.Element, section: str | None = None) -> list[list[list[str]]]:
+    """Rows of the cells of every table, of one section or of all."""
+    top = root if section is None else next(s for s in root.iter("section") if s.get("id") == section)
+    return [[[words(cell) for cell in row] for row in table.iter("tr")] for table in top.iter("table")]

@@ -1,0 +1,235 @@
+"""The report of runs: what it shows is what run.json holds, and nothing on it runs or comes from elsewhere."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import console
+from p2p_sim.report.pages import document, write
+from protocols import PeerToPeer
+from tests.report.conftest import RUNS, SEED, manifest, read, tables, words
+from tests.trace_export.material import EVIL
+from tests.unit.tiny import people
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def page(form: str, *paths: Path, **how: bool) -> str:
+    return write.page(document.documents([str(path) for path in paths], **how), form)
+
+
+def test_the_figures_of_privacy_are_those_of_the_run(runs):
+    told = manifest(runs / "peers")["notes"]["privacy"]
+    (rows,) = tables(read(page("html", runs / "peers")), "privacy")
+    assert rows[0] == ["view", "ε", "basis", "source", "theorems"]
+    assert [row[0] for row in rows[1:]] == [view["view"] for view in told["views"]]
+    for row, view in zip(rows[1:], told["views"], strict=True):
+        if view["exact"] is None:
+            assert row[1:3] == ["-", "not computed"]
+        else:
+            assert row[2] == view["exact"]["basis"]
+            assert float(row[1]) == pytest.approx(view["exact"]["epsilon"], rel=1e-3)
+        for found in view["theorems"]:
+            assert found["name"] in row[4]
+            assert ("does not apply" in row[4]) >= (not found["holds"])
+
+
+def test_every_source_and_refusal_is_a_note(runs):
+    root = read(page("html", runs / "peers"))
+    notes = [words(item) for item in root.iter("li")]
+    told = manifest(runs / "peers")["notes"]["privacy"]
+    for view in told["views"]:
+        source = view["refused"] or "; ".join([view["exact"]["source"], *view["exact"]["assumes"]])
+        assert source in notes
+    marks = {
+        int(mark)
+        for row in tables(root, "privacy")[0]
+        for cell in row
+        for mark in re.findall(r"\[(\d+)\]", cell)
+    }
+    assert marks == set(range(1, len(notes) + 1))
+
+
+def test_messages_costs_accuracy_setting_and_versions_are_those_of_the_run(runs):
+    told, root = manifest(runs / "peers"), read(page("html", runs / "peers"))
+    assert [row[:7] for row in tables(root, "what-travelled")[0][1:]] == [
+        [
+            str(c["round"]), c["kind"], *{"report": ("user", "learner")}.get(c["kind"], ("user", "user")),
+            f"{c['messages']:,}", f"{c['travelled']:,}", f"{c['nbytes']:,}",
+        ]
+        for c in told["costs"]
+    ]  # fmt: skip
+    roles = told["notes"]["costs"]["roles"]
+    assert [row[:2] + row[4:6] for row in tables(root, "costs")[0][1:]] == [
+        [r["role"], f"{r['parties']:,}", f"{r['bytes_up']:,}", f"{r['bytes_down']:,}"] for r in roles
+    ]
+    accuracy = dict(row for row in tables(root, "utility")[0] if len(row) == 2)
+    assert accuracy["on what was released"] == f"{100 * told['notes']['accuracy']['accuracy_private']:.2f} %"
+    assert accuracy["on the true labels"] == f"{100 * told['notes']['accuracy']['accuracy_true']:.2f} %"
+    setting = dict(tables(root, "setting")[0])
+    assert (setting["alpha"], setting["theta"], setting["users"]) == ("0.1", "1.0 (default)", "1,438")
+    assert dict(tables(root, "versions")[0][1:]) == told["versions"]
+
+
+def test_the_command_is_the_one_that_was_given(runs):
+    root = read(page("html", runs / "peers"))
+    assert [words(code) for code in root.iter("code")] == [
+        f"p2p-sim run {' '.join(RUNS['peers'])} --out {runs / 'peers'}"
+    ]
+    assert manifest(runs / "peers")["digest"] in words(root)
+    assert "This page tells the seed" in words(root)
+
+
+def test_a_withheld_seed_is_nowhere(runs):
+    for form in write.FORMATS:
+        text = page(form, runs / "peers", runs / "shuffle", seed=False)
+        assert str(SEED) not in text
+        assert "--seed" in text
+        assert "tells the seed" not in text
+    told = document.documents([str(runs / "peers"), str(runs / "shuffle")], seed=False)["runs"]
+    assert [run["seed"] for run in told] == ["withheld"] * 2
+    for run, name in zip(told, ("peers", "shuffle"), strict=True):
+        given = [word for word in RUNS[name] if word not in ("--seed", str(SEED))]
+        assert run["command"] == f"p2p-sim run {' '.join(given)} --out {runs / name} --seed ..."
+
+
+def test_runs_side_by_side(runs):
+    paths = [runs / name for name in RUNS]
+    root = read(page("html", *paths))
+    glance = tables(root)[0]
+    assert glance[0] == ["", *RUNS]
+    by_name = {row[0]: row[1:] for row in glance[1:]}
+    assert by_name["digest"] == [manifest(path)["digest"] for path in paths]
+    assert by_name["messages"] == [
+        f"{sum(c['messages'] for c in manifest(path)['costs']):,}" for path in paths
+    ]
+    assert by_name["ε: learner"][2:] == ["not computed", "refused"]
+    assert by_name["ε: wire"][2] == "inf (upper)"
+    assert by_name["test accuracy"][1:] == ["", "", ""]
+    assert len(list(root.iter("code"))) == len(RUNS)
+    assert "drop=0.1" in words(next(s for s in root.iter("section") if s.get("id") == "faults"))
+    hops = tables(root, "what-travelled")[3]
+    assert hops[1][:7] == ["1 to 60", "hop", "user", "user", "3,600", "3,600", "234,000"]
+
+
+def test_pictures_say_what_the_tables_say(runs):
+    root = read(page("html", runs / "peers"))
+    figures = {svg.get("id", "").removeprefix("picture-"): words(svg) for svg in root.iter(f"{SVG}svg")}
+    for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
+        if view["exact"]:
+            assert view["view"] in figures["privacy"]
+            assert f"{view['exact']['epsilon']:.3g} {view['exact']['basis']}" in figures["privacy"]
+    accuracy = manifest(runs / "peers")["notes"]["accuracy"]
+    for key in ("accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"):
+        assert f"{100 * accuracy[key]:.1f}" in figures["utility"]
+    assert all(kind in figures["traffic"] for kind in ("ask", "label", "report"))
+    assert "1,438 messages, 22.9 kB" in figures[""]
+    infinite = read(page("html", runs / "open"))
+    assert "∞ upper" in words(infinite)
+    assert "picture-privacy" not in {
+        svg.get("id") for svg in read(page("html", runs / "walk")).iter(f"{SVG}svg")
+    }
+
+
+def test_the_page_stands_alone(runs):
+    text = page("html", runs / "peers", runs / "shuffle")
+    root = read(text)
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    refs = re.findall(r'(?:href="|url\()#([^")]+)', text)
+    assert set(refs) <= set(ids)
+    assert not re.search(r'<script|<img|<link|@import|javascript:|(?:href|src)="(?!#)', text)
+    assert "default-src 'none'" in text
+    assert root.get("lang") == "en"
+    assert not [name for element in root.iter() for name in element.attrib if name.startswith("on")]
+    assert page("html", runs / "peers", runs / "shuffle") == text
+
+
+class Tags(html.parser.HTMLParser):
+    """Collects the tags that an HTML parser sees, which is not XML's view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+
+
+@pytest.mark.parametrize("evil", [*EVIL, "$x_$ & |a|`b`"], ids=range(len(EVIL) + 1))
+def test_no_name_breaks_out(runs, tmp_path, evil):
+    place = tmp_path / "$1 <b>&"
+    shutil.copytree(runs / "peers", place)
+    told = manifest(place)
+    notes = told["notes"]
+    notes["data"] |= {"name": evil, "source": evil, "positive": evil}
+    notes["accuracy"] |= {"note": evil, "model": evil}
+    notes["command"] = ["p2p-sim", evil]
+    notes["attacks"] = [{evil: evil, "advantage": 0.5}]
+    notes["privacy"]["views"][0] |= {"view": evil}
+    notes["costs"]["roles"][0]["role"] = evil
+    told["versions"][evil] = evil
+    (place / "run.json").write_text(json.dumps(told))
+    plain, mine = page("html", runs / "peers"), page("html", place)
+    tags = [Tags(), Tags()]
+    for parser, text in zip(tags, (plain, mine), strict=True):
+        parser.feed(text)
+    assert tags[1].seen == tags[0].seen
+    read(mine)
+    assert not re.search("[\x00-\x09\x0b-\x1f\ud800\u202e]", mine)
+    outside = re.sub(r"^(`{3,})\n.*?\n\1$", "", page("md", place), flags=re.DOTALL | re.MULTILINE)
+    assert "<" not in outside
+    assert mine.encode()
+    assert page("md", place).encode()
+    assert json.loads(page("json", place))["runs"][0]["data"]["name"] == evil
+
+
+def test_markdown_has_the_same_tables(runs):
+    root, text = read(page("html", runs / "peers")), page("md", runs / "peers")
+    found: list[list[list[str]]] = [[]]
+    for line in text.splitlines():
+        if line.startswith("| "):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            found[-1].append([re.sub(r"\\(.)", r"\1", cell).replace("&lt;", "<") for cell in cells])
+        elif found[-1]:
+            found.append([])
+    found = [[row for row in table if set(row) != {"---"}] for table in found if table]
+    assert found == tables(root)
+
+
+def test_a_run_from_python_and_one_without_its_population(tmp_path):
+    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, faults=["loss=0.1"])
+    run.save(tmp_path / "own")
+    run.save(tmp_path / "bare", population=False)
+    own, bare = document.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
+    assert own["command"].endswith(
+        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0), population, seed=3, faults=['loss=0.1'])"
+    )
+    assert own["privacy"]["views"][0]["view"] == "learner"
+    assert "costs=True" in own["costs"] or "costs" in own["costs"]
+    assert bare["privacy"] == "not accounted: it was saved without its population"
+    assert (bare["seed"], "seed=..." in bare["command"]) == (None, True)
+    text = words(read(page("html", tmp_path / "own", tmp_path / "bare")))
+    assert "bare: not accounted: it was saved without its population" in text
+
+
+def test_json_is_the_documents(runs):
+    told = document.documents([str(runs / "peers")])
+    assert page("json", runs / "peers") == console.as_json(told)
+    assert set(told["runs"][0]) >= {"run", "privacy", "costs", "messages", "versions", "command", "attacks"}
+
+
+def test_runs_are_told_apart(runs, tmp_path):
+    shutil.copytree(runs / "peers", tmp_path / "peers")
+    told = document.documents([str(runs / "peers"), str(tmp_path / "peers")])["runs"]
+    assert [run["run"] for run in told] == [str(runs / "peers"), str(tmp_path / "peers")]
+    with pytest.raises(InputError, match="named twice"):
+        document.documents([str(runs / "peers"), str(runs / "walk" / ".." / "peers")])
