@@ -3,8 +3,30 @@
 typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.
 """
 
-from p2p_sim.cli import account, audit, bench, calibrate, data, replay, report, run, trace  # each adds its verb
+from p2p_sim.cli import (
+    account,
+    audit,
+    bench,
+    calibrate,
+    data,
+    replay,
+    report,
+    run,
+    trace,
+)  # each adds its verb
 from p2p_sim.cli.app import app
 from p2p_sim.cli.main import main
 
-__all__ = ["account", "app", "audit", "bench", "calibrate", "data", "main", "replay", "report", "run", "trace"]
+__all__ = [
+    "account",
+    "app",
+    "audit",
+    "bench",
+    "calibrate",
+    "data",
+    "main",
+    "replay",
+    "report",
+    "run",
+    "trace",
+]
