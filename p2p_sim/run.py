@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,18 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fate import Keyed
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import Count, TraceLevel
+from p2p_sim.core.ledger import Count
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.tally import Most
 from p2p_sim.costing import Bill, bill
 from p2p_sim.trace import store
+from p2p_sim.trace.draft import Draft
+from p2p_sim.trace.kept import sorted_trace
 from p2p_sim.trace.replay import Life, replay
+from p2p_sim.trace.stored import OnDemand, Stored
 from p2p_sim.view import View, coalition_of, look
 from p2p_sim.views import Coalition
 
@@ -89,7 +93,8 @@ class Run:
     def messages(self, kind: str) -> dict[str, Array]:
         """Return the traced messages of one kind as columns: round, sender, recipient, seq, fields, nbytes.
 
-        Order: (round, recipient, sender, seq).  Raises InputError for another kind, or if the run kept no messages.
+        Order: (round, recipient, sender, seq).  Messages in a run directory are read now, all of the kind.  Raises
+        InputError for another kind, if the run kept no messages, or if a file was altered.
         """
         kinds = sorted({name for name, _ in self.counts})
         if kind not in kinds:
@@ -104,6 +109,8 @@ class Run:
         """Return how many messages the trace holds; None if none were to be kept."""
         if self.trace in ("none", "counts"):
             return None
+        if isinstance(self._trace, OnDemand):
+            return self._trace.stored.kept
         return sum(len(columns["round"]) for columns in self._trace.values())
 
     def by_kind(self) -> dict[str, Count]:
@@ -191,6 +198,7 @@ def run(
     faults: Faults | Sequence[str] | None = None,
     costs: bool = False,
     crypto: str = MODELLED,
+    out: str | Path | Draft | None = None,
 ) -> Run:
     """Run a protocol on a population.
 
@@ -200,9 +208,9 @@ def run(
     ``faults``: what goes wrong, ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether messages are counted user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts what sealing and keys cost, "real" does it, with keys from the seed: never for real
-    data.
-    Results do not depend on backend, blocks or shards.  Raises InputError for bad input, ProtocolError for a program
-    that breaks the engine's rules.
+    data.  ``out``: a folder for the run directory; then messages are written there as they come, not kept in memory.
+    Results do not depend on backend, blocks or shards.  Raises InputError for bad input or a folder that exists,
+    ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
@@ -210,35 +218,63 @@ def run(
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)
     check_seed(seed)
-    start = time.perf_counter()
     wrong = Faults.of(faults)
     settings = backends.Settings(
         backend, blocks, shards, address, level, digest, progress, wrong, costs, crypto
     )
-    finished, timings = backends.run(protocol, population, int(seed), settings)
-    timings["total"] = time.perf_counter() - start
+    if out is None or isinstance(out, Draft):
+        return _run(protocol, population, int(seed), settings, trace, out)
+    store.check_free(Path(out), force=False)
+    with Draft(Path(out)) as draft:
+        done = _run(protocol, population, int(seed), settings, trace, draft)
+        done.save(out)
+    return done
+
+
+def _run(
+    protocol: Any,
+    population: Population,
+    seed: int,
+    settings: backends.Settings,
+    trace: str,
+    draft: Draft | None,
+) -> Run:
+    """Run; ``draft``: where messages go meanwhile, None: into memory."""
+    start = time.perf_counter()
+    streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
+    if draft is not None and streams:
+        target = draft.begin(protocol, trace, population.users)
+        settings = replace(settings, trace=replace(settings.trace, target=target))
+    finished, timings = backends.run(protocol, population, seed, settings)
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
+    counts = {(kind, 0): Count() for kind in silent} | finished.totals.counts
+    kept: Mapping[str, dict[str, Array]]
+    if draft is not None and streams:
+        kept = OnDemand(Stored(draft.end(counts, finished.totals.files)), draft)
+    else:
+        kept = sorted_trace(protocol, finished.totals.trace, settings.trace)
+    timings["total"] = time.perf_counter() - start
     return Run(
         protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",
         parameters=protocol.parameters(),
-        seed=int(seed),
-        backend=backend,
+        seed=seed,
+        backend=settings.backend,
         trace=trace,
-        digest=finished.totals.digest if digest else None,
-        counts={(kind, 0): Count() for kind in silent} | finished.totals.counts,
+        digest=finished.totals.digest if settings.digest else None,
+        counts=counts,
         outputs=finished.outputs,
         timings=timings,
         population=population,
         source=protocol,
-        faults=wrong,
+        faults=settings.faults,
         faults_seen=dict(sorted(finished.totals.faults.items())),
-        crypto=crypto,
-        faulty=_faulty(wrong, finished.totals.dropped, population, int(seed)),
+        crypto=settings.crypto,
+        faulty=_faulty(settings.faults, finished.totals.dropped, population, seed),
         users=population.users,
         compute=dict(sorted(finished.totals.compute.items(), key=lambda item: item[0][::-1])),
         work=dict(sorted(finished.totals.work.items())),
-        most=dict(sorted(finished.totals.most.items())) if costs else None,
-        _trace=store.sorted_trace(protocol, finished.totals.trace, level),
+        most=dict(sorted(finished.totals.most.items())) if settings.costs else None,
+        _trace=kept,
     )
 
 

@@ -14,7 +14,7 @@ from p2p_sim.core import compute as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED

@@ -14,7 +14,7 @@ from p2p_sim.core.compose import World
 from p2p_sim.core.engine import Issue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
@@ -66,7 +66,10 @@ class Host:
         self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, **how)
 
     def ready(self) -> bool:
-        """Answer once the actor is there, its modules loaded."""
+        """Answer once the actor is there, its modules loaded; raises InputError if it cannot write its trace."""
+        target = self.site.trace.target
+        if target is not None:
+            target.check()
         return True
 
     def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:

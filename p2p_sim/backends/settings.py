@@ -9,7 +9,7 @@ import numpy as np
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.sealing import CRYPTO, MODELLED
 
 NAMES = ("local", "shards", "actors")

@@ -72,7 +72,7 @@ class Replay:
 
 def _compared(run: Any, life: Any) -> dict[str, Any] | None:
     """Return how a life compares with what the run kept; None if it kept no messages."""
-    from p2p_sim.core.ledger import TraceLevel
+    from p2p_sim.core.level import TraceLevel
     from p2p_sim.trace import agreement, reader
 
     level = TraceLevel.parse(run.trace)

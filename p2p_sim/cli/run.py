@@ -12,7 +12,7 @@ import protocols
 from p2p_sim import costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import terminal
@@ -110,8 +110,8 @@ class Run:
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = directory.place(self.out, stem, self.force)
-        with Progress() as progress, terminal.stdout_kept():
-            run = self._run(chosen.protocol, progress)
+        with place.draft() as draft, Progress() as progress, terminal.stdout_kept():
+            run = self._run(chosen.protocol, progress, draft)
             run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
             run.notes["costs"] = costs.document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
@@ -128,11 +128,12 @@ class Run:
         sys.stdout.write(console.as_json(told) if as_json else console.as_text(told))
         return 0
 
-    def _run(self, protocol: Any, progress: Any) -> Any:
+    def _run(self, protocol: Any, progress: Any, draft: Any) -> Any:
         from p2p_sim.learning import experiment
 
         plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
+        plan["out"] = draft
         if self.users is not None:
             sizes = given(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)

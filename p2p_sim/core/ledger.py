@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.compose import World
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
@@ -24,58 +25,6 @@ from p2p_sim.core.tally import Most, Tally, merge
 
 Array = npt.NDArray[Any]
 _LANE = 1 << 64
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What is kept for somebody who looks: all messages of some kinds, and all of her users' (a mask of rows)."""
-
-    kinds: frozenset[str]
-    users: Array | None = None
-
-
-@dataclass(frozen=True)
-class TraceLevel:
-    """How much of a run is kept: ``none`` and ``counts`` keep no messages, ``sample=N`` those of N users.
-
-    ``seen`` keeps what ``watch`` asks for; it cannot be written as text.
-    """
-
-    name: str
-    sample: int = 0
-    watch: Watch | None = None
-
-    @property
-    def keeps(self) -> bool:
-        """Whether any message is kept."""
-        return self.name not in ("none", "counts")
-
-    @classmethod
-    def parse(cls, text: str) -> TraceLevel:
-        """Read ``none``, ``counts``, ``sample=1000`` or ``full``; raises InputError otherwise."""
-        if not isinstance(text, str):
-            raise InputError(f"trace = {text!r}: give none, counts, sample=N or full")
-        head, _, number = text.partition("=")
-        if text in ("none", "counts", "full"):
-            return cls(text)
-        if (
-            head == "sample"
-            and number.isascii()
-            and number.isdigit()
-            and len(number) < 20
-            and int(number) >= 1
-        ):
-            return cls("sample", int(number))
-        raise InputError(
-            f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user"
-        )
-
-    def watched(self, users: int) -> Array | None:
-        """Return the rows whose messages a sample keeps, spread evenly; None where all or none are kept."""
-        if self.name != "sample":
-            return None
-        count = min(self.sample, users)
-        return np.arange(count, dtype=np.int64) * users // count
 
 
 @dataclass
@@ -103,6 +52,7 @@ class Totals:
     counts: dict[tuple[str, int], Count] = field(default_factory=dict)
     lanes: tuple[int, int] = (0, 0)
     trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)  # what the sinks wrote
     strayed: bool = False  # a user wrote to an id of her own making, not a drawn member or an asker
     faults: dict[tuple[str, str, int], int] = field(default_factory=dict)  # messages by (fault, kind, round)
     dropped: list[Array] = field(default_factory=list)  # ids of users who dropped out
@@ -118,6 +68,7 @@ class Totals:
         for key, count in other.counts.items():
             self.counts.setdefault(key, Count()).add(count)
         self.add_lanes(other.lanes)
+        self.files += other.files
         self.strayed |= other.strayed
         self.dropped += other.dropped
         self.stopped |= other.stopped
@@ -155,8 +106,10 @@ class Ledger:
         digest: bool,
         trace: TraceLevel,
         tally: Tally | None = None,
+        site: int = 0,
     ):
         self.totals, self._tally = Totals(), tally
+        self._sink = None if trace.target is None or not trace.keeps else trace.target.open(site)
         self._world, self._compute, self._digest, self._trace = world, compute, digest, trace
         watched = trace.watched(world.users)
         self._watched = None if trace.watch is None else trace.watch.users
@@ -191,7 +144,17 @@ class Ledger:
             columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
             self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
         if keeps:
-            self._keep(message, round, sender, recipient, seq, fields)
+            addresses = {"sender": senders, "recipient": recipients, "seq": 0 if seq is None else seq}
+            mask = self._chosen(message, sender, recipient)
+            if mask is not None:
+                addresses = {name: _picked(column, mask) for name, column in addresses.items()}
+                fields, size = {name: column[mask] for name, column in fields.items()}, int(mask.sum())
+            self._keep(message.kind, round, addresses, fields, size)
+
+    def parcel_ends(self) -> None:
+        """Put away what was kept of one issue from one site."""
+        if self._sink is not None:
+            self.totals.files += self._sink.cut()
 
     def fault(
         self, what: str, message: Message, round: int, number: int, *, travelled: bool = False
@@ -238,28 +201,42 @@ class Ledger:
             return self._trace.keeps
         return watch.users is not None and USER in (message.sender, message.recipient)
 
+    def _chosen(
+        self, message: Message, sender: range | Array, recipient: range | Array | None
+    ) -> Array | None:
+        """Return a mask of the messages to keep (rows of users as in ``record``), None for all."""
+        watch = self._trace.watch
+        if self._watched is None or (watch is not None and message.kind in watch.kinds):
+            return None
+        mask = np.zeros(len(sender), np.bool_)
+        if message.sender == USER:
+            mask |= self._watched[as_array(sender)]
+        if message.recipient == USER and recipient is not None:
+            mask |= self._watched[as_array(recipient)]
+        return mask
+
     def _keep(
         self,
-        message: Message,
+        kind: str,
         round: int,
-        sender: range | Array,
-        recipient: range | Array | None,
-        seq: Array | None,
+        addresses: dict[str, range | Array | int],
         fields: dict[str, Array],
+        size: int,
     ) -> None:
-        rows, zeros = as_array(sender), np.broadcast_to(np.int32(0), len(sender))
-        to = zeros if recipient is None else as_array(recipient)
-        part: dict[str, Array] = {"round": np.broadcast_to(np.int32(round), len(rows))}
-        part["sender"] = as_array(self._world.names(rows)) if message.sender == USER else zeros
-        part["recipient"] = as_array(self._world.names(to)) if message.recipient == USER else zeros
-        part |= {"seq": zeros if seq is None else seq, **fields}
-        whole = self._trace.watch is not None and message.kind in self._trace.watch.kinds
-        if self._watched is not None and not whole:
-            mask = np.zeros(len(rows), np.bool_)
-            mask |= self._watched[rows] if message.sender == USER else False
-            mask |= self._watched[to] if message.recipient == USER else False
-            part = {name: column[mask] for name, column in part.items()}
-        self.totals.trace.setdefault(message.kind, []).append(part)
+        if self._sink is not None:
+            if size:
+                self._sink.take(kind, round, addresses, fields)
+            return
+        part: dict[str, Array] = {"round": np.broadcast_to(np.int32(round), size)}
+        for name, column in addresses.items():
+            part[name] = (
+                np.broadcast_to(np.int32(column), size) if isinstance(column, int) else as_array(column)
+            )
+        self.totals.trace.setdefault(kind, []).append(part | fields)
+
+
+def _picked(column: range | Array | int, mask: Array) -> Array | int:
+    return column if isinstance(column, int) else as_array(column)[mask]
 
 
 def salt(text: str) -> int:

@@ -20,7 +20,8 @@ from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.compose import Answer, World, looked
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fate import Fate
-from p2p_sim.core.ledger import Ledger, Totals, TraceLevel
+from p2p_sim.core.ledger import Ledger, Totals
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.party import Party
@@ -97,7 +98,7 @@ class Site:
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
         self._tally = Tally(self._first, self._users, self.compute) if self.costs else None
-        self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally)
+        self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally, self.number)
         self._steps = dict.fromkeys(self.parties, 0)
         self._fate = self.fate if self.fate is not None and self.fate.moves else None
         if self._fate is not None:
@@ -188,6 +189,7 @@ class Site:
         )
         for batch in arrived:
             self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.plain)
+        self._ledger.parcel_ends()
 
     def _box(self, message: Message, round: int) -> Mailbox:
         first, parties = (self._first, self._users) if message.recipient == USER else (0, 1)

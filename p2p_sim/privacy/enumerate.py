@@ -21,7 +21,7 @@ from p2p_sim.core.engine import Engine
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fate import Fate
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population

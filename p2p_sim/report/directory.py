@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.store import check_free
 
 RUNS, LATEST = "runs", "latest"
@@ -23,6 +24,10 @@ class Place:
     path: Path | None
     stem: str
     force: bool
+
+    def draft(self) -> Draft:
+        """Return where the run is made, beside the place it is meant for."""
+        return Draft(self.path or Path(RUNS) / self.stem)
 
     def save(self, run: Any, population: bool) -> Path:
         """Write the run, link ``runs/latest`` to it, return its directory; InputError if that fails."""

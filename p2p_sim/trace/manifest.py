@@ -1,10 +1,75 @@
-"""What a trace says of its message kinds, as JSON values."""
+"""The manifest of a trace, ``messages/manifest.json``: what its files hold, and whether they are all there."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import field_dtype, field_shape
+
+FORMAT = 1
+NAME = "manifest.json"
+
+Counts = Mapping[tuple[str, int], Count]
+
+
+def begun(protocol: Any, level: str, users: int | None, token: str) -> dict[str, Any]:
+    """Return the manifest of a trace of which nothing is there yet."""
+    return {
+        "format": FORMAT, "complete": False, "token": token, "level": level, "users": users,
+        "protocol": f"{type(protocol).__module__}:{type(protocol).__name__}", "kinds": kinds_of(protocol),
+        "counts": [], "files": [],
+    }  # fmt: skip
+
+
+def ended(told: Mapping[str, Any], counts: Counts, files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of a whole trace."""
+    in_order = sorted(files, key=lambda entry: (entry["kind"], entry["round"], entry["file"]))
+    rest = {name: value for name, value in told.items() if name != "token"}
+    return {**rest, "complete": True, "counts": counts_as_rows(counts), "files": in_order}
+
+
+def counts_as_rows(counts: Counts) -> list[dict[str, Any]]:
+    """Return counts as JSON values, by round."""
+    return [
+        {"kind": kind, "round": round, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
+        for (kind, round), c in sorted(counts.items(), key=lambda item: item[0][::-1])
+    ]
+
+
+def rows_as_counts(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Count]:
+    """Return what ``counts_as_rows`` was given."""
+    return {(c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in rows}
+
+
+def write(folder: Path, told: Mapping[str, Any]) -> None:
+    """Write the manifest, whole."""
+    fresh = folder / f"{NAME}.tmp"
+    fresh.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
+    fresh.replace(folder / NAME)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder ``messages``; raises InputError if there is none or it cannot be read."""
+    file = folder / NAME
+    if not file.is_file():
+        raise InputError(f"{str(folder)!r} holds no trace: it has no {NAME}")
+    try:
+        told: dict[str, Any] = json.loads(file.read_text())
+        newer = told["format"] > FORMAT
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{str(file)!r} is damaged ({what}): run the protocol again") from error
+    if newer:
+        raise InputError(
+            f"{str(file)!r} has format {told['format']}; this version reads up to {FORMAT}: read it with the version "
+            "that wrote it, or a newer one"
+        )
+    return told
 
 
 def kinds_of(protocol: Any) -> dict[str, dict[str, Any]]:

@@ -18,12 +18,12 @@ from p2p_sim.backends import local
 from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import TraceLevel, Watch
+from p2p_sim.core.level import TraceLevel, Watch
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import store
 from p2p_sim.trace.draws import Draws, Recorder
+from p2p_sim.trace.kept import sorted_trace
 
 Array = npt.NDArray[Any]
 Messages = Mapping[str, dict[str, Array]]
@@ -133,7 +133,7 @@ def relive(
     if narrow:  # somebody outside may have written to them
         rows = np.arange(population.users)
         finished, recorder = _again(protocol, population, seed, members, rows, faults, only, crypto)
-    messages = store.sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
+    messages = sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
     everybody_ran = len(rows) == population.users
     return Past(len(rows), messages, recorder.columns(), finished.totals.digest if everybody_ran else None)
 

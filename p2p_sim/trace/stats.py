@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.ledger import Count, TraceLevel
+from p2p_sim.core.ledger import Count
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import query
 from p2p_sim.trace.degrees import Spread, Tally

@@ -13,36 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import Count, TraceLevel
-from p2p_sim.core.message import field_dtype, field_shape
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import code, people, tables
+from p2p_sim.trace import code, manifest, people, tables
+from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
+from p2p_sim.trace.stored import OnDemand, Stored
+from p2p_sim.trace.writer import write_columns
 
-Array = npt.NDArray[Any]
-FORMAT = 1
-_ROWS = 1 << 20
+FORMAT = 2
+RUN = "run.json"
 _SEEN = ("fault", "kind", "round", "messages")
 _WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
 _MOST = ("kind", "round", "sent", "received")
-
-
-def sorted_trace(
-    protocol: Any, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
-) -> dict[str, dict[str, Array]]:
-    """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``."""
-    if level.name in ("none", "counts"):
-        return {}
-    sizes = protocol.vector_lengths()
-    return {
-        kind: _joined(message, trace.get(kind, []), sizes) for kind, message in protocol.messages().items()
-    }
 
 
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
@@ -52,30 +40,54 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
             "a run on a part of a population cannot be saved with it: save with population=False"
         )
     check_free(path, force)
-    made = _make_parents(path.parent)
-    building = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    draft = run._trace.draft if isinstance(run._trace, OnDemand) else None
+    if draft is not None and draft.beside(path):
+        _finish(run, draft, path, force, population)
+    else:
+        with Draft(path) as building:
+            _finish(run, building, path, force, population)
+    if isinstance(run._trace, OnDemand):
+        run._trace = OnDemand(Stored(path / MESSAGES))
+    return path
+
+
+def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool) -> None:
+    """Put what else belongs there beside the messages, and the whole in its place."""
     try:
-        building.chmod(0o700)  # with the seed, anybody could undo the noise: only the owner may look
-        parts_of = {"outputs": run.outputs, "messages": run._trace}
+        write_messages(building.make() / MESSAGES, run)
+        parts_of = {"outputs": run.outputs}
         if population and run.faulty:  # who lied would tell of the seed
             parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}
         for folder, parts in parts_of.items():
             for name, columns in parts.items():
                 if columns:
-                    tables.write_apart(building / folder, name, columns)
+                    tables.write_apart(building.make() / folder, name, columns)
         if population and run.population is not None:
-            people.write(building, run.population)
-        (building / "run.json").write_text(
-            json.dumps(described(run, population), indent=2, allow_nan=False) + "\n"
-        )
-        _put_in_place(building, path, force)
+            people.write(building.make(), run.population)
+        told = json.dumps(described(run, population), indent=2, allow_nan=False)
+        (building.make() / RUN).write_text(told + "\n")
+        _put_in_place(building.make(), path, force)
     except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        for parent in reversed(made):
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        building.clear()
         raise
-    return path
+
+
+def write_messages(folder: Path, run: Any) -> None:
+    """Write the messages of a run, unless they are there already; nothing for trace level none."""
+    if isinstance(run._trace, OnDemand):
+        if run._trace.stored.folder != folder:
+            shutil.copytree(run._trace.stored.folder, folder)
+        return
+    if run.trace == "none":
+        return
+    if run.source is None:
+        raise InputError(
+            f"{run.protocol} is not a shipped protocol, and an earlier version wrote the messages of this run: copy "
+            "its folder instead"
+        )
+    folder.mkdir()
+    begun = manifest.begun(run.source, run.trace, run.users, "")
+    manifest.write(folder, manifest.ended(begun, run.counts, write_columns(folder, run._trace)))
 
 
 def check_free(path: Path, force: bool) -> None:
@@ -86,11 +98,7 @@ def check_free(path: Path, force: bool) -> None:
         raise InputError(
             f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
         )
-    if (
-        path.exists()
-        and not (path / "run.json").is_file()
-        and any(path.iterdir() if path.is_dir() else [path])
-    ):
+    if path.exists() and not (path / RUN).is_file() and any(path.iterdir() if path.is_dir() else [path]):
         raise InputError(
             f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
         )
@@ -107,10 +115,6 @@ def described(run: Any, population: bool) -> dict[str, Any]:
 
 def describe(run: Any) -> dict[str, Any]:
     """Return what run.json holds for the owner."""
-    costs = [
-        {"kind": kind, "round": round, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
-        for (kind, round), c in sorted(run.counts.items(), key=lambda item: item[0][::-1])
-    ]
     whole = run.population
     return {
         "format": FORMAT,
@@ -123,7 +127,7 @@ def describe(run: Any) -> dict[str, Any]:
         "users": run.users,
         "population_hash": None if whole is None else whole.hash,
         "stored_hash": None if whole is None else people.stored(whole).hash,
-        "costs": costs,
+        "costs": manifest.counts_as_rows(run.counts),
         "compute": to_list(run.compute, *_COMPUTE),
         "most": None if run.most is None else to_list(run.most, *_MOST),
         "crypto": run.crypto,
@@ -148,18 +152,29 @@ def load(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
 
 
+def told_of(path: Path) -> dict[str, Any]:
+    """Read run.json; raises InputError if there is none, or a newer version wrote it."""
+    file = path / RUN
+    if not file.is_file():
+        cut = (
+            "; its trace can be opened, it is that of a run that was cut off"
+            if (path / MESSAGES).is_dir()
+            else ""
+        )
+        raise InputError(f"{str(path)!r} is not a run directory: it has no {RUN}{cut}")
+    told: dict[str, Any] = json.loads(file.read_text())
+    if told["format"] not in (1, FORMAT):
+        raise InputError(
+            f"{str(path)!r} has format {told['format']}; this version reads formats 1 and {FORMAT}: read it with the "
+            "version that wrote it"
+        )
+    return told
+
+
 def _load(path: Path) -> dict[str, Any]:
-    manifest = path / "run.json"
-    if not manifest.is_file():
-        raise InputError(f"{str(path)!r} is not a run directory: it has no run.json")
-    told = json.loads(manifest.read_text())
-    if told["format"] != FORMAT:
-        raise InputError(f"{str(path)!r} has format {told['format']}; this version reads format {FORMAT}")
-    outputs: dict[str, dict[str, Array]] = {role: {} for role in told["outputs"]}
+    told = told_of(path)
+    outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
     outputs |= tables.read_apart(path / "outputs")
-    costs = {
-        (c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in told["costs"]
-    }
     parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
     plain = {key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")}
     if told["seed"] is not None:
@@ -171,31 +186,21 @@ def _load(path: Path) -> dict[str, Any]:
     most = None if most is None else from_list(most, *_MOST, values=2)
     work = from_list(told.get("work", []), *_WORK)
     faulty = {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
-    trace, program = tables.read_apart(path / "messages"), _program(told["protocol"], parameters)
+    program = _program(told["protocol"], parameters)
+    trace: Mapping[str, Any] = {}
+    if (path / MESSAGES / manifest.NAME).is_file():
+        trace = OnDemand(Stored(path / MESSAGES))
+    elif told["format"] == 1:
+        trace = tables.read_apart(path / MESSAGES)
+    elif TraceLevel.parse(told["trace"]).keeps:
+        raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
     return {
-        **plain, "parameters": parameters, "counts": costs, "outputs": outputs, "population": population,
+        **plain, "parameters": parameters, "counts": manifest.rows_as_counts(told["costs"]),
+        "outputs": outputs, "population": population,
         "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
         "users": told.get("users"), "compute": compute, "most": most,
         "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
-
-
-def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
-    if not parts:
-        parts = [{name: np.zeros(0, np.int32) for name in ("round", "sender", "recipient", "seq")}]
-        parts[0] |= {
-            k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()
-        }
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    for name in ("sender", "recipient"):
-        columns[name] = columns[name].astype(np.int64)
-    order = np.lexsort((columns["seq"], columns["sender"], columns["recipient"], columns["round"]))
-    columns = {name: column[order] for name, column in columns.items()}
-    travels = np.ones(len(order), np.bool_)
-    if message.sender == message.recipient:
-        travels = columns["sender"] != columns["recipient"]
-    columns["nbytes"] = np.where(travels, message.nbytes(sizes), 0)
-    return columns
 
 
 def _program(name: str, parameters: dict[str, Any]) -> Any:
@@ -220,13 +225,6 @@ def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and "fraction" in value:
         return Fraction(*value["fraction"])
     return math.inf if value == "inf" else value
-
-
-def _make_parents(folder: Path) -> list[Path]:
-    """Make a folder and those above it; return the new ones, outermost first."""
-    made = [parent for parent in [*reversed(folder.parents), folder] if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return made
 
 
 def _put_in_place(building: Path, path: Path, force: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,10 @@ def column(values: Any) -> Array:
     if pa.types.is_fixed_size_list(values.type):
         flat = values.flatten().to_numpy(zero_copy_only=False)
         return flat.reshape(-1, values.type.list_size)  # type: ignore[no-any-return]
+    if pa.types.is_fixed_size_binary(values.type):
+        width = values.type.byte_width
+        octets = np.frombuffer(values.buffers()[1], np.uint8)
+        return octets[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -76,3 +80,75 @@ def read_apart(folder: Path) -> dict[str, dict[str, Array]]:
         if inner.is_dir():
             found[inner.name] = {key: columns[key] for key, columns in read_all(inner).items()}
     return found
+
+
+def stores(values: Array) -> bool:
+    """Whether there is anything in a column to store: not if its values are vectors of no length."""
+    return values.ndim == 1 or values.shape[1] > 0
+
+
+def joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Put columns of the same names end to end."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class Stream:
+    """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
+
+    ``like``: columns as they will come, whose first rows choose encodings; ``searched``: those with the least and
+    the greatest of each row group; ``about``: metadata of the file.
+    """
+
+    def __init__(
+        self, path: Path, like: Mapping[str, Array], searched: Sequence[str], about: Mapping[str, str]
+    ):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self._schema = pa.schema(
+            [(name, _packed(values[:1]).type) for name, values in like.items()], metadata=dict(about)
+        )
+        encodings = {_leaf(name, values): _encoding(values) for name, values in like.items()}
+        self._writer = parquet.ParquetWriter(
+            path, self._schema, compression="zstd", compression_level=-1, use_dictionary=False,
+            column_encoding=encodings, write_statistics=[name for name in searched if name in like],
+        )  # fmt: skip
+
+    def write(self, columns: Mapping[str, Array]) -> None:
+        """Write a row group."""
+        import pyarrow as pa
+
+        arrays = [
+            _packed(columns[name]).cast(kind)
+            for name, kind in zip(self._schema.names, self._schema.types, strict=True)
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+
+
+def _packed(values: Array) -> Any:
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(values)
+    if flat.ndim == 1:
+        return pa.array(flat)
+    if flat.dtype == np.uint8:
+        kind = pa.binary(flat.shape[1])
+        return pa.FixedSizeBinaryArray.from_buffers(kind, len(flat), [None, pa.py_buffer(flat)])
+    return pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
+
+
+def _leaf(name: str, values: Array) -> str:
+    """Return what Parquet calls the column that holds the values."""
+    return name if values.ndim == 1 or values.dtype == np.uint8 else f"{name}.list.element"
+
+
+def _encoding(values: Array) -> str:
+    """Return how a column is laid out: by differences if it rises, else by bytes, which compress apart."""
+    if values.dtype == np.bool_ or (values.ndim > 1 and values.dtype == np.uint8):
+        return "PLAIN"
+    rises = values.ndim == 1 and values.itemsize >= 4 and bool((values[1:] >= values[:-1]).all())
+    return "DELTA_BINARY_PACKED" if rises else "BYTE_STREAM_SPLIT"

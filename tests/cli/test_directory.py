@@ -14,7 +14,12 @@ MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
 def test_directory_population_trace_and_digest(cli, tmp_path):
     whole = tmp_path / cli(*MANY, "--trace", "full", "--json").json["directory"]
     names = set(below(whole))
-    assert {"run.json", "population.parquet", "outputs/learner.parquet", "messages/ask.parquet"} <= names
+    assert {
+        "run.json",
+        "population.parquet",
+        "outputs/learner.parquet",
+        "messages/ask/round=1/part-00000-00000.parquet",
+    } <= names
     assert stat.S_IMODE((whole / "population.parquet").stat().st_mode) == 0o600
     told = cli(
         *MANY, "--no-population", "--no-digest", "--trace", "counts", "--out", "elsewhere/bare", "--json"
@@ -23,6 +28,8 @@ def test_directory_population_trace_and_digest(cli, tmp_path):
     assert set(below(tmp_path / "elsewhere")) == {
         "bare",
         "bare/run.json",
+        "bare/messages",
+        "bare/messages/manifest.json",
         "bare/outputs",
         "bare/outputs/learner.parquet",
     }

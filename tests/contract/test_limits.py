@@ -104,7 +104,13 @@ def test_numba_that_cannot_compile_is_done_without(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    "file", ["run.json", "population.parquet", "outputs/learner.parquet", "messages/ask.parquet"]
+    "file",
+    [
+        "run.json",
+        "population.parquet",
+        "outputs/learner.parquet",
+        "messages/ask/round=1/part-00000-00000.parquet",
+    ],
 )
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[]"])
 def test_damaged_run_directories_are_refused(file: str, content: bytes, tmp_path: Path) -> None:

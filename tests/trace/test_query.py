@@ -11,7 +11,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.trace import query, reader, recompute
+from p2p_sim.trace import query, recompute, source
 from tests.contract.cases import PROTOCOLS, people_of
 
 USERS = 24
@@ -53,7 +53,7 @@ def wanted(
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_are_those_asked_for(name: str, view: str | None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader, "BATCH", 7)  # several batches
+    monkeypatch.setattr(source, "BATCH", 7)  # several batches
     run = run_of(name)
     for user in (None, 0, 5):
         for round in (None, 1, 3):
@@ -68,7 +68,7 @@ def test_messages_are_those_asked_for(name: str, view: str | None, monkeypatch: 
 
 @pytest.mark.parametrize("view", [None, "learner", "user:5", "wire", "3*user"])
 def test_limit_and_offset_cut_and_say_so(view: str | None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader, "BATCH", 5)
+    monkeypatch.setattr(source, "BATCH", 5)
     run = run_of("peer-to-peer")
     for kind in run.source.messages():
         whole = wanted(run, kind, None, None, view)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.ledger import TraceLevel, Watch
+from p2p_sim.core.level import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.core.words import stream, words

@@ -1,0 +1,199 @@
+"""Reading one file of a trace: any rows of it, and where a user occurs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.trace import tables
+from p2p_sim.trace.compact import ADDRESSES, STORED, by_rule
+from p2p_sim.trace.writer import KEY
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+_CHUNK = 1 << 20
+
+
+class File:
+    """A file of a trace.  ``entry``: what the manifest says of it; ``about``: what the manifest says of its kind.
+
+    ``others``: the files of the trace by name, to which ``{"as": ...}`` refers.
+    """
+
+    def __init__(
+        self, root: Path, entry: Mapping[str, Any], about: Mapping[str, Any], others: dict[str, File]
+    ):
+        self.entry, self.rows = entry, int(entry["rows"])
+        self.kind, self.round = str(entry["kind"]), int(entry["round"])
+        self._path, self._about, self._others = root / entry["file"], about, others
+        self._places = lru_cache(maxsize=64)(self._search)
+
+    @property
+    def ordered(self) -> list[Any] | None:
+        """The addresses of the first and the last row, if rows are in the order (recipient, sender, seq)."""
+        return self.entry.get("ordered")
+
+    def columns(self, low: int, high: int) -> Columns:
+        """Return rows ``low .. high - 1`` as ``Source.rows`` does."""
+        stored = self._stored([*ADDRESSES, *self._about["fields"]], low, high)
+        return self._complete(stored, low, high)
+
+    def at(self, places: Array) -> Columns:
+        """Return the rows at some places (ascending)."""
+        spans = _spans(places, self._starts)
+        parts = [
+            {name: column[places[mine] - low] for name, column in self.columns(low, high).items()}
+            for low, high, mine in spans
+        ]
+        return tables.joined(parts) if parts else self.columns(0, 0)
+
+    def column(self, name: str, low: int, high: int) -> Array:
+        """Return rows ``low .. high - 1`` of an address column, in whatever integer type it has."""
+        rule = self.entry[name]
+        if rule == STORED:
+            return self._stored([name], low, high)[name]
+        return (
+            self._others[rule["as"][0]].column(rule["as"][1], low, high)
+            if "as" in rule
+            else by_rule(rule, low, high)
+        )
+
+    def places(self, user: int) -> Array:
+        """Return where a user is sender or recipient, ascending."""
+        ends = [self.where(end, user) for end in ("sender", "recipient") if self._about[end] == USER]
+        return np.unique(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
+
+    def where(self, end: str, user: int) -> Array:
+        """Return where an address column holds a number, ascending."""
+        rule = self.entry[end]
+        if rule == STORED:
+            return self._places(end, user)
+        if "as" in rule:
+            found = self._others[rule["as"][0]].where(rule["as"][1], user)
+            return found[found < self.rows]
+        if "all" in rule:
+            return np.arange(self.rows if rule["all"] == user else 0)
+        place = user - rule["from"]
+        return np.arange(place, place + 1) if 0 <= place < self.rows else np.zeros(0, np.int64)
+
+    def _search(self, end: str, user: int) -> Array:
+        """Look through the row groups whose statistics allow for a number."""
+        index = self._index[end]
+        found = [np.zeros(0, np.int64)]
+        for group in range(self._meta.num_row_groups):
+            known = self._meta.row_group(group).column(index).statistics
+            if known is None or not known.has_min_max or known.min <= user <= known.max:
+                low, high = int(self._starts[group]), int(self._starts[group + 1])
+                found.append(np.flatnonzero(self.column(end, low, high) == user) + low)
+        return np.concatenate(found)
+
+    def _stored(self, names: list[str], low: int, high: int) -> Columns:
+        """Read rows of those columns that are stored."""
+        chosen = [name for name in names if name in self._index]
+        if not chosen:
+            return {}
+        first = int(np.searchsorted(self._starts, low, side="right")) - 1
+        last = int(np.searchsorted(self._starts, high, side="left"))
+        groups = list(range(min(first, last), last))
+        table = self._open().read_row_groups(groups, columns=chosen, use_threads=False)
+        start = low - int(self._starts[groups[0]]) if groups else 0
+        return {
+            name: tables.column(table[name].combine_chunks())[start : start + high - low] for name in chosen
+        }
+
+    def _complete(self, stored: Columns, low: int, high: int) -> Columns:
+        size = high - low
+        columns: Columns = {"round": np.full(size, self.round, np.int32)}
+        for name in ADDRESSES:
+            column = stored[name] if name in stored else self.column(name, low, high)
+            columns[name] = column.astype(np.int32 if name == "seq" else np.int64, copy=False)
+        for name, field in self._about["fields"].items():
+            empty = np.zeros((size, *([] if field["length"] is None else [field["length"]])), field["dtype"])
+            columns[name] = stored.get(name, empty)
+        travels = np.ones(size, np.bool_)
+        if self._about["sender"] == self._about["recipient"]:
+            travels = columns["sender"] != columns["recipient"]
+        return columns | {"nbytes": np.where(travels, self._about["nbytes"], 0)}
+
+    @cached_property
+    def _meta(self) -> Any:
+        from pyarrow import parquet
+
+        self._check()
+        return parquet.read_metadata(self._path)
+
+    @cached_property
+    def _starts(self) -> Array:
+        """First row of each row group, and the end."""
+        sizes = [self._meta.row_group(group).num_rows for group in range(self._meta.num_row_groups)]
+        return np.cumsum([0, *sizes])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Number of the first Parquet column of each stored column."""
+        group = self._meta.schema
+        paths = [group.column(i).path.partition(".")[0] for i in range(len(group))]
+        return {name: place for place, name in reversed(list(enumerate(paths)))}
+
+    def _open(self) -> Any:
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(self._path, metadata=self._meta)
+
+    def check_size(self) -> None:
+        """Raise InputError if the file is not there, or not as long as it was written."""
+        name, told = str(self._path), self.entry.get("bytes")
+        if not self._path.is_file():
+            raise InputError(
+                f"the trace is damaged: {name!r} is missing; restore it, or run the protocol again"
+            )
+        size = self._path.stat().st_size
+        if told not in (None, size):
+            raise InputError(
+                f"the trace is damaged: {name!r} has {size:,} bytes instead of {told:,}; restore it, or run the "
+                "protocol again"
+            )
+
+    def _check(self) -> None:
+        """Raise InputError unless the file is the one that was written."""
+        self.check_size()
+        told = self.entry.get("sha256")
+        with self._path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest() if told is not None else None
+        if found != told:
+            raise InputError(
+                f"the trace is damaged: {str(self._path)!r} was altered, its SHA-256 is {found}, not {told}; restore "
+                "it, or run the protocol again"
+            )
+
+
+def entry_of(root: Path, path: Path) -> dict[str, Any] | None:
+    """Return what a file says of itself, as the manifest would; None if it is not one of ours or not whole."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        meta = parquet.read_metadata(path)
+        told: dict[str, Any] = json.loads(meta.metadata[KEY.encode()])
+    except (ArrowException, OSError, KeyError, TypeError, ValueError):
+        return None
+    return {"file": path.relative_to(root).as_posix(), **told, "rows": meta.num_rows}
+
+
+def _spans(places: Array, starts: Array) -> list[tuple[int, int, slice]]:
+    """Divide places by row groups: (first row, end, which places), of those that hold any."""
+    cuts = np.searchsorted(places, starts)
+    return [
+        (int(starts[i]), int(starts[i + 1]), slice(int(cuts[i]), int(cuts[i + 1])))
+        for i in range(len(starts) - 1)
+        if cuts[i] < cuts[i + 1]
+    ]
