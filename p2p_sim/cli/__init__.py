@@ -3,30 +3,11 @@
 typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.
 """
 
-from p2p_sim.cli import (
-    account,
-    audit,
-    bench,
-    calibrate,
-    data,
-    replay,
-    report,
-    run,
-    trace,
-)  # each adds its verb
+# each adds its verb
+from p2p_sim.cli import account, audit, bench, calibrate, data, diff, replay, report, run, trace
 from p2p_sim.cli.app import app
 from p2p_sim.cli.main import main
 
 __all__ = [
-    "account",
-    "app",
-    "audit",
-    "bench",
-    "calibrate",
-    "data",
-    "main",
-    "replay",
-    "report",
-    "run",
-    "trace",
-]
+    "account", "app", "audit", "bench", "calibrate", "data", "diff", "main", "replay", "report", "run", "trace",
+]  # fmt: skip

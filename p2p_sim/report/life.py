@@ -62,24 +62,17 @@ def notes(told: Mapping[str, Any]) -> list[str]:
     return [*cut, *verdict(told)]
 
 
-def verdict(told: Mapping[str, Any]) -> list[str]:
+def verdict(document: Mapping[str, Any]) -> list[str]:
     """Say whether the trace holds the same."""
-    found = told["compared"]
+    found = document["compared"]
     if found is None:
         return ["Compared with no trace: the run kept no messages."]
     count = f"The trace ({found['trace']}) holds {found['held']:,} of her {found['replayed']:,} messages"
     if not found["different"]:
         return [f"{count}; they are equal."]
-    first = found["first"]
-    lines = [f"{count}; {found['different']:,} DIFFER.  The first: {first['id']}"]
-    for end, name in (("first", "replayed"), ("second", "in the trace")):
-        fields = first[end]
-        pairs = (
-            None if fields is None else [f"{key} = {messages.cell(value)}" for key, value in fields.items()]
-        )
-        shown = "not there" if pairs is None else ", ".join(pairs) or "there, without fields"
-        lines.append(f"  {name}: {shown}")
-    return lines
+    told = found["first"]
+    line = f"{count}; {found['different']:,} DIFFER.  The first: {told['id']}"
+    return [line, *messages.sides(told, "replayed", "in the trace")]
 
 
 def as_csv(told: Mapping[str, Any]) -> str:

@@ -177,6 +177,15 @@ def lines_of(rows: Mapping[str, Any]) -> list[str]:
     return _table(list(rows["rows"][0]) if cells else [], cells, rows)
 
 
+def sides(difference: Mapping[str, Any], first: str, second: str) -> list[str]:
+    """Lay out a message that differs, as it is in either of two runs, which are called so."""
+    found = []
+    for name, fields in ((first, difference["first"]), (second, difference["second"])):
+        pairs = [] if fields is None else [f"{key} = {cell(value)}" for key, value in fields.items()]
+        found.append(f"  {name}: {'not there' if fields is None else ', '.join(pairs) or 'there'}")
+    return found
+
+
 def _message_row(part: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
     names = {end: part[end] for end in ("sender", "recipient") if part[end] != USER}
     cells = [str(names.get(name, row[name])) for name in _ADDRESS]

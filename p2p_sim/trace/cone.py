@@ -69,7 +69,7 @@ def cone(run: Any, message: str, *, limit: int | None = None, protocol: Any = No
     address = _read(message, kinds)
     trace, notes = _trace(run, opened, program, kinds, address)
     found = _found(trace, kinds, message, address)
-    size = query.size_of(opened, trace)
+    size = query.size_of(opened)
     before, after = (_half(way, trace, kinds, address, size, limit) for way in _END)
     hidden = hiding.hidden(trace, kinds, found, opened.population, program)
     return Cone(found, before, after, hidden, notes)

@@ -102,11 +102,11 @@ def kept_of(run: Any, opened: Any, program: Any) -> tuple[reader.Source, dict[st
     return kept, declared(kept.manifest["kinds"]) if program is None else program.messages()
 
 
-def size_of(opened: Any, trace: reader.Source) -> int:
+def size_of(opened: Any) -> int:
     """Return the largest id of a user plus one, 0 if that was not kept."""
     people = opened.population
     if people is None:
-        return int(trace.manifest.get("users") or 0)
+        return int(opened.users or 0)
     return int(people.users if people.ids is None else people.ids[-1] + 1)
 
 

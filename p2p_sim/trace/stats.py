@@ -119,7 +119,7 @@ def _degrees(
 
 def _users(opened: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
     """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
-    size, people = query.size_of(opened, trace), opened.population
+    size, people = query.size_of(opened), opened.population
     level = TraceLevel.parse(trace.manifest["level"])
     if people is None:
         told = (

@@ -1,0 +1,44 @@
+"""``p2p-sim diff``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from p2p_sim.cli.app import Command, app
+from p2p_sim.report import terminal
+from p2p_sim.report.options import Format, Json, wants_json
+
+
+@app.command("diff", epilog="Example: p2p-sim diff runs/first runs/second")
+@dataclass(frozen=True)
+class Diff:
+    """Compare two runs: settings, labels, counts, outputs, and message by message; exit status 1 if they differ.
+
+    Names the first message that differs, in causal order, and its parties.
+    """
+
+    first: Annotated[str, typer.Argument(metavar="RUN_A", help="A run directory.")]
+    second: Annotated[str, typer.Argument(metavar="RUN_B", help="Another.")]
+    json: Json = False
+    format: Format = "text"
+
+    def work(self, _command: Command) -> int:
+        """Compare and tell."""
+        from p2p_sim.report import console, diff
+        from p2p_sim.report.progress import Progress
+        from p2p_sim.run import load
+        from p2p_sim.trace.compare import compare
+
+        as_json = wants_json(self.json, self.format)
+        with Progress() as progress, terminal.stdout_kept():
+            progress("comparing", 0, 0)
+            found = compare(load(Path(self.first)), load(Path(self.second)))
+            told: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
+            told |= diff.document(found)
+        sys.stdout.write(console.as_json(told) if as_json else diff.as_text(told))
+        return 0 if found.equal else 1
