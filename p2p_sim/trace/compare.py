@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.ledger import Count, TraceLevel
+from p2p_sim.core.ledger import Count
+from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import query
 from p2p_sim.trace.apart import Apart, apart
@@ -112,12 +113,8 @@ def _messages(
     one, other = (trace.manifest["kinds"] for trace in traces)
     if one != other:
         return None, (0, 0), ["messages were not compared: the runs declare different kinds of them"]
-    held = [sum(_held(trace, kind) for kind in kinds) for trace in traces]
-    return tuple(apart(traces[0], traces[1], kinds)), (held[0], held[1]), list(dict.fromkeys(notes))
-
-
-def _held(trace: Source, kind: str) -> int:
-    return trace.rows(kind, limit=0)[1]
+    held = traces[0].kept, traces[1].kept
+    return tuple(apart(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
 
 
 def _settings(runs: list[Any]) -> tuple[Unlike, ...]:

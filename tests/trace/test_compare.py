@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import query, reader, recompute
+from p2p_sim.trace import query, reader, recompute, source
 from p2p_sim.trace.apart import apart
 from p2p_sim.trace.compare import Unlike, compare
 from protocols import PeerToPeer, RandomizedResponse
@@ -62,7 +62,7 @@ def order_of(run: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [{"seed": 4}, {"flipped": True}], ids=str)
 def test_what_differs_is_what_differs_by_hand(name: str, how: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader, "BATCH", 7)
+    monkeypatch.setattr(source, "BATCH", 7)
     one, other = run_of(name), run_of(name, **how)
     found = compare(one, other)
     counts, ids = by_hand(one, other)
