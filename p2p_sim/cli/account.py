@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.people import users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
@@ -30,13 +31,12 @@ from p2p_sim.report.options import (
     Users,
     Words,
     check_data,
-    comma_list,
+    composition_of,
     count,
     faults_of,
     text,
     texts,
     wants_json,
-    whole,
 )
 
 
@@ -101,7 +101,7 @@ class Account:
         size = self.cluster_size if people is None else None
         question = Question(
             protocol, self.delta, size, people, self.channels,
-            only=tuple(self.view or ()), composition=_composition(self.composition),
+            only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
         table = account.table_of(question, promises.of, promises.local_epsilon(protocol), progress)
@@ -114,7 +114,7 @@ class Account:
         return told
 
     def _population(self, protocol: Any, progress: Any) -> Population | None:
-        from p2p_sim.learning import datasets, experiment
+        from p2p_sim.learning import experiment
 
         if self.users is not None:
             return Population.synthetic(
@@ -124,16 +124,7 @@ class Account:
             if self.cluster_size is None and experiment.speaks(protocol):
                 raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
             return None
-        progress(f"reading {self.data}", 0, 0)
-        positive = None if self.positive is None else comma_list(self.positive)
-        many = protocol.label_count() > 2
-        data = datasets.load(
-            self.data, label=self.label, positive=positive, cluster=self.cluster_column, multiclass=many
-        )
-        found = experiment.gather(
-            protocol, data, clusters=self.clusters, test=self.test, seed=self.seed, progress=progress
-        )
-        return found.population
+        return users_of_data(self, protocol, progress)
 
     def _check(self) -> None:
         from p2p_sim.report import plots
@@ -148,18 +139,6 @@ class Account:
         if self.data is not None and (self.users is not None or self.cluster_size is not None):
             raise InputError("--data has clusters of its own: leave --users and --cluster-size out")
         check_data(self)
-        _composition(self.composition)
+        composition_of(self.composition, "worst", "population")
         if self.plot is not None:
             plots.kind_of(self.plot)
-
-
-def _composition(value: str) -> str | int:
-    """Read a composition; raises InputError."""
-    if value in ("worst", "population"):
-        return value
-    try:
-        return whole(value)
-    except ValueError:
-        raise InputError(
-            f"--composition {value!r}: must be worst, population, or how many other honest users have label 1"
-        ) from None

@@ -20,6 +20,7 @@ from p2p_sim.report.options import (
     Format,
     Json,
     Words,
+    composition_of,
     count,
     faults_of,
     flag,
@@ -28,7 +29,6 @@ from p2p_sim.report.options import (
     text,
     texts,
     wants_json,
-    whole,
 )
 
 SEEN = 100
@@ -140,7 +140,7 @@ class Audit:
         only = () if self.all_views else tuple(self.view or ["learner"])
         question = Question(
             protocol, delta, self.cluster_size or 1, None, self.channels,
-            only=only, composition=_composition(self.composition),
+            only=only, composition=composition_of(self.composition, "worst"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
         views = [view for view in question.views() if self.all_views or view.users == "curious"]
@@ -162,7 +162,7 @@ class Audit:
         return privacy.audit(
             protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
-            address=self.address, statistic=self.statistic, composition=_composition(self.composition),
+            address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
             faults=self.fault,
         )  # fmt: skip
@@ -195,15 +195,3 @@ class Audit:
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 words += [option(name), str(getattr(self, name))]
         return shlex.join(words)
-
-
-def _composition(value: str) -> str | int:
-    """Read a composition; raises InputError."""
-    if value == "worst":
-        return value
-    try:
-        return whole(value)
-    except ValueError:
-        raise InputError(
-            f"--composition {value!r}: must be worst, or how many other honest users have label 1"
-        ) from None

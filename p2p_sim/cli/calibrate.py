@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.people import users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
@@ -33,8 +34,6 @@ from p2p_sim.report.options import (
     text,
     wants_json,
 )
-
-_DATA = ("data", "label", "positive", "cluster_column", "clusters", "test", "seed")
 
 
 @app.command(
@@ -114,14 +113,11 @@ class Calibrate:
         check_data(self)
 
     def _people(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> Population | None:
-        """Return the users of ``--data``, read as ``p2p-sim account`` reads them."""
+        """Return the users of ``--data``."""
         if self.data is None:
             return None
-        from p2p_sim.cli.account import Account
-
-        given = {name: getattr(self, name) for name in _DATA}
         some = fixed if vary == "cluster_size" else fixed | {vary: 0.25}
-        return Account(**given)._population(kind(**some), progress)
+        return users_of_data(self, kind(**some), progress)
 
     def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
         """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""

@@ -106,6 +106,18 @@ def given(command: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
 
 
+def composition_of(value: str, *names: str) -> str | int:
+    """Read how many other honest users have label 1, or one of the names; raises InputError."""
+    if value in names:
+        return value
+    try:
+        return whole(value)
+    except ValueError:
+        raise InputError(
+            f"--composition {value!r}: must be {', '.join(names)}, or how many other honest users have label 1"
+        ) from None
+
+
 def faults_of(texts: list[str] | None, protocol: Any) -> Faults | None:
     """Read the faults of a command; raises InputError for one that is not known, or not of this protocol."""
     faults = Faults.of(texts)
