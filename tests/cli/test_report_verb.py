@@ -10,6 +10,7 @@ import p2p_sim
 from p2p_sim.report.pages import document, write
 from protocols import PeerToPeer
 from tests.cli.conftest import below
+from tests.cli.test_trace_export import said
 from tests.cli.test_verbs import plain
 from tests.unit.tiny import people
 
@@ -25,7 +26,7 @@ def test_the_page_of_one_run_goes_into_it(cli, two):
     before = below(two).keys()
     done = cli("report", "runs/a")
     place = two / "runs" / "a" / "report.html"
-    assert (done.status, done.out, done.err) == (0, f"Report written to {place}\n", "")
+    assert (done.status, done.out) == (0, f"Report written to {place}\n")
     assert place.read_text() == write.page(document.documents(["runs/a"]), "html")
     assert below(two).keys() == before | {"runs/a/report.html"}
     assert p2p_sim.load(two / "runs" / "a").seed == 41
@@ -63,7 +64,7 @@ def test_bad_input(given, told, cli, two):
     before = below(two)
     done = cli("report", *given)
     assert (done.status, done.out, below(two)) == (2, "", before)
-    assert len(done.err.splitlines()) == 1
+    assert len(said(done)) == 1
     assert all(word in done.err for word in told), done.err
 
 
