@@ -11,9 +11,8 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import Message
 from p2p_sim.run import Run
-from p2p_sim.trace import query, reader
+from p2p_sim.trace import query
 from p2p_sim.trace.around import around, cluster, clusters_of
-from p2p_sim.trace.declared import declared
 from p2p_sim.trace.diagram.overview import overview
 from p2p_sim.trace.diagram.scene import MOST_ARROWS, Scene, Sight, scene
 from p2p_sim.trace.export.graph import graphml
@@ -136,9 +135,8 @@ def _from_counts(
             f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
             "--cluster or --user too"
         )
-    program = run.source if protocol is None else protocol
-    source = reader.Kept(run, program)
+    source, kinds = query.kept_of(run, run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     users = None if run.population is None else run.population.users
     note = f"drawn by role from the counts of {total:,} messages; --cluster or --user draws single ones"
-    return overview(declared(source.manifest["kinds"]), run.counts, users, title, round=round, notes=[note])
+    return overview(kinds, run.counts, users, title, round=round, notes=[note])
