@@ -12,7 +12,6 @@ import pytest
 
 from p2p_sim import cli as program
 
-
 PROGRESS = re.compile(r"^.* \[[0-9]+ s\]\n", re.MULTILINE)
 """A line that says how far long work is; on a busy machine anything is long."""
 
