@@ -22,6 +22,7 @@ from p2p_sim.report.options import (
     Clusters,
     Data,
     Delta,
+    Fault,
     Format,
     Json,
     Label,
@@ -30,6 +31,7 @@ from p2p_sim.report.options import (
     Words,
     check_data,
     count,
+    faults_of,
     ratio,
     text,
     wants_json,
@@ -59,6 +61,7 @@ class Calibrate:
     cluster_column: ClusterColumn = None
     clusters: Clusters = None
     test: Test = None
+    fault: Fault = None
     seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
     json: Json = False
     format: Format = "text"
@@ -88,7 +91,7 @@ class Calibrate:
         progress(f"solving for {vary}", 0, 0)
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=self.cluster_size, population=people,
-            epsilon=self.epsilon, delta=self.delta, channels=self.channels, **fixed,
+            epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault, **fixed,
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)
@@ -96,6 +99,7 @@ class Calibrate:
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
             "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
+            "faults": list(self.fault or ()),
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
             "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
         }  # fmt: skip
@@ -129,7 +133,8 @@ class Calibrate:
         if people is None:
             told = {key: _figure(found.views[key], self.delta) for key in views}
         else:
-            question = Question(found.protocol, self.delta, None, people, self.channels)
+            wrong = faults_of(self.fault, found.protocol)
+            question = Question(found.protocol, self.delta, None, people, self.channels, faults=wrong)
             table = account.table_of(question, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
@@ -179,8 +184,9 @@ def _as_text(told: Mapping[str, Any]) -> str:
         size = f"; each of {many['count']:,} clusters of {many['smallest']:,} to {many['largest']:,}"
     value = told["value"]
     exact = f"{int(value):,}" if told["vary"] == "cluster_size" else f"{value:.10g}"
+    wrong = f"; faults: {', '.join(told['faults'])}" if told["faults"] else ""
     lines = [
-        f"{told['protocol']}: {fixed or 'nothing fixed'}{size}",
+        f"{told['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
         f"{told['vary']} = {exact} keeps {told['view']} at ε <= {told['epsilon_target']:g}, δ = {told['delta']:g}",
         f"achieved ε {bracket_text(told['achieved'])}, {told['slack']:.3g} below the target",
     ]

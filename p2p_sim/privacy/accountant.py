@@ -16,7 +16,7 @@ from p2p_sim.privacy.accounts import aggregation, faulty
 from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
 from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
-from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, peer_permutation
+from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, hides_worse_among_few, peer_permutation
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import CHANNELS, Coalition
@@ -72,7 +72,7 @@ def profile(
         raise InputError(f"cluster_size = {cluster_size!r} and a population: give one of the two")
     if real:
         return _as_it_is(law, protocol, setting, population)
-    return _of_clusters(law, protocol, setting, _sizes(protocol, population))
+    return _of_clusters(law, protocol, setting, _sizes(protocol, population), wrong is not None)
 
 
 def by_cluster(
@@ -106,7 +106,9 @@ def crowds(protocol: Any, population: Population | None) -> Population | None:
     return replace(population, clusters=None) if population is not None and everybody else population
 
 
-def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -> PrivacyProfile:
+def _of_clusters(
+    law: LawOf, protocol: Protocol, setting: Setting, sizes: Any, faulty: bool
+) -> PrivacyProfile:
     distinct = [int(size) for size in np.unique(sizes)]
     users = setting.view.user_count
     if users >= distinct[-1]:
@@ -116,14 +118,17 @@ def _of_clusters(law: LawOf, protocol: Protocol, setting: Setting, sizes: Any) -
         )
     if setting.composition is not None:
         raise InputError("composition: give 'worst' with a population, or one cluster_size")
-    parts = []
+    parts, several = [], f"{len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
+    if len(distinct) > 1 and hides_worse_among_few(protocol, setting.view, faulty):
+        found = law(protocol, setting.met(distinct[0]))
+        return replace(found, assumes=(*found.assumes, f"{several}: the smallest hides worst"))
     for size in distinct:
         met = setting.met(size)
         if str(met.view):  # a peer alone meets nobody in a cluster of one
             parts.append(law(protocol, met))
     if all(part.law == parts[-1].law and part.basis == parts[-1].basis for part in parts):
         return parts[-1]
-    return _worst(parts, f"the worst of {len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}")
+    return _worst(parts, f"the worst of {several}")
 
 
 def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Population) -> PrivacyProfile:

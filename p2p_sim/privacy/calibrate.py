@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -85,14 +86,16 @@ def calibrate(
     delta: float,
     channels: str = "plain",
     users: str = "curious",
+    faults: Faults | Sequence[str] | None = None,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
 
     ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least that is *proven* to
     do: of a bracket the upper end counts, so a slightly smaller one may do too).  ``cluster_size``, or ``population``:
-    the promise holds in each of its clusters.  ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a
-    protocol's own epsilon can only be solved for.  The value found is accounted for again, with certified ends.
+    the promise holds in each of its clusters.  ``faults``: under which it holds, as in ``profile``.  ``epsilon`` >= 0
+    in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.  The value found is
+    accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
     and for parameters that are missing, unknown or out of range.
 
@@ -108,7 +111,12 @@ def calibrate(
         for name, given in (("cluster_size", cluster_size), ("population", population)):
             if given is not None:
                 raise InputError(f"{name} is fixed and cluster_size is to be found: leave it out")
-    options: dict[str, Any] = {"channels": channels, "users": users, "population": population}
+    options: dict[str, Any] = {
+        "channels": channels,
+        "users": users,
+        "population": population,
+        "faults": faults,
+    }
 
     def account(value: float, what: str = view, **other: Any) -> PrivacyProfile:
         size, parameters = cluster_size, dict(fixed)

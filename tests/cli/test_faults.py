@@ -1,4 +1,4 @@
-"""``--fault``: what a run, an account and an audit say of it."""
+"""``--fault``: what a run, an account, a calibration and an audit say of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import p2p_sim
+from p2p_sim import privacy
+from protocols import EncryptedShuffle
 
 SMALL = ("run", "peer-to-peer", "--users", "600", "--cluster-size", "30")
 
@@ -48,10 +50,26 @@ def test_account_and_audit_take_them(cli):
     assert "--fault loss=0.5" in told["command"]
 
 
-@pytest.mark.parametrize("verb", ["run", "account", "audit"])
+def test_calibrate_takes_them(cli):
+    ask = ("calibrate", "encrypted-shuffle", "--vary", "epsilon", "--cluster-size", "30", "--epsilon", "0.3")
+    plain, wrong = (json.loads(cli(*ask, *more, "--json").out) for more in ((), ("--fault", "drop=0.2")))
+    assert wrong["value"] < plain["value"]
+    assert (plain["faults"], wrong["faults"]) == ([], ["drop=0.2"])
+    assert {view["basis"] for view in wrong["views"].values()} == {"upper"}
+    again = privacy.profile(EncryptedShuffle(wrong["value"]), cluster_size=30, faults=["drop=0.2"])
+    assert again.epsilon(1e-6) <= 0.3
+    assert (
+        privacy.profile(EncryptedShuffle(plain["value"]), cluster_size=30, faults=["drop=0.2"]).epsilon(1e-6)
+        > 0.3
+    )
+    assert "; faults: drop=0.2\n" in cli(*ask, "--fault", "drop=0.2").out
+
+
+@pytest.mark.parametrize("verb", ["run", "account", "audit", "calibrate"])
 def test_bad_faults_are_named(cli, verb):
     size = ("--users", "20") if verb == "run" else ("--cluster-size", "20")
     for fault, words in (("drop=2", "drop = 2.0: must be a number in [0, 1]"), ("x=1", "fault 'x=1'")):
+        size += ("--epsilon", "1") if verb == "calibrate" else ()
         done = cli(verb, "peer-to-peer", *size, "--fault", fault)
         assert done.status == 2
         assert words in done.err

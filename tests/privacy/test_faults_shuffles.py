@@ -222,3 +222,18 @@ def test_audits_under_faults(protocol: Any, view: str) -> None:
     )
     assert found.verdict != "violated"
     assert [claim.basis for claim in found.claims] == ["upper"]
+
+
+def test_clusters_of_a_population_are_the_worst_of_each() -> None:
+    people = Population.from_arrays(y=np.arange(14) % 2 == 0, cluster=[0] * 4 + [1] * 10)
+    for protocol, faults in ((ONE, ["loss=0.05"]), (ONE, None), (PeerPermutation(0.2), ["drop=0.05"])):
+        for view in ("learner", "learner+6*user"):
+            found = privacy.profile(protocol, view, population=people, faults=faults)
+            small = view.replace("6", "3")
+            parts = [
+                privacy.profile(protocol, who, cluster_size=n, faults=faults)
+                for who, n in ((small, 4), (view, 10))
+            ]
+            assert found.basis == parts[0].basis
+            for at in EPSILONS:
+                assert found.delta(at) == max(part.delta(at) for part in parts)

@@ -15,6 +15,7 @@ from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffle import ShuffledBits, guarantee
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.views import Coalition
+from protocols import EncryptedShuffle, PeerPermutation
 
 
 def chain(protocol: Any) -> frozenset[str]:
@@ -74,6 +75,15 @@ def shuffled(protocol: Any, view: Coalition) -> bool:
     if hasattr(protocol, "idle_roles"):
         return LEARNER in view.servers and not chain(protocol) <= view.servers
     return str(view) == LEARNER
+
+
+def hides_worse_among_few(protocol: Any, view: Coalition, faulty: bool) -> bool:
+    """Whether a view is proven to learn most in the smallest cluster: of one user more, it could be told the label.
+
+    ``faulty``: whether users may be missing, which in a permutation is not the same as having one user less.
+    """
+    kinds = (EncryptedShuffle,) if faulty else (EncryptedShuffle, PeerPermutation)
+    return isinstance(protocol, kinds) and shuffled(protocol, view)
 
 
 def _crowd(setting: Setting) -> int:
