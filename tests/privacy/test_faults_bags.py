@@ -117,6 +117,14 @@ def test_two_colluders_and_two_who_are_gone_cut_a_ring() -> None:
         for faults in (GONE, LOST)
     )
     assert alone == 1.0 < missing < few.epsilon(0)
+    for fault, figure in (
+        ("tamper", missing),
+        ("misdirect", missing),
+        ("replay", alone),
+        ("duplicate", alone),
+    ):
+        told = privacy.profile(protocol, "aggregator", cluster_size=9, faults=[f"{fault}=0.1"])
+        assert told.epsilon(0) == figure
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ def enumerated(protocol: Any, users: int, view: str, faults: list[str]) -> dict[
         (ONE, 2, "learner", ["lie=constant1:0.2", "drop=0.1"]),
         (ONE, 2, "learner", ["lie=random:0.4"]),
         (ONE, 2, "learner", ["duplicate=0.5"]),
+        (ONE, 2, "learner", ["replay=0.5"]),
+        (ONE, 2, "learner", ["tamper=0.3", "misdirect=0.2"]),
+        (TWO, 2, "learner+shuffler", ["tamper=0.2"]),
         (ONE, 3, "learner", ["stop=shuffler:1"]),
         (ONE, 2, "shuffler", ["loss=0.5"]),
         (CROWD, 3, "learner", ["drop=0.3"]),
@@ -72,6 +75,7 @@ def test_no_figure_is_below_the_enumerated_law(
         (ONE, 3, "learner+wire", ["drop=0.3"]),
         (TWO, 3, "learner+shuffler2", ["drop=0.2"]),
         (ONE, 2, "shuffler+learner", ["loss=0.3", "late=0.2"]),
+        (ONE, 2, "shuffler+learner", ["tamper=0.3"]),
         (TWO, 2, "learner+shuffler+shuffler2", ["late=0.2", "drop=0.3"]),
     ],
 )
@@ -138,7 +142,9 @@ def test_users_who_leave_a_permutation(users: int) -> None:
             assert found.delta(at) < 1.3 * truth
 
 
-@pytest.mark.parametrize(("view", "faults"), [("learner", ["loss=0.25"]), ("user", ["late=0.25"])])
+@pytest.mark.parametrize(
+    ("view", "faults"), [("learner", ["loss=0.25"]), ("user", ["late=0.25"]), ("learner", ["misdirect=0.25"])]
+)
 def test_lost_shares(view: str, faults: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Members disagree on the permutation; what they tell is bounded by what each label tells by itself."""
     monkeypatch.setattr(peer_permutation, "SHARES", 2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.network.bags import largest, smallest
-from p2p_sim.privacy.accounts.arrivals import heard, upper
+from p2p_sim.privacy.accounts.arrivals import heard, missing, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits
 from p2p_sim.privacy.laws import shares
 from p2p_sim.privacy.laws.combine import Atoms, Nothing, Scaled
@@ -54,7 +54,7 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     else:
         found = law(protocol, setting)
         if found.law is not None and setting.learner and not _masked(setting):
-            found = replace(found, law=Scaled(heard(faults, 2), found.law))
+            found = replace(found, law=Scaled(heard(faults, 2, sealed=False), found.law))
     return upper(found, faults, "a label that does not arrive shows nothing, and none counts twice")
 
 
@@ -66,15 +66,15 @@ def least_together(protocol: Any, setting: Setting, users: int, faults: Faults) 
     of honest users who stay and have no other masks, if each one's own mask can be recovered, by ``needed`` of her
     neighbours in that set or among the colluders.  There is no such set but all who stay where
 
-    - nothing is lost and all are neighbours: all of them have a mask in common;
-    - nothing is lost and at most one colludes: on a ring, the user before a gap has half of her neighbours on its other
-      side, and needs one more;
+    - no message is missing and all are neighbours: all of them have a mask in common;
+    - no message is missing and at most one colludes: on a ring, the user before a gap has half of her neighbours on its
+      other side, and needs one more;
     - all are neighbours and at most one colludes: two sets apart would need more than half of the bag each.
     """
     colluders, bag = setting.view.user_count, smallest(users, protocol.bag_size)
     all_who_stay = min(bag, int(protocol.least)) - colluders
     everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
-    whole = not (faults.loss or faults.late)
+    whole = not missing(faults)
     if not _masked(setting) or (whole and everybody) or (colluders <= 1 and (whole or everybody)):
         return all_who_stay
     return min(all_who_stay, _needed(protocol, bag, protocol.least) + 1 - colluders)

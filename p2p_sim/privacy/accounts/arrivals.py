@@ -23,15 +23,22 @@ CUT = 1e-13
 
 def silent(faults: Faults) -> bool:
     """Whether something that is sent, or would have been, may not be read."""
-    return bool(faults.drop or faults.loss or faults.late)
+    return bool(faults.drop) or missing(faults)
 
 
-def heard(faults: Faults, hops: int) -> float:
+def missing(faults: Faults) -> bool:
+    """Whether one recipient may lack what another one has."""
+    return bool(faults.loss or faults.late or faults.tamper or faults.misdirect)
+
+
+def heard(faults: Faults, hops: int, *, sealed: bool) -> float:
     """Return the probability that what a user has to say is there after so many hops, each read by who passes it on.
 
-    At the last it may be late: whoever looks has it, though her program has read the others by then.
+    ``sealed``: whether every hop is, and opened at its end.  At the last hop it may be late: whoever looks has it,
+    though her program has read the others by then.
     """
-    chance: float = (1 - faults.drop) * (1 - faults.loss) ** hops * (1 - faults.late) ** (hops - 1)
+    opened = (1 - faults.tamper) * (1 - faults.misdirect) if sealed else 1.0
+    chance: float = (1 - faults.drop) * ((1 - faults.loss) * opened) ** hops * (1 - faults.late) ** (hops - 1)
     return chance
 
 

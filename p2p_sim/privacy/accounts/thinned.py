@@ -4,8 +4,8 @@ Whoever looks is told more than she sees: of whose reports something came.  Who 
 so what she learns is the law of a crowd of that size, averaged over the sizes.
 
 A permutation that a cluster agrees on is another matter.  Users who drop out leave shares away for all others alike,
-who still agree.  A share that is lost, or late, is missing for one: she has another seed, and takes a place in another
-permutation, where labels hide from each other only in part.
+who still agree.  A share that is lost or late, or does not open, is missing for one: she has another seed, and takes a
+place in another permutation, where labels hide from each other only in part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts.arrivals import Counts, heard, lies_at, silent, upper
+from p2p_sim.privacy.accounts.arrivals import Counts, heard, lies_at, missing, silent, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.accounts.shuffles import chain, shuffled
 from p2p_sim.privacy.laws.above import Above
@@ -48,7 +48,7 @@ def encrypted_shuffle(law: LawOf, protocol: Any, setting: Setting, faults: Fault
         return refused or plain
     if isinstance(plain.law, Nothing) or not silent(faults):
         return upper(plain, faults, "every report arrives once")
-    chance = heard(faults, _hops(protocol, setting))
+    chance = heard(faults, _hops(protocol, setting), sealed=True)
     if chain(protocol) <= setting.view.servers or setting.size is None:
         return upper(replace(plain, law=Scaled(chance, plain.law)), faults, NOT_THERE)
     crowd = _crowd(law, protocol, setting)
@@ -67,7 +67,7 @@ def peer_permutation(law: LawOf, protocol: Any, setting: Setting, faults: Faults
         return refused or plain
     if not shuffled(protocol, setting.view) or isinstance(plain.law, Nothing) or not silent(faults):
         return upper(plain, faults, "who gets a label is as uniform as without, and fewer are sent")
-    if faults.loss or faults.late or setting.size is None:
+    if missing(faults) or setting.size is None:
         local = replace(plain, law=LocalResponse.flipping(float(protocol.alpha)))
         source = "all that leaves a user depends on her one noisy label: who misses a share has another seed"
         return upper(replace(local, source=source), faults)
