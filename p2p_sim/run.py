@@ -224,6 +224,7 @@ def run(
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, int(seed), settings, trace, out)
+    store.check_whole(population)
     store.check_free(Path(out), force=False)
     with Draft(Path(out)) as draft:
         done = _run(protocol, population, int(seed), settings, trace, draft)

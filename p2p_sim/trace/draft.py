@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from p2p_sim.trace import manifest
-from p2p_sim.trace.writer import Folder
+from p2p_sim.trace.writer import PARTS, Folder
 
 MESSAGES = "messages"
 
@@ -70,7 +70,7 @@ class Draft:
     ) -> None:
         if not self._made or not self._folder.exists():
             return
-        if error is not None and next((self._folder / MESSAGES).glob("*/round=*/*.parquet"), None):
+        if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             told = manifest.read(self._folder / MESSAGES)
             what = "messages" if told["complete"] else "messages so far"

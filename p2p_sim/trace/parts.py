@@ -105,7 +105,7 @@ class File:
         first = int(np.searchsorted(self._starts, low, side="right")) - 1
         last = int(np.searchsorted(self._starts, high, side="left"))
         groups = list(range(min(first, last), last))
-        table = self._open().read_row_groups(groups, columns=chosen, use_threads=False)
+        table = self._read(groups, chosen)
         start = low - int(self._starts[groups[0]]) if groups else 0
         return {
             name: tables.column(table[name].combine_chunks())[start : start + high - low] for name in chosen
@@ -145,10 +145,17 @@ class File:
         paths = [group.column(i).path.partition(".")[0] for i in range(len(group))]
         return {name: place for place, name in reversed(list(enumerate(paths)))}
 
-    def _open(self) -> Any:
-        from pyarrow import parquet
+    def _read(self, groups: list[int], names: list[str]) -> Any:
+        from pyarrow import ArrowException, parquet
 
-        return parquet.ParquetFile(self._path, metadata=self._meta)
+        try:
+            file = parquet.ParquetFile(self._path, metadata=self._meta)
+            return file.read_row_groups(groups, columns=names, use_threads=False)
+        except (ArrowException, OSError) as error:
+            raise InputError(
+                f"the trace is damaged: {str(self._path)!r} cannot be read ({error}); restore it, or run the protocol "
+                "again"
+            ) from error
 
     def check_size(self) -> None:
         """Raise InputError if the file is not there, or not as long as it was written."""

@@ -61,7 +61,8 @@ def read(path: Path, expected: str | None) -> Population | None:
     file = path / "population.parquet"
     if not file.is_file():
         return None
-    table = parquet.read_table(file)
+    names = [name for name in parquet.read_schema(file).names if name != "id"]  # a row is an id
+    table = parquet.read_table(file, columns=names)
     cluster = tables.column(table["cluster"].combine_chunks()) if "cluster" in table.column_names else None
     people = Population.from_arrays(y=tables.column(table["y"].combine_chunks()), cluster=cluster)
     graph = path / "graph.parquet"

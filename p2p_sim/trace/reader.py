@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.trace import manifest, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.kept import Kept
@@ -20,9 +21,19 @@ def open_trace(path: str | Path) -> Source:
 
     Raises InputError if there is none, it is damaged, or a newer version wrote it.
     """
-    folder = Path(path)
-    inside = folder / MESSAGES
-    for place in (inside, folder):
+    try:
+        return _opened(Path(path))
+    except InputError:
+        raise
+    except Exception as error:  # whatever an altered manifest provokes
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
+
+
+def _opened(folder: Path) -> Source:
+    if (folder / store.RUN).is_file():
+        store.told_of(folder)
+    for place in (folder / MESSAGES, folder):
         if (place / manifest.NAME).is_file():
             return Stored(place)
     return Kept(SimpleNamespace(**store.load(folder)))

@@ -17,7 +17,7 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel
-from p2p_sim.core.population import check_seed
+from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, manifest, people, tables
 from p2p_sim.trace.draft import MESSAGES, Draft
@@ -35,10 +35,8 @@ _MOST = ("kind", "round", "sent", "received")
 
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
     """Write a run directory; see ``Run.save``."""
-    if population and run.population is not None and run.population.ids is not None:
-        raise InputError(
-            "a run on a part of a population cannot be saved with it: save with population=False"
-        )
+    if population and run.population is not None:
+        check_whole(run.population)
     check_free(path, force)
     draft = run._trace.draft if isinstance(run._trace, OnDemand) else None
     if draft is not None and draft.beside(path):
@@ -88,6 +86,14 @@ def write_messages(folder: Path, run: Any) -> None:
     folder.mkdir()
     begun = manifest.begun(run.source, run.trace, run.users, "")
     manifest.write(folder, manifest.ended(begun, run.counts, write_columns(folder, run._trace)))
+
+
+def check_whole(people: Population) -> None:
+    """Check that a population can be saved; raises InputError for a part of one."""
+    if people.ids is not None:
+        raise InputError(
+            "a run on a part of a population cannot be saved with it: save with population=False"
+        )
 
 
 def check_free(path: Path, force: bool) -> None:

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from p2p_sim.core.ledger import Count
 from p2p_sim.trace import manifest, source, tables
+from p2p_sim.trace.compact import ADDRESSES, STORED
 from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.ordering import first_places, order_of
 from p2p_sim.trace.parts import File, entry_of
 from p2p_sim.trace.source import check_kind, check_span, missing_of
-from p2p_sim.trace.writer import UNFINISHED
+from p2p_sim.trace.writer import PARTS, UNFINISHED
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -32,9 +33,9 @@ class Stored:
         self.folder = folder
         told = manifest.read(folder)
         entries = told["files"]
+        self._broken = 0
         if not told["complete"]:
-            found = [entry_of(folder, path) for path in sorted(folder.glob("*/round=*/*.parquet"))]
-            entries = [entry for entry in found if entry is not None]
+            entries, self._broken = _found(folder)
         self.manifest: Mapping[str, Any] = told
         self.kinds = tuple(told["kinds"])
         self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(told["counts"])
@@ -120,8 +121,7 @@ class Stored:
                     rounds[file.round] = rounds.get(file.round, 0) + file.rows
             told = ", ".join(f"{rows:,} in round {round}" for round, rows in sorted(rounds.items()))
             held.append(f"{kind}: {told or 'none'}")
-        open_files = sum(1 for _ in self.folder.glob(f"*/round=*/*{UNFINISHED}"))
-        said = f"; {open_files} unfinished file(s) cannot be read" if open_files else ""
+        said = f"; {self._broken} unfinished file(s) cannot be read" if self._broken else ""
         return (
             f"the run was cut off, and its trace ({self.manifest['level']}) is incomplete: it holds {'; '.join(held)}"
             f"{said}; what came after, and the counts of the run, are not known"
@@ -144,6 +144,19 @@ class OnDemand(Mapping[str, Columns]):
 
     def __len__(self) -> int:
         return len(self.stored.kinds)
+
+
+def _found(folder: Path) -> tuple[list[dict[str, Any]], int]:
+    """Return the entries of the files of an incomplete trace, and how many cannot be read."""
+    paths = sorted(folder.glob(PARTS))
+    entries = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
+    names = {entry["file"] for entry in entries}
+    whole = [
+        e
+        for e in entries
+        if all(e[end]["as"][0] in names for end in ADDRESSES if e[end] != STORED and "as" in e[end])
+    ]
+    return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(PARTS + UNFINISHED))
 
 
 def _ordered(files: list[File], low: int, high: int) -> Columns:

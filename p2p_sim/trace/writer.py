@@ -29,7 +29,7 @@ MOST_ROWS = 1 << 24
 _GROUP = 1 << 17
 _MOST_GROUP = 1 << 18
 KEY = "p2p_sim"
-UNFINISHED = ".tmp"
+PARTS, UNFINISHED = "*/round=*/*.parquet", ".tmp"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"""Traces that were cut, altered or written by another version are refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, Population
+from p2p_sim.trace import reader, tables
+from p2p_sim.trace.writer import Folder
+from protocols import PeerToPeer
+
+PEOPLE = Population.synthetic(users=600, cluster_size=30, seed=2)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run")
+    return tmp_path / "run"
+
+
+def file_of(path: Path, kind: str) -> Path:
+    return next((path / "messages" / kind).rglob("*.parquet"))
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, **changes}))
+
+
+@pytest.mark.parametrize("kind", ["ask", "label", "report"])
+def test_a_single_altered_byte_is_found_when_the_file_is_read(kind, path):
+    file = file_of(path, kind)
+    octets = bytearray(file.read_bytes())
+    octets[len(octets) // 2] ^= 1
+    file.write_bytes(octets)
+    found = reader.open_trace(path)
+    with pytest.raises(InputError, match=rf"damaged: '.*{kind}.*' was altered, its SHA-256"):
+        found.rows(kind)
+    with pytest.raises(InputError, match="was altered"):
+        p2p_sim.load(path).messages(kind)
+    intact = "label" if kind == "report" else "report"
+    assert found.rows(intact)[1] > 0
+
+
+def test_a_file_that_was_cut_or_is_missing(path):
+    file = file_of(path, "label")
+    octets = file.read_bytes()
+    file.write_bytes(octets[:-1])
+    for opened in (reader.open_trace, p2p_sim.load):
+        with pytest.raises(
+            InputError, match=rf"label.*has {len(octets) - 1:,} bytes instead of {len(octets):,}"
+        ):
+            opened(path)
+    file.unlink()
+    with pytest.raises(InputError, match=r"label.*is missing; restore it"):
+        reader.open_trace(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"{}", b'{"format": "x"}', b'{"format": 1}', b'{"format": 1, "files": 3}', b"\xff"],
+)
+def test_a_damaged_manifest(content, path):
+    (path / "messages/manifest.json").write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        reader.open_trace(path)
+
+
+@pytest.mark.parametrize("key", ["complete", "level", "kinds", "counts", "files"])
+def test_a_manifest_that_lacks_something(key, path):
+    file = path / "messages/manifest.json"
+    told = json.loads(file.read_text())
+    del told[key]
+    file.write_text(json.dumps(told))
+    with pytest.raises(InputError, match="damaged"):
+        reader.open_trace(path)
+
+
+def test_newer_versions_are_refused_and_named(path):
+    rewrite(path / "messages/manifest.json", format=2)
+    with pytest.raises(InputError, match=r"manifest.json' has format 2; this version reads up to 1"):
+        reader.open_trace(path)
+    rewrite(path / "run.json", format=3)
+    for opened in (reader.open_trace, p2p_sim.load):
+        with pytest.raises(InputError, match=r"has format 3; this version reads formats 1 and 2"):
+            opened(path)
+
+
+def test_no_run_at_all(tmp_path):
+    with pytest.raises(InputError, match=r"is not a run directory: it has no run.json"):
+        reader.open_trace(tmp_path)
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "bare")
+    assert not (tmp_path / "bare/messages").exists()
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="counts", out=tmp_path / "counted")
+    assert [file.name for file in (tmp_path / "counted/messages").iterdir()] == ["manifest.json"]
+
+
+def test_a_trace_that_is_not_there_any_more(path):
+    (path / "messages/manifest.json").unlink()
+    with pytest.raises(InputError, match="holds no trace"):
+        p2p_sim.load(path)
+
+
+@pytest.mark.parametrize("level", ["full", "sample=9", "none"])
+def test_the_first_format_is_still_read(level, tmp_path):
+    """Format 1: run.json, and each kind whole in messages/KIND.parquet."""
+    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace=level)
+    path = run.save(tmp_path / "old")
+    told = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**told, "format": 1}))
+    for file in sorted((path / "messages").rglob("*"), reverse=True):
+        file.unlink() if file.is_file() else file.rmdir()
+    for kind in run.source.messages() if level != "none" else ():
+        tables.write(path / f"messages/{kind}.parquet", run.messages(kind))
+    again = p2p_sim.load(path)
+    found = reader.open_trace(path)
+    assert found.kept == (again.kept() or 0) == (run.kept() or 0)
+    for kind in run.source.messages() if level != "none" else ():
+        for name, column in run.messages(kind).items():
+            np.testing.assert_array_equal(again.messages(kind)[name], column)
+            np.testing.assert_array_equal(found.rows(kind)[0][name], column)
+    assert p2p_sim.load(again.save(tmp_path / "new")).kept() == run.kept()
+
+
+def test_a_machine_that_does_not_see_the_folder(path):
+    rewrite(path / "messages/manifest.json", token="a1", complete=False)
+    Folder(str(path / "messages"), "a1").check()
+    for folder in (Folder(str(path / "messages"), "b2"), Folder(str(path / "nowhere"), "a1")):
+        with pytest.raises(InputError, match="a shard does not see the folder"):
+            folder.check()

@@ -1,0 +1,146 @@
+"""Traces on disk: what is left out, what a killed run leaves, what altered files provoke, old and new formats."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, Population
+from p2p_sim.trace import reader, writer
+from protocols import PeerToPeer, RandomizedResponse
+
+ROOT = Path(__file__).parents[2]
+PEOPLE = Population.synthetic(users=90, cluster_size=30, seed=2)
+
+
+def entries(path: Path) -> dict[str, dict[str, Any]]:
+    """What the manifest says of the file of each kind."""
+    told = json.loads((path / "messages/manifest.json").read_text())
+    return {entry["kind"]: entry for entry in told["files"]}
+
+
+def test_what_position_says_is_not_stored(tmp_path):
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", blocks=4)
+    found = entries(tmp_path / "run")
+    ask, label, report = (found[kind] for kind in ("ask", "label", "report"))
+    assert (ask["sender"], ask["recipient"], ask["seq"]) == ({"from": 0}, "stored", {"all": 0})
+    assert (label["sender"], label["recipient"]) == ({"as": [ask["file"], "recipient"]}, {"from": 0})
+    assert (report["sender"], report["recipient"]) == ("stored", {"all": 0})
+
+
+def test_the_form_follows_the_messages_not_the_protocol(tmp_path):
+    p2p_sim.run(RandomizedResponse(1.0), PEOPLE, trace="full", out=tmp_path / "all")
+    assert entries(tmp_path / "all")["report"]["sender"] == {"from": 0}
+    p2p_sim.run(RandomizedResponse(1.0), PEOPLE, trace="full", faults=["drop=0.3"], out=tmp_path / "some")
+    assert entries(tmp_path / "some")["report"]["sender"] == "stored"
+    faulty = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", faults=["loss=0.2"], out=tmp_path / "lossy")
+    found = entries(tmp_path / "lossy")
+    assert {found[kind]["sender"] for kind in ("ask", "label")} == {"stored"}
+    assert faulty.messages("ask")["sender"].tolist() != list(range(90))
+
+
+def test_long_files_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "MOST_ROWS", 20)
+    monkeypatch.setattr(writer, "_GROUP", 8)
+    monkeypatch.setattr(writer, "_MOST_GROUP", 6)
+    whole = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full")
+    cut = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", blocks=30)
+    again = p2p_sim.load(whole.save(tmp_path / "saved"))
+    for path in (tmp_path / "run", tmp_path / "saved"):
+        assert len(list((path / "messages/label").rglob("*.parquet"))) == 5
+    for kind in ("ask", "label", "report"):
+        for run in (cut, again):
+            for name, column in whole.messages(kind).items():
+                np.testing.assert_array_equal(run.messages(kind)[name], column)
+        for user in range(90):
+            mine = reader.source(cut).rows(kind, user=user)
+            assert mine[0].keys() == whole.messages(kind).keys()
+            assert mine[1] == reader.source(whole).rows(kind, user=user)[1]
+
+
+def test_a_saved_trace_can_be_saved_again_elsewhere(tmp_path):
+    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "one")
+    before = run.messages("label")
+    run.save(tmp_path / "other/two")
+    shutil.rmtree(tmp_path / "one")
+    for again in (run, p2p_sim.load(tmp_path / "other/two")):
+        assert all(np.array_equal(again.messages("label")[name], column) for name, column in before.items())
+    run.save(tmp_path / "other/two", force=True)
+    assert p2p_sim.load(tmp_path / "other/two").kept() == run.kept() == 270
+
+
+def test_out_must_be_free_and_nothing_is_left_of_bad_input(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "there", trace="full")
+    with pytest.raises(InputError, match="fewer steps"):
+        p2p_sim.run(RandomizedResponse(1.0), PEOPLE, out=tmp_path / "deep/new", faults=["stop=learner:9"])
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+KILLED = """
+import os, signal, sys
+import p2p_sim
+from p2p_sim.core.population import Population
+from p2p_sim.trace import writer
+from protocols import PeerToPeer
+
+def part(self, *arguments):
+    if arguments[3] == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return before(self, *arguments)
+
+before = writer.Part.__init__
+writer.Part.__init__ = part
+people = Population.synthetic(users=90, cluster_size=30, seed=2)
+p2p_sim.run(PeerToPeer(0.1, 0.5), people, trace="full", out=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(("kind", "held"), [("label", ["ask"]), ("report", ["ask", "label"])])
+def test_a_killed_run_leaves_what_it_had_and_says_what_is_missing(kind, held, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path / "run", kind], env=environment, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith("run.partial-")
+    with pytest.raises(InputError, match="its trace can be opened"):
+        p2p_sim.load(left)
+    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full")
+    found = reader.open_trace(left)
+    assert not found.complete
+    assert found.missing is not None
+    assert "90 in round 1" in found.missing
+    for name in ("ask", "label", "report"):
+        rows, matched = found.rows(name)
+        assert matched == (90 if name in held else 0)
+        assert (f"{name}: none" in found.missing) == (name not in held)
+        if name in held:
+            assert all(np.array_equal(rows[key], column) for key, column in whole.messages(name).items())
+
+
+def test_a_file_that_was_being_written_is_told(tmp_path):
+    path = tmp_path / "run"
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=path)
+    told = json.loads((path / "messages/manifest.json").read_text())
+    (path / "messages/manifest.json").write_text(json.dumps({**told, "complete": False, "files": []}))
+    (path / entry_path(path, "ask")).rename(path / (entry_path(path, "report") + ".tmp"))
+    found = reader.open_trace(path / "messages")
+    assert "2 unfinished file(s) cannot be read" in str(found.missing)  # it, and the answers, which need it
+    assert found.rows("report")[1] == 90
+
+
+def entry_path(path: Path, kind: str) -> str:
+    return next((path / "messages" / kind).rglob("*.parquet*")).relative_to(path).as_posix()
