@@ -31,13 +31,12 @@ class Diff:
         """Compare and tell."""
         from p2p_sim.report import console, diff
         from p2p_sim.report.progress import Progress
-        from p2p_sim.run import load
         from p2p_sim.trace.compare import compare
 
         as_json = wants_json(self.json, self.format)
         with Progress() as progress, terminal.stdout_kept():
             progress("comparing", 0, 0)
-            found = compare(load(Path(self.first)), load(Path(self.second)))
+            found = compare(Path(self.first), Path(self.second))
             told: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
             told |= diff.document(found)
         sys.stdout.write(console.as_json(told) if as_json else diff.as_text(told))

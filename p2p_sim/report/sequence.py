@@ -135,7 +135,7 @@ def _from_counts(
             f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
             "--cluster or --user too"
         )
-    source, kinds = query.kept_of(run, run, run.source if protocol is None else protocol)
+    source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     users = None if run.population is None else run.population.users
     note = f"drawn by role from the counts of {total:,} messages; --cluster or --user draws single ones"

@@ -62,7 +62,7 @@ def around(
         query.check_user(run.population, user)
     program = run.source if protocol is None else protocol
     wanted = _Users(frozenset(users.tolist()))
-    source, kinds, notes = query.trace_of(run, run, program, eyes=wanted)
+    source, kinds, notes = query.trace_of(run, program, eyes=wanted)
     query.check_round(source, round)
     gather = _one_by_one if len(wanted.users) <= _FEW else _scanned
     found = {kind: gather(source, message, wanted, round) for kind, message in kinds.items()}

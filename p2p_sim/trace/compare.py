@@ -12,9 +12,10 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.level import TraceLevel
-from p2p_sim.core.message import USER, Message
+from p2p_sim.core.message import USER
 from p2p_sim.trace import query
 from p2p_sim.trace.apart import Apart, apart
+from p2p_sim.trace.opened import opened
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.slices import party
 
@@ -69,10 +70,10 @@ def compare(first: Any, second: Any, *, protocol: Any = None) -> Comparison:
     and ``notes`` says so.  Backend, trace level and kind of cryptography are not compared: they change nothing.
     ``protocol``: for runs of one that is not shipped.  Raises InputError for a folder that is no run.
     """
-    runs = [query.opened_of(run) for run in (first, second)]
+    runs = [opened(run) for run in (first, second)]
     digest = [run.digest for run in runs]
     known = None not in digest
-    messages, compared, notes = _messages((first, second), runs, protocol, known and digest[0] == digest[1])
+    messages, compared, notes = _messages(runs, protocol, known and digest[0] == digest[1])
     notes = [*_notes(runs), *notes]
     return Comparison(
         _settings(runs),
@@ -87,34 +88,38 @@ def compare(first: Any, second: Any, *, protocol: Any = None) -> Comparison:
 
 
 def _messages(
-    given: tuple[Any, Any], runs: list[Any], protocol: Any, alike: bool
+    runs: list[Any], protocol: Any, alike: bool
 ) -> tuple[tuple[Apart, ...] | None, tuple[int, int], list[str]]:
     """Compare messages where that can be done.  ``alike``: whether the digests say that they are equal."""
+    programs = [run.source if protocol is None else protocol for run in runs]
+    kept = [query.kept_of(run, program) for run, program in zip(runs, programs, strict=True)]
     levels = [TraceLevel.parse(run.trace) for run in runs]
-    same = levels[0] == levels[1] and runs[0].users == runs[1].users
-    notes: list[str] = []
-    traces: list[Source] = []
-    kinds: dict[str, Message] = {}
-    try:
-        for run, opened in zip(given, runs, strict=True):
-            program = opened.source if protocol is None else protocol
-            kept, kinds = query.kept_of(run, opened, program)
-            if not (levels[0].keeps and same):
-                if alike and opened.trace != "full":
-                    raise InputError("the digests are equal, so nothing was recomputed")
-                kept, kinds, told = query.trace_of(run, opened, program)
-                notes += told
-            if kept.missing is not None and not (levels[0].keeps and same):
-                raise InputError(kept.missing)
-            notes += [] if kept.missing is None else [kept.missing]
-            traces.append(kept)
-    except InputError as error:
-        return None, (0, 0), [f"messages were not compared, only counts, outputs and digests: {error}"]
-    one, other = (trace.manifest["kinds"] for trace in traces)
-    if one != other:
+    traces, kinds = [trace for trace, _ in kept], kept[0][1]
+    notes = [trace.missing for trace in traces if trace.missing is not None]
+    if not (levels[0].keeps and levels[0] == levels[1] and runs[0].users == runs[1].users):
+        try:
+            traces, notes = _whole(runs, programs, alike)
+        except InputError as error:
+            return None, (0, 0), [f"messages were not compared, only counts, outputs and digests: {error}"]
+    if traces[0].manifest["kinds"] != traces[1].manifest["kinds"]:
         return None, (0, 0), ["messages were not compared: the runs declare different kinds of them"]
     held = traces[0].kept, traces[1].kept
     return tuple(apart(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
+
+
+def _whole(runs: list[Any], programs: list[Any], alike: bool) -> tuple[list[Source], list[str]]:
+    """Return all messages of two runs, recomputed where they were not kept, and what is to be said of them."""
+    if alike and any(run.trace != "full" for run in runs):
+        raise InputError("the digests are equal, so nothing was recomputed")
+    traces: list[Source] = []
+    notes: list[str] = []
+    for run, program in zip(runs, programs, strict=True):
+        trace, _, told = query.trace_of(run, program)
+        if trace.missing is not None:
+            raise InputError(trace.missing)
+        traces.append(trace)
+        notes += told
+    return traces, notes
 
 
 def _settings(runs: list[Any]) -> tuple[Unlike, ...]:

@@ -18,6 +18,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import hiding, query
 from p2p_sim.trace.crowd import Crowd
 from p2p_sim.trace.hiding import Hidden
+from p2p_sim.trace.opened import opened
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.slices import Slice
 
@@ -63,15 +64,15 @@ def cone(run: Any, message: str, *, limit: int | None = None, protocol: Any = No
     recomputed: runs of up to 1,000,000 users as a whole, of others the closed world of the sender.  Raises InputError
     for an id that cannot be read, a message that there is not, and what is neither kept nor recomputed.
     """
-    opened = query.opened_of(run)
-    program = opened.source if protocol is None else protocol
-    kinds = query.kept_of(run, opened, program)[1]
+    looked = opened(run)
+    program = looked.source if protocol is None else protocol
+    kinds = query.kept_of(looked, program)[1]
     address = _read(message, kinds)
-    trace, notes = _trace(run, opened, program, kinds, address)
+    trace, notes = _trace(looked, program, kinds, address)
     found = _found(trace, kinds, message, address)
-    size = query.size_of(opened)
+    size = query.size_of(looked)
     before, after = (_half(way, trace, kinds, address, size, limit) for way in _END)
-    hidden = hiding.hidden(trace, kinds, found, opened.population, program)
+    hidden = hiding.hidden(trace, kinds, found, looked, program)
     return Cone(found, before, after, hidden, notes)
 
 
@@ -106,16 +107,16 @@ def _read(text: str, kinds: Mapping[str, Message]) -> Address:
 
 
 def _trace(
-    run: Any, opened: Any, program: Any, kinds: Mapping[str, Message], address: Address
+    run: Any, program: Any, kinds: Mapping[str, Message], address: Address
 ) -> tuple[Source, tuple[str, ...]]:
     """Return a trace that holds the cone, as far as it can be had."""
     try:
-        trace, _, notes = query.trace_of(run, opened, program)
+        trace, _, notes = query.trace_of(run, program)
     except InputError:
-        if kinds[address.kind].sender != USER or opened.population is None:
+        if kinds[address.kind].sender != USER or query.census(run) is None:
             raise
-        query.check_user(opened.population, address.sender)
-        trace, _, notes = query.trace_of(run, opened, program, address.sender, whole=True)
+        query.check_user(query.census(run), address.sender)
+        trace, _, notes = query.trace_of(run, program, address.sender, whole=True)
         notes += ("what it led to is known only as far as the users who were run again go",)
     return trace, notes
 

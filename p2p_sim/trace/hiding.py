@@ -52,22 +52,21 @@ class Hidden:
     actual: int = 0
 
 
-def hidden(
-    trace: Source, kinds: Mapping[str, Message], message: Slice, people: Population | None, program: Any
-) -> Hidden:
-    """Return what the recipient of a message cannot see of where it came from; ``message``: a slice of that one."""
+def hidden(trace: Source, kinds: Mapping[str, Message], message: Slice, run: Any, program: Any) -> Hidden:
+    """Return what the recipient of a message cannot see of where it came from.
+
+    ``message``: a slice of that one; ``run``: whose population is looked at; ``program``: its protocol, if it is known.
+    """
     event = next(message.events())
     sender, recipient = event.ends
     if sender == recipient:
         return Hidden(sender, recipient)
     if event.roles[0] == USER:
-        return _from_user(trace, kinds, event, people, program)
+        return _from_user(trace, kinds, event, run, program)
     return _from_server(trace, kinds, event)
 
 
-def _from_user(
-    trace: Source, kinds: Mapping[str, Message], event: Event, people: Population | None, program: Any
-) -> Hidden:
+def _from_user(trace: Source, kinds: Mapping[str, Message], event: Event, run: Any, program: Any) -> Hidden:
     """Return what had reached a user, and from whom it may have come."""
     unseen: dict[str, int] = {}
     givers = Crowd()
@@ -83,6 +82,7 @@ def _from_user(
     if not unseen:
         return Hidden(*event.ends)
     users, cluster = None, None
+    people: Population | None = run.population
     if people is not None and program is not None:
         row = np.array([event.sender if people.ids is None else np.searchsorted(people.ids, event.sender)])
         reach = _reach(program, people, row, _hops(trace, kinds, event.round))

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
-from p2p_sim.core.population import Population
-from p2p_sim.trace import code, reader, recompute, store
+from p2p_sim.trace import code, reader, recompute
 from p2p_sim.trace.declared import declared
+from p2p_sim.trace.opened import Opened, opened
 from p2p_sim.trace.pick import Pick
 from p2p_sim.trace.sight import Eyes
 from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.stored import OnDemand
 
 Array = npt.NDArray[Any]
 
@@ -42,29 +44,23 @@ def messages(
     their closed world, for any run; all else in runs of up to 1,000,000 users.  Raises InputError for a user, kind,
     round or coalition that there is not, and for messages that are neither kept nor recomputed.
     """
-    opened = opened_of(run)
-    program = opened.source if protocol is None else protocol
+    looked = opened(run)
+    program = looked.source if protocol is None else protocol
     eyes = _eyes(run, as_, program)
-    check_user(opened.population, user)
-    source, kinds, notes = trace_of(run, opened, program, user, eyes)
+    check_user(census(looked), user)
+    source, kinds, notes = trace_of(looked, program, user, eyes)
     check_kind(kinds, kind)
     check_round(source, round)
     pick = Pick(user, round, eyes, channels, limit, offset)
     found = {name: pick.of(source, message) for name, message in kinds.items() if kind in (None, name)}
     total = {name: number for name, (_, number) in found.items()}
-    if user is not None and opened.population is None and not any(total.values()):
+    if user is not None and census(looked) is None and not any(total.values()):
         notes += (f"user {user} occurs in none of these messages; whether she exists was not kept",)
     return Slice.of(kinds, {name: columns for name, (columns, _) in found.items()}, total, notes)
 
 
-def opened_of(run: Any) -> Any:
-    """Return what is known of a run: itself, or what its directory holds."""
-    return SimpleNamespace(**store.load(Path(run))) if isinstance(run, (str, Path)) else run
-
-
 def trace_of(
     run: Any,
-    opened: Any,
     program: Any,
     user: int | None = None,
     eyes: Eyes | None = None,
@@ -73,45 +69,66 @@ def trace_of(
 ) -> tuple[reader.Source, dict[str, Message], tuple[str, ...]]:
     """Return a trace that holds what a user or a coalition, by default everybody, sent and received.
 
-    ``opened``: the run itself, where ``run`` may be a path; ``program``: its protocol, if it is known; ``whole``: if it
-    is recomputed, all messages of their closed world.  Returns the trace, its kinds, and what is to be said of it.
-    Raises InputError if there is none.
+    ``run``: as ``opened`` returns it; ``program``: its protocol, if it is known; ``whole``: if it is recomputed, all
+    messages of their closed world.  Returns the trace, its kinds, and what is to be said of it.  Raises InputError if
+    there is none.
     """
-    kept, kinds = kept_of(run, opened, program)
-    if opened.trace == "full":
+    kept, kinds = kept_of(run, program)
+    if run.trace == "full":
         return kept, kinds, () if kept.missing is None else (kept.missing,)
     try:
         if program is None:
-            raise InputError(f"{opened.protocol} is not a shipped protocol: give it, protocol=...")
-        past = recompute.again(opened, program, _members(program, user, eyes), whole=whole)
+            raise InputError(f"{run.protocol} is not a shipped protocol: give it, protocol=...")
+        past = recompute.again(run, program, _members(program, user, eyes), whole=whole)
     except InputError as error:
-        if opened.trace in ("none", "counts"):
-            raise InputError(f"this run kept no messages (trace={opened.trace!r}), and {error}") from error
+        if run.trace in ("none", "counts"):
+            raise InputError(f"this run kept no messages (trace={run.trace!r}), and {error}") from error
         return kept, kinds, (f"{kept.missing}, and the others were not recomputed: {error}",)
-    again = SimpleNamespace(source=program, trace="full", counts=opened.counts, _trace=past.messages)
+    again = SimpleNamespace(source=program, trace="full", counts=run.counts, _trace=past.messages)
     how = f"recomputed from the seed, by running {past.world:,} users again"
-    notes = [f"{how}: the trace ({opened.trace}) does not hold all of it"]
-    notes += [f"recomputed by other code: {what}" for what in code.other_code(opened, program)]
+    notes = [f"{how}: the trace ({run.trace}) does not hold all of it"]
+    notes += [f"recomputed by other code: {what}" for what in code.other_code(run, program)]
     return reader.Kept(again), kinds, tuple(notes)
 
 
-def kept_of(run: Any, opened: Any, program: Any) -> tuple[reader.Source, dict[str, Message]]:
+def kept_of(run: Any, program: Any) -> tuple[reader.Source, dict[str, Message]]:
     """Return what a run kept, which may be nothing, and its message kinds."""
-    own = run is opened and opened.source is None and program is not None
-    kept = reader.Kept(run, program) if own else reader.source(run)
-    return kept, declared(kept.manifest["kinds"]) if program is None else program.messages()
+    stored = isinstance(run._trace, OnDemand) or program is None
+    kept = reader.source(run) if stored else reader.Kept(run, program)
+    kinds: dict[str, Message] = declared(kept.manifest["kinds"]) if program is None else program.messages()
+    if not kept.complete and not kept.counts:  # of a run that was cut off: what there is
+        kept.counts = {key: count for kind in kinds for key, count in _counted(kept, kind).items()}
+    return kept, kinds
 
 
-def size_of(opened: Any) -> int:
-    """Return the largest id of a user plus one, 0 if that was not kept."""
-    people = opened.population
-    if people is None:
-        return int(opened.users or 0)
-    return int(people.users if people.ids is None else people.ids[-1] + 1)
+def _counted(trace: reader.Source, kind: str) -> dict[tuple[str, int], Count]:
+    """Count the messages of a trace that does not know."""
+    found: dict[tuple[str, int], Count] = {}
+    for columns in trace.batches(kind):
+        for round in np.unique(columns["round"]).tolist():
+            sizes = columns["nbytes"][columns["round"] == round]
+            here = Count(len(sizes), int(np.count_nonzero(sizes)), int(sizes.sum()))
+            found.setdefault((kind, round), Count()).add(here)
+    return found
 
 
-def check_user(people: Population | None, user: int | None) -> None:
-    """Check that a run has a user, as far as its population is known; raises InputError."""
+def census(run: Any) -> Any:
+    """Return ``users`` and ``ids`` of a run's population, None if it was not kept; on disk it is not read for that."""
+    if not isinstance(run, Opened) or run.users is None:
+        return run.population
+    return SimpleNamespace(users=run.users, ids=None) if run.has_population else None
+
+
+def size_of(run: Any) -> int:
+    """Return the largest id of a user plus one, 0 if that is not known."""
+    people = census(run)
+    if people is None or people.ids is None:
+        return int((run.users if people is None else people.users) or 0)
+    return int(people.ids[-1]) + 1
+
+
+def check_user(people: Any, user: int | None) -> None:
+    """Check that a run has a user, as far as its population is known (``census``); raises InputError."""
     if user is None or people is None:
         return
     ids = people.ids

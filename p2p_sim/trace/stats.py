@@ -15,6 +15,7 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import query
 from p2p_sim.trace.degrees import Spread, Tally
+from p2p_sim.trace.opened import opened
 from p2p_sim.trace.reader import Source
 
 Array = npt.NDArray[Any]
@@ -54,23 +55,24 @@ def stats(run: Any, *, protocol: Any = None) -> Stats:
     runs of up to 1,000,000 users, recomputed.  ``protocol``: for a run of one that is not shipped.  Raises InputError
     for a folder that is no run, and for a protocol that is not known.
     """
-    opened = query.opened_of(run)
-    program = opened.source if protocol is None else protocol
+    looked = opened(run)
+    program = looked.source if protocol is None else protocol
+    counts: Mapping[tuple[str, int], Count] = looked.counts
     degrees: tuple[Degree, ...] = ()
     try:
-        trace, kinds, notes = query.trace_of(run, opened, program)
-        degrees, more = _degrees(opened, trace, kinds)
-        notes += more
+        trace, kinds, notes = query.trace_of(looked, program)
     except InputError as error:
-        if program is None:
+        if program is None or looked.trace == "full":
             raise
         kinds, notes = program.messages(), (f"degrees are not known: {error}",)
+    else:
+        counts = counts or trace.counts  # of a run that was cut off
+        degrees, more = _degrees(looked, trace, kinds)
+        notes += more
     order = {kind: place for place, kind in enumerate(kinds)}
-    counts = {
-        key: opened.counts[key] for key in sorted(opened.counts, key=lambda key: (key[1], order[key[0]]))
-    }
-    counts = {key: count for key, count in counts.items() if key[1]}  # round 0: a kind that never was sent
-    return Stats(counts, *_by_role(opened.counts, kinds), degrees, notes)
+    in_order = sorted((key for key in counts if key[1]), key=lambda key: (key[1], order[key[0]]))
+    by_round = {key: counts[key] for key in in_order}  # round 0: a kind that never was sent
+    return Stats(by_round, *_by_role(counts, kinds), degrees, notes)
 
 
 def _by_role(
@@ -90,10 +92,10 @@ def _by_role(
 
 
 def _degrees(
-    opened: Any, trace: Source, kinds: Mapping[str, Message]
+    run: Any, trace: Source, kinds: Mapping[str, Message]
 ) -> tuple[tuple[Degree, ...], tuple[str, ...]]:
     """Count the messages of each user, in one pass over the trace."""
-    size, ids, notes = _users(opened, trace)
+    size, ids, notes = _users(run, trace)
     found: list[Degree] = []
     whole = {way: Tally(size) for way, _ in _WAYS}
     for kind, message in kinds.items():
@@ -114,12 +116,16 @@ def _degrees(
             found += _degree(way, kind, None, tally, ids)
     for way, tally in whole.items():
         found += _degree(way, None, None, tally, ids)
+    if size and max(len(tally.counts) for tally in whole.values()) > size:
+        notes += (
+            "ids go beyond the number of users, as in a run on part of a population: who has none is not known",
+        )
     return tuple(found), notes
 
 
-def _users(opened: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
+def _users(run: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
     """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
-    size, people = query.size_of(opened), opened.population
+    size, people = query.size_of(run), query.census(run)
     level = TraceLevel.parse(trace.manifest["level"])
     if people is None:
         told = (

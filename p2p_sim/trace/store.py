@@ -7,10 +7,10 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ RUN = "run.json"
 _SEEN = ("fault", "kind", "round", "messages")
 _WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
+_Part = TypeVar("_Part")
 _MOST = ("kind", "round", "sent", "received")
 
 
@@ -149,8 +150,18 @@ def describe(run: Any) -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a run directory; return what ``Run`` is made of."""
+    return guarded(path, lambda: _light(path) | {name: read(path) for name, read in HEAVY.items()})
+
+
+def light(path: Path) -> dict[str, Any]:
+    """Read of a run directory what is small: all but what ``HEAVY`` reads."""
+    return guarded(path, lambda: _light(path))
+
+
+def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
+    """Return what ``read`` does; raises InputError naming the run directory if a file is damaged."""
     try:
-        return _load(path)
+        return read()
     except InputError:
         raise
     except Exception as error:  # whatever a damaged file provokes, in json, in Arrow or here
@@ -177,21 +188,36 @@ def told_of(path: Path) -> dict[str, Any]:
     return told
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _outputs(path: Path) -> dict[str, dict[str, Any]]:
+    outputs: dict[str, dict[str, Any]] = {role: {} for role in told_of(path)["outputs"]}
+    return outputs | tables.read_apart(path / "outputs")
+
+
+def _population(path: Path) -> Population | None:
+    return people.read(path, told_of(path).get("stored_hash"))
+
+
+def _faulty(path: Path) -> dict[str, Any]:
+    return {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
+
+
+HEAVY: dict[str, Callable[[Path], Any]] = {
+    "outputs": _outputs, "population": _population, "faulty": _faulty
+}  # fmt: skip
+"""What reads the large parts of a run directory, by the name of the part."""
+
+
+def _light(path: Path) -> dict[str, Any]:
     told = told_of(path)
-    outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
-    outputs |= tables.read_apart(path / "outputs")
     parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
     plain = {key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")}
     if told["seed"] is not None:
         check_seed(told["seed"])
     TraceLevel.parse(told["trace"])
-    population = people.read(path, told.get("stored_hash"))
     seen = from_list(told.get("faults_seen", []), *_SEEN)
     compute, most = from_list(told.get("compute", []), *_COMPUTE), told.get("most")
     most = None if most is None else from_list(most, *_MOST, values=2)
     work = from_list(told.get("work", []), *_WORK)
-    faulty = {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
     program = _program(told["protocol"], parameters)
     trace: Mapping[str, Any] = {}
     if (path / MESSAGES / manifest.NAME).is_file():
@@ -202,8 +228,7 @@ def _load(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
     return {
         **plain, "parameters": parameters, "counts": manifest.rows_as_counts(told["costs"]),
-        "outputs": outputs, "population": population,
-        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen, "faulty": faulty,
+        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen,
         "users": told.get("users"), "compute": compute, "most": most,
         "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip

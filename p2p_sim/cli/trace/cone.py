@@ -35,8 +35,8 @@ class Cone:
         """Follow and tell."""
         from p2p_sim.report import cone, console
         from p2p_sim.report.progress import Progress
-        from p2p_sim.run import load
         from p2p_sim.trace.cone import cone as cone_of
+        from p2p_sim.trace.opened import Opened
 
         as_json = wants_json(self.json, self.format)
         if self.message is None:
@@ -45,7 +45,7 @@ class Cone:
             raise InputError(f"--limit {self.limit}: must be at least 1")
         with Progress() as progress, terminal.stdout_kept():
             progress("following", 0, 0)
-            run = load(Path(self.run))
+            run = Opened(Path(self.run))
             told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
             told |= cone.document(cone_of(run, self.message, limit=self.limit))
         sys.stdout.write(console.as_json(told) if as_json else cone.as_text(told))

@@ -84,8 +84,9 @@ class Show:
         from p2p_sim.report import messages
         from p2p_sim.run import load
         from p2p_sim.trace import query
+        from p2p_sim.trace.opened import Opened
 
-        run = load(Path(self.run))
+        run: Any = Opened(Path(self.run)) if self.who is None else load(Path(self.run))
         eyes = None if self.who is None else run.coalition(self.who)
         part = query.messages(
             run, user=self.user, kind=self.kind, round=self.round, as_=eyes, channels=self.channels,

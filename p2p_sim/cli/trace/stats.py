@@ -27,13 +27,13 @@ class Stats:
         """Count and tell."""
         from p2p_sim.report import console, stats
         from p2p_sim.report.progress import Progress
-        from p2p_sim.run import load
+        from p2p_sim.trace.opened import Opened
         from p2p_sim.trace.stats import stats as statistics
 
         as_json = wants_json(self.json, self.format)
         with Progress() as progress, terminal.stdout_kept():
             progress("counting", 0, 0)
-            run = load(Path(self.run))
+            run = Opened(Path(self.run))
             told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
             told |= stats.document(statistics(run))
         sys.stdout.write(console.as_json(told) if as_json else stats.as_text(told))

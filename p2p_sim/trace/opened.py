@@ -1,0 +1,54 @@
+"""A run that is looked at: a ``Run``, or its directory, of which large parts are read when they are needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.trace import manifest, store
+from p2p_sim.trace.draft import MESSAGES
+from p2p_sim.trace.stored import OnDemand, Stored
+
+
+class Opened:
+    """What a run directory holds, under the names that ``Run`` has for it.
+
+    Also of a run that was cut off, of which there is nothing but messages.  Raises InputError for a folder that is no
+    run, and, when a part is read, if it is damaged.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        here = path / MESSAGES if (path / MESSAGES / manifest.NAME).is_file() else path
+        self._cut_off = not (path / store.RUN).is_file() and (here / manifest.NAME).is_file()
+        self.__dict__.update(_of_messages(here) if self._cut_off else store.light(path))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in store.HEAVY:
+            raise AttributeError(name)
+        value = store.guarded(self._path, lambda: store.HEAVY[name](self._path))
+        self.__dict__[name] = value
+        return value
+
+    @property
+    def has_population(self) -> bool:
+        """Whether the population was kept."""
+        return not self._cut_off and (self._path / "population.parquet").is_file()
+
+
+def opened(run: Any) -> Any:
+    """Return a ``Run``, or what the run directory at a path holds."""
+    return Opened(Path(run)) if isinstance(run, (str, Path)) else run
+
+
+def _of_messages(folder: Path) -> dict[str, Any]:
+    """Return what is known of a run that was cut off."""
+    stored = Stored(folder)
+    told = stored.manifest
+    nothing = dict.fromkeys(("seed", "digest", "faults", "population", "source"))
+    return {
+        **nothing, "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
+        "parameters": {}, "counts": {}, "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
+        "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
+    }  # fmt: skip
