@@ -1,8 +1,10 @@
 """The leak check: does any party's program hold a message field that its view does not show?
 
 Every party is a block of its own.  A run is repeated with one field of one message changed on its way, and everything
-else that is delivered kept as it was.  Whoever holds the field, a copy of it or anything computed from it, has another
-state then: all that her program's frames reach, after every step.  Only those whose view shows the field may.
+else that is delivered kept as it was, whatever programs send now.  Whoever holds the field, a copy of it or anything
+computed from it, has another state then: all that her program's frames reach, after every step.  Only those whose view
+shows the field may.  A program that fails, or refuses, has noticed the change: that it failed is her state from there
+on, and for all others the run goes on as it was.
 What a program is not offered, an inbox's loader and ticket and the data of a sealed column, is the engine's, not hers.
 """
 
@@ -10,63 +12,92 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from p2p_sim.backends import local
-from p2p_sim.core.block import Block
+from p2p_sim.core.block import Block, Step
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.core.draw import Draw
-from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.mail import Batch, Parcel
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.party import Party
 from p2p_sim.core.site import Site
 from p2p_sim.views import Coalition
 
 Address = tuple[str, int, int, int, int]
 """Kind, round, sender, recipient, sequence number."""
-Party = tuple[str, int]
+Where = tuple[str, int]
+"""A party: its role and first row."""
 State = dict[str, Any]
+FAILED = "failed"
 
 
 @dataclass
 class Watched:
-    """A run under watch.  ``change``: a message and its field that is changed; ``fixed``: what else is delivered."""
+    """A run under watch.  ``change``: a message and its field that is changed in what ``base`` delivered."""
 
     change: tuple[Address, str] | None = None
-    fixed: dict[Address, dict[str, Any]] = field(default_factory=dict)
+    base: Watched | None = None
     delivered: dict[Address, dict[str, Any]] = field(default_factory=dict)
-    states: dict[Party, list[State]] = field(default_factory=dict)
+    states: dict[Where, list[State]] = field(default_factory=dict)
+    sent: dict[tuple[str, int], tuple[bool, list[list[Parcel]]]] = field(default_factory=dict)
+    went: dict[Where, list[tuple[list[Step], bool]]] = field(default_factory=dict)
 
-    def run(self, protocol: Any, population: Any, seed: int) -> Finished:
-        accept, step, resume = Site._accept, Block._step, Block.resume
+    def run(self, protocol: Any, population: Any, seed: int) -> None:
+        send, step, resume = Site._dispatch, Block._step, Block.resume
 
-        def on_its_way(site: Site, parcel: Any) -> None:
-            for batch in parcel.batches:
-                self._deliver(parcel.kind, parcel.round, batch)
-            accept(site, parcel)
+        def on_its_way(site: Site, role: str, message: Message, round: int, parts: Any, out: Any) -> bool:
+            if self.base is None:
+                mine: list[list[Parcel]] = [[] for _ in out]
+                self.sent[message.kind, round] = send(site, role, message, round, parts, mine), mine
+            full, kept = (self if self.base is None else self.base).sent[message.kind, round]
+            for bundle, parcels in zip(out, kept, strict=True):
+                bundle += [self._delivered(parcel) for parcel in parcels]
+            return full
 
         def after_a_step(block: Block, handed: Any) -> Any:
             self._look(block, frames(block._program))
             return step(block, handed)
 
-        def at_the_end(block: Block, inboxes: Any) -> Any:
-            steps = resume(block, inboxes)
-            if block.done:
-                self._look(block, [{"output": block.output}])
+        def to_the_next(block: Block, inboxes: Any) -> Any:
+            party = block.me.role, block.me.rows.start
+            went = self.went.setdefault(party, [])
+            if not self._failed(party):
+                try:
+                    went.append((resume(block, inboxes), block.done))
+                    if block.done:
+                        self._look(block, [{"output": block.output}])
+                    return went[-1][0]
+                except Exception as error:
+                    if self.base is None:
+                        raise
+                    self.states.setdefault(party, []).append({FAILED: repr(error)})
+            assert self.base is not None
+            went.append(self.base.went[party][len(went)])
+            steps, block.done = went[-1]
+            block.output = block.output or {}
             return steps
 
         with (
-            mock.patch.object(Site, "_accept", on_its_way),
+            mock.patch.object(Site, "_dispatch", on_its_way),
             mock.patch.object(Block, "_step", after_a_step),
-            mock.patch.object(Block, "resume", at_the_end),
+            mock.patch.object(Block, "resume", to_the_next),
         ):
-            return local.run(protocol, population, seed, blocks=population.users)
+            local.run(protocol, population, seed, blocks=population.users, digest=False)
 
-    def _deliver(self, kind: str, round: int, batch: Any) -> None:
+    def _failed(self, party: Where) -> bool:
+        return FAILED in self.states.get(party, [{}])[-1]
+
+    def _delivered(self, parcel: Parcel) -> Parcel:
+        """Return a copy of what is delivered, with the change."""
+        return replace(parcel, batches=[self._copy(parcel.kind, parcel.round, b) for b in parcel.batches])
+
+    def _copy(self, kind: str, round: int, batch: Batch) -> Batch:
         size = len(batch.sender)
         to = [0] * size if batch.to is None else list(batch.to)
         seq = [0] * size if batch.seq is None else list(batch.seq)
@@ -74,12 +105,10 @@ class Watched:
         for i, ends in enumerate(zip(batch.sender, to, seq, strict=True)):
             address = (kind, round, *(int(end) for end in ends))
             for name, column in columns.items():
-                if self.fixed:
-                    column[i] = self.fixed[address][name]
                 if self.change == (address, name):
                     column[i] = ~column[i]
             self.delivered[address] = {name: column[i].copy() for name, column in columns.items()}
-        batch.fields = columns
+        return replace(batch, fields=columns)
 
     def _look(self, block: Block, places: Any) -> None:
         found: State = {}
@@ -134,11 +163,10 @@ def parts_of(thing: Any) -> list[tuple[Any, Any]]:
         return [(name, cell.cell_contents) for name, cell in cells]
     own = [(name, value) for name, value in vars(type(thing)).items() if not name.startswith("__")]
     inner = [(name, getattr(thing, name, None)) for name in getattr(type(thing), "__slots__", ())]
-    return (
-        own * (type(thing).__module__[:8] != "p2p_sim.")
-        + inner
-        + list(getattr(thing, "__dict__", {}).items())
-    )
+    held = list(getattr(thing, "__dict__", {}).items())
+    if isinstance(thing, Party):
+        held = [(name, value) for name, value in held if name != "aside"]  # seconds: never the same twice
+    return own * (type(thing).__module__[:8] != "p2p_sim.") + inner + held
 
 
 def leaks(protocol: Any, population: Any, seed: int = 3) -> list[str]:
@@ -148,7 +176,7 @@ def leaks(protocol: Any, population: Any, seed: int = 3) -> list[str]:
     found = []
     for address, fields in base.delivered.items():
         for name in fields:
-            other = Watched((address, name), base.delivered)
+            other = Watched((address, name), base)
             other.run(protocol, population, seed)
             assert other.delivered.keys() == base.delivered.keys()
             for party in base.states:
@@ -158,7 +186,7 @@ def leaks(protocol: Any, population: Any, seed: int = 3) -> list[str]:
     return found
 
 
-def shows(party: Party, protocol: Any, address: Address) -> bool:
+def shows(party: Where, protocol: Any, address: Address) -> bool:
     """Whether a party's own view shows the fields of a message."""
     role, user = party
     inside = Coalition(frozenset({role} - {USER}), frozenset({user} if role == USER else ()), 0, False)
@@ -168,8 +196,10 @@ def shows(party: Party, protocol: Any, address: Address) -> bool:
 
 def holding(one: list[State], other: list[State]) -> list[str]:
     """Where two lives of a party differ: the first step, and the paths."""
-    assert len(one) == len(other)
-    for step, (a, b) in enumerate(zip(one, other, strict=True)):
+    assert len(one) == len(other) or FAILED in other[-1]
+    for step, (a, b) in enumerate(zip(one, other, strict=False)):
+        if FAILED in b:
+            return [f"step {step}, {FAILED}: {b[FAILED]}"]
         paths = [path for path in {**a, **b} if a.get(path) != b.get(path)]
         if paths:
             return [f"step {step}, {path}" for path in paths]

@@ -14,40 +14,49 @@ from p2p_sim.core import Message, Protocol
 from p2p_sim.core.columns import Inbox
 from p2p_sim.core.mail import Mailbox
 from p2p_sim.core.site import Site
-from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer, RandomizedResponse
-from tests.unit.leaks import Watched, leaks
+from protocols import (
+    ALL,
+    EncryptedShuffle,
+    LabelProportions,
+    LaplaceLabelProportions,
+    NetworkShuffle,
+    PeerPermutation,
+    PeerToPeer,
+    RandomizedResponse,
+    SecureAggregation,
+)
+from tests.unit.leaks import Watched, holding, leaks
 from tests.unit.test_forwarding import Shuffle
 from tests.unit.test_views import Sealing
 
 PEOPLE = Population.from_arrays(y=[True, False, False, True, True], cluster=[0, 1, 0, 1, 0])
+THREE = Population.from_arrays(y=[True, False, True])
 TWELVE = Population.from_arrays(y=np.arange(12) % 3 == 0, cluster=np.arange(12) // 6)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "population"),
-    [
-        (PeerToPeer(0.2, 0.7), PEOPLE),
-        (PeerToPeer(0.0), PEOPLE),
-        (RandomizedResponse(1.0), PEOPLE),
-        (Shuffle(), PEOPLE),
-        (Sealing(), TWELVE),
-        (EncryptedShuffle(1.0), PEOPLE),
-        (EncryptedShuffle(1.0, shufflers=3), PEOPLE),
-        (NetworkShuffle(1.0, steps=2), PEOPLE.with_graph([[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]])),
-    ],
-    ids=[
-        "peer-to-peer",
-        "no noise",
-        "randomized response",
-        "shuffler",
-        "sealed",
-        "encrypted shuffle",
-        "three",
-        "network shuffle",
-    ],
-)
+CASES: list[tuple[Any, Population]] = [
+    (PeerToPeer(0.2, 0.7), PEOPLE),
+    (PeerToPeer(0.0), PEOPLE),
+    (RandomizedResponse(1.0), PEOPLE),
+    (Shuffle(), PEOPLE),
+    (Sealing(), TWELVE),
+    (EncryptedShuffle(1.0), PEOPLE),
+    (EncryptedShuffle(1.0, shufflers=3), PEOPLE),
+    (NetworkShuffle(1.0, steps=2), PEOPLE.with_graph([[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]])),
+    (PeerPermutation(0.2), PEOPLE),
+    (LabelProportions(2), PEOPLE),
+    (LaplaceLabelProportions(1.0, 2), PEOPLE),
+    (SecureAggregation(3, threshold=2, epsilon=1.0), THREE),
+]
+
+
+@pytest.mark.parametrize(("protocol", "population"), CASES, ids=lambda case: type(case).__name__)
 def test_nobody_holds_what_her_view_does_not_show(protocol: Any, population: Population) -> None:
     assert leaks(protocol, population) == []
+
+
+def test_every_shipped_protocol_is_looked_at() -> None:
+    assert {type(protocol) for protocol, _ in CASES} >= set(ALL)
 
 
 def test_the_check_looks_at_every_party_after_every_step() -> None:
@@ -65,10 +74,23 @@ def test_who_may_hold_a_field_does() -> None:
     base = Watched()
     base.run(PeerToPeer(0.2), PEOPLE, 3)
     address = next(a for a in base.delivered if a[0] == "label")
-    other = Watched((address, "y_hat"), base.delivered)
+    other = Watched((address, "y_hat"), base)
     other.run(PeerToPeer(0.2), PEOPLE, 3)
     changed = {party for party, states in base.states.items() if states != other.states[party]}
     assert changed == {("user", address[3])}
+
+
+def test_a_change_that_makes_a_program_fail_is_noticed_there_and_the_others_go_on() -> None:
+    base = Watched()
+    base.run(SecureAggregation(3, threshold=2), THREE, 3)
+    address = next(a for a in base.delivered if a[0] == "neighbour")
+    other = Watched((address, "place"), base)
+    other.run(SecureAggregation(3, threshold=2), THREE, 3)
+    reader = ("user", address[3])
+    assert holding(base.states[reader], other.states[reader])[0].startswith("step 2, failed: IndexError")
+    for party, states in base.states.items():
+        assert party == reader or states == other.states[party]
+    assert other.delivered.keys() == base.delivered.keys()
 
 
 SHARED: list[Any] = []
@@ -100,6 +122,32 @@ def test_a_shuffler_that_looks_into_the_envelope_is_caught(how: Any) -> None:
     found = leaks(Peeking(how), PEOPLE)
     assert found
     assert all(line.startswith("('shuffler', 0) holds y of ('sealed', 1, ") for line in found)
+
+
+@dataclass(frozen=True)
+class Refusing(Shuffle):
+    """A shuffler that peeks and refuses some labels, without keeping any; a learner who fails on what she may read."""
+
+    who: str = "shuffler"
+
+    def shuffler(self, me):
+        got = yield self.sealed.receive()
+        if self.who == "shuffler" and got.y._data.sum() != 3:
+            raise ValueError("not these")
+        yield self.mixed(y=got.y, who=got.who)
+
+    def learner(self, me):
+        got = yield self.mixed.receive()
+        if self.who == "learner" and got.y.sum() != 3:
+            raise ValueError("not these")
+
+
+def test_who_fails_on_what_she_must_not_see_is_caught() -> None:
+    found = leaks(Refusing(), PEOPLE)
+    assert found
+    assert all(line.startswith("('shuffler', 0) holds y of ('sealed', 1, ") for line in found)
+    assert all("failed: ValueError" in line for line in found)
+    assert leaks(Refusing("learner"), PEOPLE) == []
 
 
 @dataclass(frozen=True)
