@@ -1,0 +1,62 @@
+"""What docs/trace.md shows of pandas, polars and duckdb does what it says, on the run that it makes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+
+TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
+
+
+def block(language: str, word: str) -> str:
+    """The block of the page that holds a word."""
+    found = re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    return next(text for text in found if word in text)
+
+
+def executed(program: str) -> dict[str, Any]:
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(program, names)
+    return names
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
+    monkeypatch.chdir(tmp_path)
+    made: p2p_sim.Run = executed(block("python", "Population.synthetic"))["run"]
+    return made
+
+
+def test_pandas(run: p2p_sim.Run) -> None:
+    labels = executed(block("py", "pandas"))["labels"].sort_values(["recipient"])
+    for name, column in run.messages("label").items():
+        if name in labels:
+            np.testing.assert_array_equal(labels[name].to_numpy(column.dtype), column)
+    assert set(labels) == {"round", "sender", "recipient", "y_hat"}
+
+
+def test_polars(run: p2p_sim.Run) -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed: pip install p2p-sim[dev]")
+    asks = executed(block("py", "polars"))["asks"]
+    found = asks.with_row_index("sender").filter(polars.col("recipient") == 17).collect()
+    wanted = run.messages("ask")
+    np.testing.assert_array_equal(found["sender"].to_numpy(), wanted["sender"][wanted["recipient"] == 17])
+    assert set(found["round"]) <= {1}
+
+
+def test_duckdb(run: p2p_sim.Run) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install p2p-sim[dev]")
+    found = duckdb.sql(block("sql", "POSITIONAL")).fetchnumpy()
+    labels = run.messages("label")
+    mine = labels["sender"] == 17
+    np.testing.assert_array_equal(found["sender"], labels["sender"][mine])
+    np.testing.assert_array_equal(found["y_hat"], labels["y_hat"][mine])
