@@ -44,7 +44,7 @@ class Proportions:
         """Return zeros and ones of each bag, as far as it is known.
 
         A proportion beyond 0 to 1 is taken for the nearer of the two, which it most likely is: the loss would have no
-        minimum otherwise, and a model trained on it is worse, by up to 7 points on Adult with bags of 4.
+        minimum otherwise, and a model trained on it is worse: docs/experiments.md.
         """
         ones = np.clip(self.share, 0.0, 1.0) * self.size
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))

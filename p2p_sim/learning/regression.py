@@ -19,6 +19,9 @@ Loss = Callable[[Array], tuple[float, Array]]
 PENALTY = 1.0
 """Of half the squared weights, as in scikit-learn's logistic regression with C = 1."""
 
+TOLERANCE = 1e-4
+"""No entry of the gradient, over the number of rows, is larger in the end: scikit-learn's rule, too."""
+
 
 class Regression:
     """A logistic regression of ``labels`` classes: one column of weights for two, else one a class.
@@ -56,8 +59,9 @@ class Regression:
         with one_thread():
             begin = first[:, 1:] - first[:, :1] if self.labels == 2 else first
             found = minimize(
-                objective, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": self.most}
-            )
+                objective, begin.ravel(), jac=True, method="L-BFGS-B",
+                options={"maxiter": self.most, "gtol": TOLERANCE * len(features)},
+            )  # fmt: skip
         self.weights, self.converged = found.x.reshape(shape), bool(found.success)
         return self
 

@@ -26,16 +26,17 @@ def test_corrections_has_a_row_for_each_setting_and_method() -> None:
 
 
 def test_corrections_tells_a_tale() -> None:
-    """What ``run`` does is best of its setting, but for a point where two methods are a hair apart."""
-    settings: dict[tuple[str, ...], dict[str, float]] = {}
+    """What ``run`` does is best of its setting, or below the best by less than the deviation of its own seeds."""
+    settings: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
     for row in CORRECTIONS:
         key = tuple(row[name] for name in ("data", "classes", "protocol", "epsilon"))
-        settings.setdefault(key, {})[row["method"]] = float(row["accuracy"])
+        settings.setdefault(key, {})[row["method"]] = row
         assert float(row["accuracy"]) < float(row["accuracy_true"])
-    best = {"randomized-response": "corrected", "encrypted-shuffle": "by cluster, corrected"}
-    short = [max(found.values()) - found[best.get(key[2], "clipped")] for key, found in settings.items()]
-    assert sum(lack > 0 for lack in short) <= 1
-    assert max(short) < 0.001
+    done = {"randomized-response": "corrected", "encrypted-shuffle": "by cluster, corrected"}
+    for key, found in settings.items():
+        ours = found[done.get(key[2], "clipped")]
+        best = max(float(row["accuracy"]) for row in found.values())
+        assert best - float(ours["accuracy"]) < float(ours["accuracy_sd"])
 
 
 def test_corrections_are_measured_again() -> None:
