@@ -116,6 +116,7 @@ class Ledger:
         if watched is not None:
             self._watched = np.zeros(world.users, np.bool_)
             self._watched[watched] = True
+        self._few = np.zeros(0, np.int64) if self._watched is None else np.flatnonzero(self._watched)
 
     def record(
         self,
@@ -210,10 +211,19 @@ class Ledger:
             return None
         mask = np.zeros(len(sender), np.bool_)
         if message.sender == USER:
-            mask |= self._watched[as_array(sender)]
+            mask |= self._among(sender)
         if message.recipient == USER and recipient is not None:
-            mask |= self._watched[as_array(recipient)]
+            mask |= self._among(recipient)
         return mask
+
+    def _among(self, rows: range | Array) -> Array:
+        """Return which of some rows are watched."""
+        assert self._watched is not None
+        if isinstance(rows, range):
+            return self._watched[rows.start : rows.stop]
+        if len(self._few) == 1:  # a look at each is faster than a table
+            return np.asarray(rows == self._few[0])
+        return self._watched[rows]
 
     def _keep(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, PerMessage
-from p2p_sim.core.draw import Observer, whole
+from p2p_sim.core.draw import Observer
 
 Array = npt.NDArray[Any]
 
@@ -28,10 +28,14 @@ class Recorder:
     def watch(self, role: str, ids: range | Array) -> Observer | None:
         """Return who is told of a block's draws; None if none of its parties is asked about."""
         mine = self.members.get(role, np.zeros(0, np.int64))
-        places = np.flatnonzero(np.isin(whole(ids), mine)) if len(mine) else mine
+        if isinstance(ids, range):
+            low, high = np.searchsorted(mine, [ids.start, ids.stop])
+            names, places = mine[low:high], mine[low:high] - ids.start
+        else:
+            places = np.flatnonzero(np.isin(ids, mine)) if len(mine) else mine
+            names = ids[places]
         if not len(places):
             return None
-        names = whole(ids)[places]
 
         def observe(name: str, step: int, value: Any) -> None:
             part = _of_some(places, names, value)

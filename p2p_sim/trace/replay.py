@@ -85,7 +85,7 @@ def replay(
     """Recompute the life of one user; raises InputError if there is no such user."""
     if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
         raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")
-    past = relive(protocol, population, seed, {USER: np.array([user])}, faults, crypto)
+    past = relive(protocol, population, seed, {USER: np.array([user])}, faults, crypto, digest=False)
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -111,18 +111,20 @@ def relive(
     crypto: str = MODELLED,
     *,
     whole: bool = False,
+    digest: bool = True,
 ) -> Past:
     """Run the closed world of some parties again.
 
     ``members``: by role, whose draws are taken down: rows of users, ascending; 0 for a server.  Any server among them,
     even with nobody (an empty array), means everybody.  Of users alone only what they sent and received is kept;
-    ``whole``: all messages of their world.
+    ``whole``: all messages of their world.  ``digest``: of the run, if it is run again as a whole.
     """
     alone = set(members) == {USER}
     rows = closed_world(protocol, population, members[USER]) if alone else np.arange(population.users)
     only = members[USER] if alone and not whole else None
+    given = protocol, population, seed, members, faults, only, crypto, digest
     try:
-        finished, recorder = _again(protocol, population, seed, members, rows, faults, only, crypto)
+        finished, recorder = _again(rows, *given)
         narrow = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
@@ -132,21 +134,22 @@ def relive(
         narrow = True
     if narrow:  # somebody outside may have written to them
         rows = np.arange(population.users)
-        finished, recorder = _again(protocol, population, seed, members, rows, faults, only, crypto)
+        finished, recorder = _again(rows, *given)
     messages = sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
-    everybody_ran = len(rows) == population.users
-    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if everybody_ran else None)
+    ran_again = digest and len(rows) == population.users
+    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if ran_again else None)
 
 
 def _again(
+    rows: Array,
     protocol: Any,
     population: Population,
     seed: int,
     members: Mapping[str, Array],
-    rows: Array,
     faults: Faults | None,
     only: Array | None,
     crypto: str,
+    digest: bool,
 ) -> tuple[Finished, Recorder]:
     """Run the users of some rows; take down what the members draw, and messages, of ``only`` some rows' if given."""
     everybody = len(rows) == population.users
@@ -155,9 +158,13 @@ def _again(
     if population.ids is not None:
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
-    seen = None if only is None else Watch(frozenset(), np.isin(rows, only))
+    seen = None
+    if only is not None:
+        mine = np.zeros(len(rows), np.bool_)
+        mine[np.searchsorted(rows, only)] = True
+        seen = Watch(frozenset(), mine)
     kept: dict[str, Any] = {
-        "digest": everybody,
+        "digest": digest and everybody,
         "trace": TraceLevel("full", watch=seen),
         "watch": recorder.watch,
     }
