@@ -71,53 +71,63 @@ def _differing(traces: list[Source], message: Message, round: int) -> Apart | No
     """Find the rows that are in one trace alone."""
     names = [*_AT, *message.fields]
     hashes = [_hashes(trace, message.kind, round, names) for trace in traces]
-    alone = [_without(*pair) for pair in (hashes, hashes[::-1])]
-    if not len(alone[0]) and not len(alone[1]):
-        return None
+    alone = [_not_among(*pair) for pair in (hashes, hashes[::-1])]
     del hashes
-    found = [
-        _alone(trace, message.kind, round, names, mine) for trace, mine in zip(traces, alone, strict=True)
-    ]
+    if not alone[0].any() and not alone[1].any():
+        return None
+    found = [_alone(trace, message.kind, round, mine) for trace, mine in zip(traces, alone, strict=True)]
     places, least = [addresses for addresses, _ in found], [first for _, first in found]
-    only = [len(_without(*pair)) for pair in (places, places[::-1])]
+    only = [int(np.count_nonzero(_not_among(*pair))) for pair in (places, places[::-1])]
     rows = differing(least[0], least[1], list(message.fields))
-    row = int(np.lexsort([rows[name] for name in reversed(_AT)])[0])
-    told = as_value(message.kind, (message.sender, message.recipient), rows, row, list(message.fields))
+    told = as_value(
+        message.kind, (message.sender, message.recipient), rows, _first(rows), list(message.fields)
+    )
     return Apart(message.kind, round, only[0], only[1], len(places[0]) - only[0], told)
 
 
 def _hashes(trace: Source, kind: str, round: int, names: list[str]) -> Array:
-    """Return a hash of every row, ascending."""
+    """Return a hash of every row."""
     parts = [_hash(columns, names) for columns in _batches(trace, kind, round)]
-    return np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
-def _alone(trace: Source, kind: str, round: int, names: list[str], mine: Array) -> tuple[Array, Columns]:
-    """Return hashes of the addresses of the rows with some hashes, ascending, and the first of these rows."""
+def _alone(trace: Source, kind: str, round: int, mine: Array) -> tuple[Array, Columns]:
+    """Return hashes of the addresses of some rows (a mask), and the first of these rows."""
     addresses = [np.zeros(0, np.uint64)]
-    least = trace.rows(kind, limit=0)[0]
+    least, low = [trace.rows(kind, limit=0)[0]], 0
     for columns in _batches(trace, kind, round):
-        picked = _among(_hash(columns, names), mine)
-        some = {name: column[picked] for name, column in columns.items()}
+        high = low + len(columns["round"])
+        some = {name: column[mine[low:high]] for name, column in columns.items()}
         addresses.append(_hash(some, list(_AT)))
-        both = {name: np.concatenate([least[name], column]) for name, column in some.items()}
-        first = np.lexsort([both[name] for name in reversed(_AT)])[:1]
-        least = {name: column[first] for name, column in both.items()}
-    return np.sort(np.concatenate(addresses)), least
+        if len(some["round"]):
+            first = _first(some)
+            least.append({name: column[first : first + 1] for name, column in some.items()})
+        low = high
+    joined = {name: np.concatenate([row[name] for row in least]) for name in least[0]}
+    if not len(joined["round"]):
+        return addresses[0], joined
+    first = _first(joined)
+    return np.concatenate(addresses), {name: column[first : first + 1] for name, column in joined.items()}
 
 
-def _among(hashes: Array, known: Array) -> Array:
-    """Return a mask of the hashes that are among some known ones (ascending)."""
-    if not len(known):
-        return np.zeros(len(hashes), np.bool_)
-    place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-    return np.asarray(known[place] == hashes)
+def _first(columns: Mapping[str, Array]) -> int:
+    """Return the first of some rows by recipient, sender and sequence number."""
+    rows = np.arange(len(columns["recipient"]))
+    for name in _AT:
+        rows = rows[columns[name][rows] == columns[name][rows].min()]
+    return int(rows[0])
 
 
-def _without(hashes: Array, others: Array) -> Array:
-    """Return the hashes (ascending) that are not among others (ascending); piece by piece, to need no memory."""
-    pieces = np.split(hashes, range(_PIECE, len(hashes), _PIECE))
-    return np.concatenate([piece[~_among(piece, others)] for piece in pieces])
+def _not_among(hashes: Array, others: Array) -> Array:
+    """Return a mask of the hashes that are not among others: both in order, for a search in order is fast."""
+    order, known = np.argsort(hashes), np.sort(others)
+    mask = np.ones(len(hashes), np.bool_)
+    for low in range(0, len(order) if len(known) else 0, _PIECE):
+        rows = order[low : low + _PIECE]
+        wanted = hashes[rows]
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        mask[rows] = known[place] != wanted
+    return mask
 
 
 def _batches(trace: Source, kind: str, round: int) -> Iterator[Columns]:
