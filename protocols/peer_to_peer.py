@@ -6,9 +6,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from p2p_sim.core import Inbox, LabelNoise, Message, Party, Protocol, Rounds, beside, check_range, check_whole
+from p2p_sim.core import (
+    Inbox,
+    InputError,
+    LabelNoise,
+    Message,
+    Party,
+    Protocol,
+    Rounds,
+    beside,
+    check_range,
+    check_whole,
+)
+from p2p_sim.core.groups import Members
 
 MOST_RETRIES = 100
+OVER = ("cluster", "neighbours")
 
 
 @dataclass(frozen=True)
@@ -17,10 +30,14 @@ class PeerToPeer(Protocol):
 
     ``alpha``: probability in [0, 1/2] that a user flips her own label.  ``theta``: probability in (0, 1] that a
     user reports.  ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has
-    nothing to report.  Labels are bits.  The learner returns columns ``sender`` and ``y``.  Raises InputError for
-    parameters out of range.
+    nothing to report.  ``over``: of whom the peer is drawn, "cluster" (all users of the cluster, herself included) or
+    "neighbours" (hers in the population's graph, which stays within clusters).  Labels are bits.  The learner returns
+    columns ``sender`` and ``y``.  Raises InputError for parameters out of range, and at the start of a run over
+    neighbours for a population without a graph, a user without a neighbour, neighbours of two clusters, and a cluster
+    whose graph is not connected.
 
-    *Source:* Clustering 2022, Algorithm 2 (there alpha may reach 1; beyond 1/2 it is the same with labels renamed).
+    *Source:* Clustering 2022, Algorithm 2 (there alpha may reach 1; beyond 1/2 it is the same with labels renamed, and
+    peers are of the whole cluster).
     *Assumes:* users follow the protocol; the learner may be curious; every peer sees one noisy label, which is
     protected by alpha alone.
     """
@@ -28,6 +45,7 @@ class PeerToPeer(Protocol):
     alpha: float
     theta: float = 1.0
     retries: int = 0
+    over: str = "cluster"
 
     ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
     label = Message("user", "user", "answers with the noisy label", y_hat=bool)
@@ -37,15 +55,25 @@ class PeerToPeer(Protocol):
         check_range("alpha", self.alpha, 0, 0.5)
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
+        if self.over not in OVER:
+            raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
 
     def label_noise(self) -> LabelNoise:
         """Return that labels are flipped, and drawn from the cluster."""
         return LabelNoise(Fraction(self.alpha), whose="cluster")
 
+    def graph_over(self) -> str | None:
+        """Return that peers among neighbours need a graph in each cluster."""
+        return "cluster" if self.over == "neighbours" else None
+
+    def peers(self, me: Party) -> Members:
+        """Return of whom each user draws her peer."""
+        return me.cluster if self.over == "cluster" else me.neighbours
+
     def user(self, me: Party) -> Rounds:  # line 1
         """Run lines 2 to 10 for a block of users."""
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
-        asks = yield self.ask(to=me.draw.member("peer", me.cluster))  # 5
+        asks = yield self.ask(to=me.draw.member("peer", self.peers(me)))  # 5
         labels = yield self.label.reply(asks, y_hat=y_hat)
         for _ in range(self.retries):  # not in the paper, whose messages all arrive
             labels = yield from self._ask_again(me, labels, y_hat)
@@ -54,7 +82,7 @@ class PeerToPeer(Protocol):
 
     def _ask_again(self, me: Party, heard: Inbox, y_hat: Any) -> Rounds:
         """Let those whom nobody answered ask another peer; return what everybody has heard by then."""
-        asks = yield self.ask(to=me.draw.member("peer", me.cluster), when=heard.count == 0)
+        asks = yield self.ask(to=me.draw.member("peer", self.peers(me)), when=heard.count == 0)
         labels = yield self.label.reply(asks, y_hat=y_hat)
         return beside(heard, labels)
 

@@ -8,19 +8,23 @@ from typing import Any, overload
 
 import numpy as np
 
+from p2p_sim.backends import layout
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accounts import aggregation, faulty
+from p2p_sim.privacy.accounts.neighbours import over_neighbours
 from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
 from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, hides_worse_among_few, peer_permutation
+from p2p_sim.privacy.accounts.walks import network_shuffle
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import CHANNELS, Coalition
-from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 LARGEST = 10**10
 """Largest cluster that is accounted."""
@@ -41,9 +45,10 @@ def profile(
 
     ``view``: "learner", "user" (a curious peer of the victim's cluster; so is "user:17"), "wire" (sees what travels),
     or several joined by "+", "learner+3*user", as ``p2p_sim.views`` reads them.  ``cluster_size``: users in the
-    victim's cluster; or ``population``: the worst of its clusters.  ``composition``: "worst", how many of the other
-    honest users have label 1, or "population": what the population's clusters really hold, which is a secret that
-    the figure then depends on.  ``channels``: "plain" or "encrypted" (contents are hidden from the wire).
+    victim's cluster; or ``population``: the worst of its clusters; one with a graph, for a protocol that needs it: the
+    worst of its users.  ``composition``: "worst", how many of the other honest users have label 1, or "population":
+    what the population's clusters really hold, which is a secret that the figure then depends on.  ``channels``:
+    "plain" or "encrypted" (contents are hidden from the wire).
     ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  ``faults``: what goes wrong,
     as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
@@ -53,7 +58,7 @@ def profile(
     parsed = Coalition.parse(view, protocol.roles())
     _one_of("channels", channels, CHANNELS)
     _one_of("users", users, ("curious", "deviating"))
-    population = crowds(protocol, population)
+    protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
@@ -66,10 +71,13 @@ def profile(
     setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating", real)
     if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
-    if population is None:
-        return law(protocol, replace(setting, size=_size(cluster_size)))
-    if cluster_size is not None:
+    size = _size(cluster_size)
+    if population is not None and size is not None:
         raise InputError(f"cluster_size = {cluster_size!r} and a population: give one of the two")
+    if protocol.graph_over() is not None:
+        return _on_graph(law, protocol, setting, population)
+    if population is None:
+        return law(protocol, replace(setting, size=size))
     if real:
         return _as_it_is(law, protocol, setting, population)
     return _of_clusters(law, protocol, setting, _sizes(protocol, population), wrong is not None)
@@ -85,6 +93,10 @@ def by_cluster(
     """
     if population is None:
         raise InputError("population = None: give the population whose clusters to compare")
+    if protocol.graph_over() is not None:
+        raise InputError(
+            f"{type(protocol).__name__} here: its law depends on a graph, not on sizes of clusters"
+        )
     sizes = np.sort(_sizes(protocol, crowds(protocol, population)))
     chosen = {"smallest": sizes[0], "median": sizes[(len(sizes) - 1) // 2], "largest": sizes[-1]}
     parsed = Coalition.parse(view, protocol.roles())
@@ -104,6 +116,31 @@ def crowds(protocol: Any, population: Population | None) -> Population | None:
     """Return a population in the clusters among which a protocol hides users: one of all, if it mixes everybody."""
     everybody = hasattr(protocol, "mixes_everybody") and protocol.mixes_everybody()
     return replace(population, clusters=None) if population is not None and everybody else population
+
+
+def _spread(protocol: Any, population: Population | None) -> tuple[Any, Population | None]:
+    """Return Algorithm 2 over neighbours where all of a cluster are, as what it is: over clusters."""
+    graph = None if population is None else population.graph
+    if population is None or graph is None or not graph.complete:
+        return protocol, population
+    if type(protocol) is not PeerToPeer or protocol.graph_over() is None:
+        return protocol, population
+    layout.check(protocol, population)
+    clusters = Members(graph.codes, graph.starts, graph.order)
+    return replace(protocol, over="cluster"), replace(population, clusters=clusters, graph=None)
+
+
+def _on_graph(
+    law: LawOf, protocol: Protocol, setting: Setting, population: Population | None
+) -> PrivacyProfile:
+    """Return the profile of the user of a graph of whom a view learns most."""
+    if population is None or population.graph is None:
+        return PrivacyProfile.refused(setting.text, _unjoined(protocol))
+    layout.check(protocol, population)
+    among = replace(setting, people=population)
+    if setting.real and population.graph.complete:  # otherwise laws hold whatever labels the others have
+        return _as_it_is(law, protocol, among, replace(population, clusters=None))
+    return law(protocol, among)
 
 
 def _of_clusters(
@@ -164,8 +201,11 @@ def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
 
 LAWS: dict[type, LawOf] = {
     EncryptedShuffle: encrypted_shuffle,
+    NetworkShuffle: network_shuffle,
     PeerPermutation: peer_permutation,
-    PeerToPeer: peer_to_peer,
+    PeerToPeer: lambda protocol, setting: (
+        peer_to_peer(protocol, setting) if setting.people is None else over_neighbours(protocol, setting)
+    ),
     RandomizedResponse: randomized_response,
 } | aggregation.LAWS
 """The laws by protocol; a new protocol adds a line."""
@@ -196,6 +236,15 @@ def _sizes(protocol: Protocol, population: Population) -> Any:
             f"{type(protocol).__name__} takes {protocol.label_count()} labels; the population has {population.labels}"
         )
     return population.sizes
+
+
+def _unjoined(protocol: Protocol) -> str:
+    name, over = type(protocol).__name__, protocol.graph_over()
+    where = "a graph within clusters" if over == "cluster" else "a graph"
+    return (
+        f"the law of {name} depends on who is joined to whom: give a population with {where} "
+        "(p2p_sim.network.topologies.join), on the command line --users N --graph regular:20"
+    )
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:

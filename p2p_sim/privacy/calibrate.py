@@ -93,9 +93,9 @@ def calibrate(
 
     ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least that is *proven* to
     do: of a bracket the upper end counts, so a slightly smaller one may do too).  ``cluster_size``, or ``population``:
-    the promise holds in each of its clusters.  ``faults``: under which it holds, as in ``profile``.  ``epsilon`` >= 0
-    in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.  The value found is
-    accounted for again, with certified ends.
+    the promise holds in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in
+    ``profile``.  ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be
+    solved for.  The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
     and for parameters that are missing, unknown or out of range.
 
@@ -133,7 +133,9 @@ def calibrate(
         return _unreachable(vary, view, epsilon, delta, account(best))
 
     value = None
-    fits = [] if population is None else [int(n) for n in population.sizes if n > lookers]
+    fits = []
+    if population is not None and population.graph is None:
+        fits = [int(n) for n in population.sizes if n > lookers]
     if fits:  # the smallest cluster is mostly the worst one, and quicker than all of them
         value = _search(where, keeps(population=None, cluster_size=min(fits)))
     if value is None or not keeps()(value):

@@ -13,6 +13,7 @@ from p2p_sim.views import Coalition
 from protocols import (
     EncryptedShuffle,
     LaplaceLabelProportions,
+    NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
     RandomizedResponse,
@@ -39,14 +40,14 @@ def local_epsilon(protocol: Any) -> float | None:
     """Return epsilon of the local randomizer in nats; None for a protocol whose randomizer is not known."""
     if type(protocol) in (PeerToPeer, PeerPermutation):
         return randomized_response.local_epsilon(float(protocol.alpha))
-    if type(protocol) not in (EncryptedShuffle, RandomizedResponse):
+    if type(protocol) not in (EncryptedShuffle, NetworkShuffle, RandomizedResponse):
         return None
-    said = protocol.randomizer if type(protocol) is EncryptedShuffle else protocol
+    said = protocol if type(protocol) is RandomizedResponse else protocol.randomizer
     return float(protocol.epsilon) if said.lying() else math.inf
 
 
 def _peer_to_peer(protocol: Any, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:
-    if view == "learner":
+    if view == "learner" and protocol.graph_over() is None:
         third = [_theorem3(protocol, size, delta) for size in sizes]
         ninth = [_lemma9(protocol, size, delta) for size in sizes]
         return [max(found, key=lambda p: p["epsilon"]) for found in (third, ninth)]
@@ -142,6 +143,7 @@ def _promise(
 
 
 PROMISES: dict[type, Callable[[Any, str, Sequence[int], float], list[Promise]]] = {
+    NetworkShuffle: lambda protocol, _view, _sizes, _delta: [_local(local_epsilon(protocol))],
     PeerToPeer: _peer_to_peer,
     RandomizedResponse: _randomized_response,
     EncryptedShuffle: _shuffle,

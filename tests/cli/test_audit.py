@@ -35,8 +35,8 @@ def test_figures_are_those_of_the_audit(cli):
     told, (row,) = done.json, done.json["views"]
     assert (done.status, done.err) == (0, "")
     assert (told["kind"], told["at"], told["cluster_size"], told["trials"]) == ("delta", 0.01, 10, 4000)
-    assert told["parameters"] == {"alpha": 0.2, "theta": 1.0, "retries": 0}
-    assert told["defaults"] == ["theta", "retries"]
+    assert told["parameters"] == {"alpha": 0.2, "theta": 1.0, "retries": 0, "over": "cluster"}
+    assert told["defaults"] == ["theta", "retries", "over"]
     assert (row["lower"], row["exact"], row["cap"]) == (found.lower, found.exact, found.cap)
     assert 0 < row["lower"] < row["exact"] < math.log(4)
     assert (row["verdict"], row["failed"], row["law"]["rejected"]) == ("consistent", False, False)
@@ -47,7 +47,9 @@ def test_figures_are_those_of_the_audit(cli):
 
 def test_table_and_sentences(cli):
     out = cli(*SMALL, "--delta", "0.01").out
-    assert out.startswith("peer-to-peer: alpha = 0.2, theta = 1.0 (default), retries = 0 (default)\n")
+    assert out.startswith(
+        "peer-to-peer: alpha = 0.2, theta = 1.0 (default), retries = 0 (default), over = cluster (default)\n"
+    )
     assert out.splitlines()[1].startswith("ε in nats of one label, measured at δ = 0.01:")
     head = out.splitlines()[3].split("   ")
     names = ["View", "ε at least (95 %)", "exact ε", "Theorem 3", "Lemma 9", "local ε", "law test", "verdict"]

@@ -27,7 +27,8 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
     done = cli("run", "peer-to-peer", "--data", "digits")
     assert (done.status, done.err) == (0, "")
     for part in (
-        "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default), retries = 0 (default); seed 0, backend local",
+        "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default), retries = 0 (default), "
+        "over = cluster (default); seed 0, backend local",
         "digits, bundled with scikit-learn; 1,797 rows, 64 features",
         "label digit: 1 means digit >= 5, 0 means digit < 5",
         "1,438, one row each; 359 further rows test the model (20 % of the rows, drawn by seed)",
@@ -88,8 +89,8 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
         "count": 12, "origin": "by k-means", "minimum": low, "median": middle, "maximum": high, "of_one_user": 0,
     }  # fmt: skip
     assert (told["parameters"], told["defaults"]) == (
-        {"alpha": 0.05, "theta": 0.7, "retries": 0},
-        ["retries"],
+        {"alpha": 0.05, "theta": 0.7, "retries": 0, "over": "cluster"},
+        ["retries", "over"],
     )
     assert set(told["seconds"]) == {"load", "cluster", "rounds", "training", "privacy", "saving"}
     assert told["peak_memory"]["bytes"] > 10_000_000

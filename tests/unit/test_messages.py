@@ -66,7 +66,7 @@ def test_a_kind_knows_its_name():
 
 def test_protocols_know_roles_parameters_and_their_command():
     assert PeerToPeer.roles() == ("user", "learner")
-    assert PeerToPeer(0.1, 0.5).parameters() == {"alpha": 0.1, "theta": 0.5, "retries": 0}
+    assert PeerToPeer(0.1, 0.5).parameters() == {"alpha": 0.1, "theta": 0.5, "retries": 0, "over": "cluster"}
     assert PeerToPeer.command_name() == "peer-to-peer"
     assert RandomizedResponse.command_name() == "randomized-response"
     assert (PeerToPeer(0.1).label_count(), RandomizedResponse(1.0, labels=7).label_count()) == (2, 7)

@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts import aggregation, thinned
+from p2p_sim.privacy.accounts import aggregation, thinned, walks
 from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
+from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 Array = npt.NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
             local, source="all that leaves a user depends on her one noisy label: retries tell no more"
         )
     deviating = setting.deviating and setting.view.user_count > 0
-    if deviating or setting.view.wire or not setting.learner:
+    if deviating or setting.view.wire or not setting.learner or setting.people is not None:
         return upper(plain, faults, "fewer messages show the victim's bit less often")
     thinned = _thinned(law, protocol, setting, faults)
     if thinned is None:
@@ -75,6 +75,7 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
 
 COVERED: dict[type, Any] = {
     EncryptedShuffle: thinned.encrypted_shuffle,
+    NetworkShuffle: walks.under_faults,
     PeerPermutation: thinned.peer_permutation,
     PeerToPeer: peer_to_peer,
     RandomizedResponse: local_response,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import Coalition
 
@@ -15,7 +17,7 @@ LEARNER = "learner"
 
 @dataclass(frozen=True)
 class Setting:
-    """One question: a view of one cluster, checked."""
+    """One question: a view of one cluster, or of ``people`` joined by a graph, checked."""
 
     view: Coalition
     text: str
@@ -24,6 +26,7 @@ class Setting:
     encrypted: bool
     deviating: bool
     real: bool = False  # whether the composition is that of a population
+    people: Population | None = None
 
     @property
     def learner(self) -> bool:
@@ -50,3 +53,11 @@ def fits(setting: Setting, n: int) -> int:
             f"give 0 to {n - 1 - c}, or 'worst'"
         )
     return c
+
+
+def joined(setting: Setting) -> tuple[Population, Members]:
+    """Return the users whom a graph joins, and the graph; only asked where there are such."""
+    people = setting.people
+    assert people is not None
+    assert people.graph is not None
+    return people, people.graph

@@ -25,8 +25,8 @@ def chain(protocol: Any) -> frozenset[str]:
 
 def encrypted_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     """Return what a view learns: nothing without the learner, all with every shuffler, else the shuffled labels."""
-    n = setting.size
-    c = 0 if n is None else fits(setting, n)
+    if setting.size is not None:
+        fits(setting, setting.size)
     k, budget = protocol.labels, float(protocol.epsilon)
     if not protocol.randomizer.lying():
         budget = math.inf  # a lie is rarer than any random word: nobody lies
@@ -37,9 +37,20 @@ def encrypted_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     if chain(protocol) <= setting.view.servers:
         local = LocalResponse(budget, k)
         return _told(setting, local, "Warner 1965: the shufflers tell the learner whose report is whose")
-    crowd = _crowd(setting)
     about = "labels in a random order" + ("" if protocol.over == "cluster" else ", of everybody")
     assumes = ("a shuffler of the chain outside this view is honest", "a report handed in twice is refused")
+    return of_crowd(protocol, setting, _crowd(setting), about, assumes)
+
+
+def of_crowd(
+    protocol: Any, setting: Setting, crowd: int, about: str, assumes: tuple[str, ...] = ()
+) -> PrivacyProfile:
+    """Return what the shuffled labels of ``crowd`` users show, some of whom look, for a budget above 0.
+
+    ``protocol``: with ``epsilon``, ``labels`` and a ``randomizer``.  ``about``: what is seen.
+    """
+    k, c = protocol.labels, setting.view.user_count
+    budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
     if k == 2:
         law = ShuffledBits.of(crowd, budget, colluders=c, composition=setting.composition)
         return _bits(setting, law, about, assumes)

@@ -41,6 +41,8 @@ def statistic(
         return Answered.of(protocol) if reads else Blind()
     if type(protocol) is not PeerToPeer:
         return _others(protocol, coalition, size, composition, channels)
+    if protocol.over != "cluster":
+        return None
     colluders = coalition.user_count
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     if coalition.wire or "learner" not in coalition.servers:

@@ -1,0 +1,92 @@
+"""Network shuffling: reports are sealed, and the learner sees where each one's walk ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population
+from p2p_sim.privacy.accounts.arrivals import upper
+from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits, joined
+from p2p_sim.privacy.accounts.shuffles import of_crowd
+from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws.company import company
+from p2p_sim.privacy.laws.crowds import crowded, likely
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+
+KNOWN = ("one run", "users randomize once")
+
+
+def network_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns of the user of whom it learns most."""
+    people, graph = joined(setting)
+    view, steps = setting.view, int(protocol.steps)
+    colluders = fits(setting, people.users)
+    budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
+    local = LocalResponse(budget, protocol.labels)
+    if not setting.learner:
+        return _told(setting, "exact", "every report is sealed for the learner", Nothing())
+    if budget == 0:
+        return _told(setting, "exact", "no report depends on a label", Nothing())
+    if not steps:
+        return _told(setting, "exact", "Warner 1965: without a step everybody hands in her own report", local)
+    if view.wire and not setting.encrypted and not graph.complete:
+        return _told(setting, "exact", "Warner 1965: the first step is read on the wire", local)
+    if view.wire:
+        return _told(setting, "upper", "the local guarantee: traffic shows where reports go", local)
+    if colluders:
+        about = (
+            "the local guarantee: a colluder whom the victim's report meets reads it with the learner's key"
+        )
+        return _told(setting, "upper", about, local)
+    if graph.complete:
+        return of_crowd(protocol, setting, people.users, f"places, after {steps} steps anywhere alike")
+    tails, how = _company(people, steps)
+    few = likely(tails, 1e-6)
+    if likely(tails, 0.5) == 0:
+        about = (
+            f"the local guarantee: {steps} steps do not carry two users' reports to the same places ({how})"
+        )
+        return _told(setting, "upper", about, local)
+    about = f"walks of {steps} steps hide each user among {few:,} others or more, but for a chance of 1e-6 ({how})"
+    return _told(
+        setting, "upper", f"exact shuffles of so many: {about}", crowded(tails, budget, protocol.labels)
+    )
+
+
+def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile under faults: fewer reports hide each other, and who drops out takes several with her."""
+    found = law(protocol, setting)
+    if found.law is None or found.law.pure() == 0:
+        return found
+    people, graph = joined(setting)
+    budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
+    local = LocalResponse(budget, protocol.labels)
+    alone = not setting.view.user_count and not setting.view.wire and protocol.steps
+    if not alone or faults.drop or graph.complete:  # a step to oneself is never lost: what arrives leans
+        return upper(replace(found, law=local, source="the local guarantee"), faults)
+    kept = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
+    tails, how = _company(people, int(protocol.steps), kept)
+    about = f"exact shuffles of {likely(tails, 1e-6):,} others or more whose reports arrive ({how})"
+    fewer = Scaled(kept, crowded(tails, budget, protocol.labels))
+    return upper(
+        replace(found, law=fewer, source=about), faults, f"a report arrives with probability {kept:.6g}"
+    )
+
+
+@lru_cache(maxsize=2)
+def _company(people: Population, steps: int, kept: float = 1.0) -> tuple[npt.NDArray[np.float64], str]:
+    """Return ``company``, once for a table of views and for a search."""
+    assert people.graph is not None
+    return company(people.graph, steps, kept)
+
+
+def _told(setting: Setting, basis: str, about: str, law: Law) -> PrivacyProfile:
+    return PrivacyProfile(setting.text, basis, about, KNOWN, "", law)
