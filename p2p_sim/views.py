@@ -105,7 +105,7 @@ class Coalition:
 
         What is sealed for one user is not read by whoever handles it; ``sees`` tells which of them members can read.
         """
-        if message.sealed_for == USER and not message.layers:
+        if message.sealed_for == USER:
             return message.sender == message.recipient == USER and bool(self.users)
         return message.sealed_for is None or all(map(self.has, (message.sealed_for, *message.layers)))
 

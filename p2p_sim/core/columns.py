@@ -6,7 +6,6 @@ Arithmetic that mixes them spreads party values over messages; ``sum``, ``first`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,27 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from p2p_sim.core.envelope import Envelope as Envelope
+from p2p_sim.core.envelope import Trail
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.layouts import Layout as Layout
 from p2p_sim.core.message import SEALED, Message
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """In what a column travels that its holder cannot read.
-
-    ``origin``: role and round in which all of it was sealed, None if in several; ``octets`` (messages, bytes): the
-    ciphertexts; None where cryptography is modelled.
-    """
-
-    origin: tuple[str, int] | None
-    octets: Array | None = None
-
-    def pick(self, which: Array) -> Envelope:
-        """Return the envelopes at some places."""
-        return self if self.octets is None else Envelope(self.origin, self.octets[which])
 
 
 class PerMessage(NDArrayOperatorsMixin):
@@ -186,7 +171,9 @@ class Inbox:
                 f"message {self.kind!r} has no field {name!r}; it has {list(self.message.fields)}"
             )
         sealed = self._sealed_for
-        envelope = None if sealed is None else Envelope(rows.origin, rows.fields.get(SEALED))
+        envelope = None
+        if sealed is not None:
+            envelope = Envelope(rows.origin, self.message, name, rows.trail, rows.fields.get(SEALED))
         return PerMessage(rows.fields[name], rows.layout, sealed, envelope)
 
     @property
@@ -222,7 +209,9 @@ class Inbox:
     def where(self, mask: Any) -> Inbox:
         """Return the inbox of those messages for which ``mask`` (a party or message column) is true."""
         keep = np.broadcast_to(aligned(mask, self.layout), (self.layout.size,)).astype(np.bool_)
-        return Inbox(self.message, lambda: self.rows.pick(keep, self.layout.filter(keep)), self._reader)
+        result = Inbox(self.message, lambda: self.rows.pick(keep, self.layout.filter(keep)), self._reader)
+        result.distinct = self.distinct
+        return result
 
     def find(self, *, sender: Any) -> Inbox:
         """Join by sender: for each given id, the first message its holder has from that sender; none, no row.
@@ -249,7 +238,8 @@ class Inbox:
 class Rows:
     """Messages in canonical order: layout, sender ids, sequence numbers (None: all 0), fields.
 
-    ``sender`` may be given as a function: few programs look at it.  ``origin``: where they were sealed.
+    ``sender`` may be given as a function: few programs look at it.  ``origin``: where they were sealed.  ``trail``:
+    which rows of an inbox these are, None for all.
     """
 
     def __init__(
@@ -259,7 +249,9 @@ class Rows:
         seq: Array | None,
         fields: dict[str, Array],
         origin: tuple[str, int] | None = None,
+        trail: Trail | None = None,
     ):
+        self.trail = Trail(object()) if trail is None else trail
         self.layout, self._sender, self.seq, self.fields = layout, sender, seq, fields
         self.origin = origin
         for column in fields.values():
@@ -274,4 +266,5 @@ class Rows:
         """Return the chosen rows (a mask or positions) under another layout."""
         seq = None if self.seq is None else self.seq[which]
         fields = {name: column[which] for name, column in self.fields.items()}
-        return Rows(layout, lambda: self.sender[which], seq, fields, self.origin)
+        trail = self.trail.pick(which)
+        return Rows(layout, lambda: self.sender[which], seq, fields, self.origin, trail)

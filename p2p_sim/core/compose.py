@@ -39,14 +39,14 @@ class World:
         together = ids is not None and len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids)
         return int(ids[0]) if ids is not None and together else None
 
-    def rows(self, ids: Array, where: str) -> Array:
+    def rows(self, ids: Array, where: str, what: str = "to=") -> Array:
         """Return the rows of the addressed users, int32; raises ProtocolError for anybody who is not there."""
         if ids.dtype.kind not in "ui":
-            raise ProtocolError(f"{where}: to= has type {ids.dtype}; give users' ids")
+            raise ProtocolError(f"{where}: {what} has type {ids.dtype}; give users' ids")
         if self.ids is None:
             if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= self.users):
                 raise ProtocolError(
-                    f"{where}: to= names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}"
+                    f"{where}: {what} names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}"
                 )
             return ids.astype(np.int32, copy=False)
         place = np.searchsorted(self.ids, ids) if self.first is None else ids.astype(np.int64) - self.first

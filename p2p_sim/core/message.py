@@ -27,7 +27,8 @@ SEAL_BYTES = 48
 """Bytes that sealing adds: an encapsulated X25519 key of 32 and a tag of 16."""
 
 SEALED = "_sealed"
-"""Beside the fields of a message that really is sealed: its bytes, as a uint8 column."""
+"""Beside the fields of a message that really is sealed: its bytes, a uint8 column.  Where that is modelled: the id of
+the user for whom it is sealed, if it goes by way of servers."""
 
 READER = "_reader"
 """Beside the fields, until they are sealed: the users for whom."""
@@ -97,6 +98,11 @@ class Message:
     ):
         if layers and sealed_for is None:
             raise ProtocolError(f"layers = {layers!r}: name who opens the last one by sealed_for=")
+        if layers and (USER in layers or recipient == sealed_for):
+            raise ProtocolError(
+                f"layers = {layers!r}, from {sender!r} to {recipient!r}: layers are those of servers on the way to "
+                f"{sealed_for!r}, who are passed before"
+            )
         self.kind, self.layers = "?", layers
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
         self.fields = {name: _field_type(name, kind) for name, kind in fields.items()}

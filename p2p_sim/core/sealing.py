@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.columns import Envelope, Layout, PerMessage, aligned
+from p2p_sim.core.columns import Layout, PerMessage, aligned
+from p2p_sim.core.envelope import mismatch
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.message import READER, SEALED, USER, Message, Send
 
@@ -53,24 +54,19 @@ def envelopes(
             f"{where}: hands on {', '.join(came)} as sealed, and adds {', '.join(own)}: what is sealed together "
             "cannot be added to; declare the others in a message of their own"
         )
-    found = [v.envelope for v in came.values() if v.envelope is not None]
+    found = [came[name].envelope for name in message.fields]
+    hidden = [one for one in found if one is not None]
     if not layout.size:
         return {}, None
-    if len(found) < len(came) or found[0].origin is None:
+    if len(hidden) < len(came) or hidden[0].origin is None:
         raise ProtocolError(f"{where}: hands on what was sealed in different rounds: hand each on by itself")
-    return _octets(found, keep, world, where), found[0].origin
-
-
-def _octets(found: list[Envelope], keep: Array | None, world: World, where: str) -> dict[str, Array]:
-    """Return the bytes that all the fields came in."""
-    octets = [one.octets for one in found if one.octets is not None]
-    if not world.real or not octets:
-        return {}
-    if not all(one is octets[0] or np.array_equal(one, octets[0]) for one in octets):
-        raise ProtocolError(
-            f"{where}: joins fields of different messages: what was sealed together is handed on together"
-        )
-    return {SEALED: octets[0] if keep is None else octets[0][keep]}
+    wrong = mismatch(hidden, message, world.sizes)
+    if wrong is not None:
+        raise ProtocolError(f"{where}: {wrong}")
+    octets = hidden[0].octets
+    if octets is None:
+        return {}, hidden[0].origin
+    return {SEALED: octets if keep is None else octets[keep]}, hidden[0].origin
 
 
 def _readers(
@@ -82,9 +78,7 @@ def _readers(
         return {}
     if send.reader is None:
         raise ProtocolError(f"{where}: is sealed for a user: name each message's by reader=")
-    if not world.real:
-        return {}
     ids = np.broadcast_to(np.asarray(aligned(send.reader, layout)), (layout.size,))
     ids = ids if keep is None else ids[keep]
-    world.rows(ids, where)
+    world.rows(ids, where, "reader=")
     return {READER: ids.astype(np.int64)}

@@ -103,7 +103,7 @@ class Site:
         self._fate = self.fate if self.fate is not None and self.fate.moves else None
         if self._fate is not None:
             self._fate.settle(self.world, self._first, self._users, self._ledger)
-        self._sealer = Sealer(self._ledger, self._fate, self.seals)
+        self._sealer = Sealer(self.world, self._ledger, self._fate, self.seals)
         for me in itertools.chain.from_iterable(self.parties.values()):
             me.clock = self.clock
         last = {role: None if self._fate is None else self._fate.last(role) for role in self.parties}

@@ -6,6 +6,7 @@ are simulation keys, from the run's seed: they protect nothing from whoever know
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +49,7 @@ class Envelopes:
         if not new:
             return batches
         kinds, sizes = message.fields, self._world.sizes
-        rows = np.concatenate([encode.pack(_own(batches[i]), kinds, sizes) for i in new])
+        rows = np.concatenate([_packed(batches[i], kinds, sizes) for i in new])
         path, info = [*message.layers, str(message.sealed_for)], (message.sender, round)
         for role in reversed(path):
             keys: bytes | Octets
@@ -167,5 +168,7 @@ def repeated_among(rows: Octets, ok: Array) -> Array:
     return again
 
 
-def _own(batch: Batch) -> dict[str, Array]:
-    return {k: v for k, v in batch.plain.items() if k != READER}
+def _packed(batch: Batch, kinds: Mapping[str, Any], sizes: Mapping[str, int]) -> Octets:
+    if not kinds:
+        return np.zeros((len(batch), 0), np.uint8)
+    return encode.pack({k: v for k, v in batch.plain.items() if k != READER}, kinds, sizes)

@@ -71,15 +71,38 @@ def test_layers_without_a_core_are_refused() -> None:
 class Stranger(Protocol):
     """A layer for a role that does not exist."""
 
-    say = Message("user", "learner", "says", sealed_for="learner", layers=("guard",), y=bool)
+    say = Message("user", "relay", "says", sealed_for="learner", layers=("guard",), y=bool)
+    told = Message("relay", "learner", "tells", y=bool)
 
     def user(self, me: Party) -> Rounds:
         yield self.say(y=me.y)
 
-    def learner(self, me: Party) -> Rounds:
+    def relay(self, me: Party) -> Rounds:
         yield self.say.receive()
+        yield self.told(y=True)
+
+    def learner(self, me: Party) -> Rounds:
+        yield self.told.receive()
 
 
 def test_a_layer_for_nobody_is_refused() -> None:
     with pytest.raises(ProtocolError, match="'say' is sealed for 'guard'; roles"):
         p2p_sim.run(Stranger(), Population.from_arrays(y=[True]))
+
+
+LETTER = Message("user", "relay", "for a user she names", sealed_for="user", layers=("relay",), y=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("view", "readable"),
+    [
+        ("relay", []),
+        ("relay+user:2", [2]),
+        ("relay+user:2+wire", [2]),
+        ("user:1+wire", [1, 3]),
+        ("learner+relay", []),
+    ],
+)
+def test_a_users_key_opens_no_letter_to_another(view: str, readable: list[int]) -> None:
+    for channels in ("plain", "encrypted"):
+        assert reads(view, LETTER, channels) == readable
