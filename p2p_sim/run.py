@@ -244,7 +244,7 @@ def _run(
     start = time.perf_counter()
     streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
     if draft is not None and streams:
-        target = draft.begin(protocol, trace, population.users)
+        target = draft.begin(protocol, trace, population)
         settings = replace(settings, trace=replace(settings.trace, target=target))
     finished, timings = backends.run(protocol, population, seed, settings)
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}

@@ -110,7 +110,7 @@ class Run:
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = directory.place(self.out, stem, self.force)
-        with place.draft() as draft, Progress() as progress, terminal.stdout_kept():
+        with place.draft(self._foretell) as draft, Progress() as progress, terminal.stdout_kept():
             run = self._run(chosen.protocol, progress, draft)
             run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
             run.notes["costs"] = costs.document(
@@ -127,6 +127,12 @@ class Run:
         told = console.document(run, name, chosen.defaults, path, memory.peak(self.backend))
         sys.stdout.write(console.as_json(told) if as_json else console.as_text(told))
         return 0
+
+    def _foretell(self, protocol: Any, level: str, population: Any) -> None:
+        """Say on stderr how much each trace level will keep."""
+        from p2p_sim.report import foretell
+
+        print(foretell.text(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
     def _run(self, protocol: Any, progress: Any, draft: Any) -> Any:
         from p2p_sim.learning import experiment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ class Place:
     stem: str
     force: bool
 
-    def draft(self) -> Draft:
-        """Return where the run is made, beside the place it is meant for."""
-        return Draft(self.path or Path(RUNS) / self.stem)
+    def draft(self, announce: Callable[[Any, str, Any], None]) -> Draft:
+        """Return where the run is made, beside the place it is meant for; see ``Draft``."""
+        return Draft(self.path or Path(RUNS) / self.stem, announce)
 
     def save(self, run: Any, population: bool) -> Path:
         """Write the run, link ``runs/latest`` to it, return its directory; InputError if that fails."""

@@ -7,10 +7,12 @@ import secrets
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from p2p_sim.core.population import Population
 from p2p_sim.trace import manifest
 from p2p_sim.trace.writer import PARTS, Folder
 
@@ -20,12 +22,13 @@ MESSAGES = "messages"
 class Draft:
     """A run directory in the making, ``NAME.partial-XXXXXXXX`` beside the place it is meant for.
 
+    ``announce`` is called with protocol, trace level and population before messages are written.
     It is made when first needed.  At the end of a ``with`` it is gone, unless it was renamed; messages of a run that
     was cut off stay, with a warning that says where.
     """
 
-    def __init__(self, path: Path):
-        self._path, self._folder = path, Path()
+    def __init__(self, path: Path, announce: Callable[[Any, str, Population], None] | None = None):
+        self._path, self._folder, self._announce = path, Path(), announce
         self._made: list[Path] = []
 
     def make(self) -> Path:
@@ -38,12 +41,14 @@ class Draft:
             self._made = [*new, self._folder]
         return self._folder
 
-    def begin(self, protocol: Any, level: str, users: int) -> Folder:
+    def begin(self, protocol: Any, level: str, population: Population) -> Folder:
         """Make the trace, of which nothing is there yet; return where the sites of a run write it."""
+        if self._announce is not None:
+            self._announce(protocol, level, population)
         folder = self.make() / MESSAGES
         folder.mkdir()
         token = secrets.token_hex(8)
-        manifest.write(folder, manifest.begun(protocol, level, users, token))
+        manifest.write(folder, manifest.begun(protocol, level, population.users, token))
         return Folder(str(folder.resolve()), token)
 
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:

@@ -6,6 +6,7 @@ import os
 import stat
 
 import p2p_sim
+from p2p_sim.trace import reader
 from tests.cli.conftest import below
 
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
@@ -82,3 +83,23 @@ def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
     done = cli(*MANY)
     assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
     assert list(below(tmp_path)) == []
+
+
+def test_a_traced_run_says_beforehand_what_it_takes(cli):
+    assert cli(*MANY).err == ""
+    done = cli(*MANY, "--trace", "full")
+    assert done.err.startswith("trace full: about 1,500 messages, ")
+    assert "; sample=1000: about 1,500 messages" in done.err
+
+
+def test_messages_of_a_run_that_is_interrupted_stay(cli, tmp_path, monkeypatch):
+    def stop(*_words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("p2p_sim.trace.tables.write", stop)
+    done = cli(*MANY, "--trace", "full", "--out", "runs/mine")
+    assert done.status == 130
+    (left,) = (tmp_path / "runs").iterdir()
+    assert f"the messages of the run that failed are in 'runs/{left.name}'" in done.err
+    assert {path.name for path in left.iterdir()} == {"messages"}
+    assert reader.open_trace(left).kept == 1500
