@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.people import users_of_data
+from p2p_sim.cli.people import synthetic, users_of_data
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
 from p2p_sim.report.options import (
     ASKED,
@@ -24,6 +24,7 @@ from p2p_sim.report.options import (
     Delta,
     Fault,
     Format,
+    Graph,
     Json,
     Label,
     Positive,
@@ -69,13 +70,15 @@ class Account:
     clusters: Clusters = None
     test: Test = None
     fault: Fault = None
-    seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
+    graph: Graph = None
+    seed: Annotated[int, count(HOW, "Decides the test rows, k-means and the graph; default 0.")] = 0
     plot: Annotated[str | None, text(KEPT, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
     json: Json = False
     format: Format = "text"
 
     def work(self, _command: Command) -> int:
         """Account, draw, tell."""
+        from p2p_sim.learning import graphs
         from p2p_sim.report import parameters
         from p2p_sim.report.progress import Progress
 
@@ -83,6 +86,7 @@ class Account:
         words, offered = parameters.own(self.words or [], protocols.ALL)
         chosen = parameters.choose(words, offered, "account")
         self._check()
+        graphs.check(chosen.protocol, self.graph)
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(chosen, progress)
         from p2p_sim.report import account, console
@@ -97,7 +101,8 @@ class Account:
         from p2p_sim.report import account, plots
         from p2p_sim.report.question import Question
 
-        protocol, people = chosen.protocol, self._population(chosen.protocol, progress)
+        protocol = chosen.protocol
+        people, graph = self._population(protocol, progress)
         size = self.cluster_size if people is None else None
         question = Question(
             protocol, self.delta, size, people, self.channels,
@@ -107,23 +112,23 @@ class Account:
         table = account.table_of(question, promises.of, promises.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        told = head | table | {"plot": self.plot}
+        told = head | table | {"plot": self.plot, "graph": graph}
         if self.plot is not None:
             title = account.title(told)
             plots.curves(account.profiles(question, table), title, self.plot, self.delta, progress)
         return told
 
-    def _population(self, protocol: Any, progress: Any) -> Population | None:
+    def _population(self, protocol: Any, progress: Any) -> Any:
+        """Return the users, None where a size says enough, and the numbers of their graph."""
         from p2p_sim.learning import experiment
 
         if self.users is not None:
-            return Population.synthetic(
-                users=self.users, cluster_size=self.cluster_size, positive=0.5, seed=0
-            )
+            return synthetic(self, protocol, self.users, self.cluster_size, progress)
         if self.data is None:
-            if self.cluster_size is None and experiment.speaks(protocol):
+            if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
                 raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
-            return None
+            one = self.cluster_size if self.graph is not None else None  # a cluster, and its graph
+            return (None, None) if one is None else synthetic(self, protocol, one, None, progress)
         return users_of_data(self, protocol, progress)
 
     def _check(self) -> None:

@@ -18,6 +18,7 @@ from p2p_sim.report.options import (
     Channels,
     Fault,
     Format,
+    Graph,
     Json,
     Words,
     composition_of,
@@ -34,7 +35,17 @@ from p2p_sim.report.options import (
 SEEN = 100
 """Trials in which something of the default delta is expected to be seen."""
 
-CHANGED = ("cluster_size", "claim", "composition", "channels", "statistic", "backend", "shards", "address")
+CHANGED = (
+    "cluster_size",
+    "claim",
+    "composition",
+    "channels",
+    "statistic",
+    "graph",
+    "backend",
+    "shards",
+    "address",
+)
 """Options that a command to do it again names where they are not the default."""
 
 
@@ -67,6 +78,7 @@ class Audit:
     confidence: Annotated[float, ratio(HOW, "That all lower bounds of the table hold; default 0.95.")] = 0.95
     statistic: Annotated[str, text(HOW, "What is counted; default auto.", "auto|exact|classifier")] = "auto"
     fault: Fault = None
+    graph: Graph = None
     seed: Annotated[int, count(HOW, "Decides every draw; default 0.")] = 0
     backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
     shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
@@ -76,11 +88,13 @@ class Audit:
 
     def work(self, _command: Command) -> int:
         """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
+        from p2p_sim.learning import graphs
         from p2p_sim.report import audit, console
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         chosen = self._chosen()
+        graphs.check(chosen.protocol, self.graph)
         kind, at = self._point()
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(chosen, kind, at, progress)
@@ -119,7 +133,7 @@ class Audit:
             "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
             "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
-            "statistic": self.statistic,
+            "graph": self.graph, "statistic": self.statistic,
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
             "command": self._again(protocol, values, kind, at),
         }  # fmt: skip
@@ -133,7 +147,7 @@ class Audit:
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both there: give one of them")
-        if self.cluster_size is None and experiment.speaks(protocol):
+        if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
             raise InputError("nothing to audit: give --cluster-size N, the users of a world")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
@@ -164,7 +178,7 @@ class Audit:
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
             address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
-            faults=self.fault,
+            faults=self.fault, graph=self.graph,
         )  # fmt: skip
 
     def _point(self) -> tuple[str, float]:

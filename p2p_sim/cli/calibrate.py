@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.people import users_of_data
+from p2p_sim.cli.people import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
@@ -24,6 +24,7 @@ from p2p_sim.report.options import (
     Delta,
     Fault,
     Format,
+    Graph,
     Json,
     Label,
     Positive,
@@ -62,7 +63,8 @@ class Calibrate:
     clusters: Clusters = None
     test: Test = None
     fault: Fault = None
-    seed: Annotated[int, count(HOW, "Decides the test rows and k-means; default 0.")] = 0
+    graph: Graph = None
+    seed: Annotated[int, count(HOW, "Decides the test rows, k-means and the graph; default 0.")] = 0
     json: Json = False
     format: Format = "text"
 
@@ -87,10 +89,11 @@ class Calibrate:
         from p2p_sim import privacy
 
         assert self.epsilon is not None
-        people = self._people(kind, vary, fixed, progress)
+        people, graph = self._people(kind, vary, fixed, progress)
+        size = None if graph is not None else self.cluster_size
         progress(f"solving for {vary}", 0, 0)
         found = privacy.calibrate(
-            kind, vary=vary, view=self.view, cluster_size=self.cluster_size, population=people,
+            kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault, **fixed,
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
@@ -99,7 +102,7 @@ class Calibrate:
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
             "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
-            "faults": list(self.fault or ()),
+            "faults": list(self.fault or ()), "graph": graph,
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
             "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
         }  # fmt: skip
@@ -116,12 +119,21 @@ class Calibrate:
         check_seed(self.seed)
         check_data(self)
 
-    def _people(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> Population | None:
-        """Return the users of ``--data``."""
-        if self.data is None:
-            return None
-        some = fixed if vary == "cluster_size" else fixed | {vary: 0.25}
-        return users_of_data(self, kind(**some), progress)
+    def _people(
+        self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any
+    ) -> Joined | tuple[None, None]:
+        """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
+        from p2p_sim.learning import graphs
+
+        if self.data is None and self.graph is None:
+            return None, None
+        protocol = kind(**(fixed | {name: 0.25 for name in kind.__dataclass_fields__ if name == vary}))
+        graphs.check(protocol, self.graph)
+        if self.data is not None:
+            return users_of_data(self, protocol, progress)
+        if self.cluster_size is None:
+            raise InputError("--graph joins users: give --cluster-size N, or --data NAME_OR_FILE")
+        return synthetic(self, protocol, self.cluster_size, None, progress)
 
     def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
         """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""

@@ -1,4 +1,4 @@
-"""The users of ``--data``, for verbs that run nothing."""
+"""The users whom a command names, and the graph that joins them, for verbs that run nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from typing import Any
 from p2p_sim.core.population import Population
 from p2p_sim.report.options import comma_list
 
+Joined = tuple[Population, dict[str, Any] | None]
+"""Users, and the numbers of the graph that joins them, None if there is none."""
 
-def users_of_data(command: Any, protocol: Any, progress: Any) -> Population:
-    """Read the data set that a command names, and return the users it would have in a run.
 
-    ``command``: has the options data, label, positive, cluster_column, clusters, test and seed.
+def synthetic(command: Any, protocol: Any, users: int, size: int | None, progress: Any) -> Joined:
+    """Return users with labels of their own, joined by a command's graph."""
+    from p2p_sim.learning import graphs
+
+    people = Population.synthetic(users=users, cluster_size=size, positive=0.5, seed=0)
+    return graphs.join(protocol, people, command.graph, command.seed, progress)
+
+
+def users_of_data(command: Any, protocol: Any, progress: Any) -> Joined:
+    """Read the data set that a command names, and return the users it would have in a run, joined by its graph.
+
+    ``command``: has the options data, label, positive, cluster_column, clusters, test, graph and seed.
     """
-    from p2p_sim.learning import datasets, experiment
+    from p2p_sim.learning import datasets, experiment, graphs
 
     progress(f"reading {command.data}", 0, 0)
     positive = None if command.positive is None else comma_list(command.positive)
@@ -24,4 +35,6 @@ def users_of_data(command: Any, protocol: Any, progress: Any) -> Population:
     found = experiment.gather(
         protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress
     )
-    return found.population
+    return graphs.join(
+        protocol, found.population, command.graph, command.seed, progress, rows=found.rows, total=len(data.y)
+    )

@@ -153,8 +153,8 @@ def _of_clusters(
             f"view = {setting.text!r}: the largest cluster has {distinct[-1]} users, so at most "
             f"{distinct[-1] - 1} can look at another's label"
         )
-    if setting.composition is not None:
-        raise InputError("composition: give 'worst' with a population, or one cluster_size")
+    if setting.composition is not None and len(distinct) > 1:
+        raise InputError("composition: give 'worst' with a population of several sizes, or one cluster_size")
     parts, several = [], f"{len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
     if len(distinct) > 1 and hides_worse_among_few(protocol, setting.view, faulty):
         found = law(protocol, setting.met(distinct[0]))

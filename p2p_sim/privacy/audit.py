@@ -13,7 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import profile
-from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing import graphs, intervals
 from p2p_sim.privacy.auditing._checks import probability
 from p2p_sim.privacy.auditing.arguments import (
     alike,
@@ -112,6 +112,7 @@ def audit(
     false_alarm: float = 1e-6,
     progress: Progress | None = None,
     faults: Faults | Sequence[str] | None = None,
+    graph: Any = None,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
@@ -124,8 +125,9 @@ def audit(
     law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
-    ``shards``, ``address``, ``faults``: as in ``run``; under faults the statistic is a classifier.  Raises InputError
-    for arguments out of range.
+    ``shards``, ``address``, ``faults``: as in ``run``; under faults the statistic is a classifier.  ``graph``: what
+    joins the users of each world, the victim being the first: "regular:4", edges, and what else
+    ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range.
 
     *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
     the error is shared over both directions, all events, and the two bounds of each.
@@ -143,11 +145,15 @@ def audit(
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
     honest = size - 1 - coalition.user_count
-    asked: dict[str, Any] = {"cluster_size": cluster_size, "channels": channels, "faults": wrong}
+    joined = graphs.world(protocol, graph, size, seed)
+    asked: dict[str, Any] = {"channels": channels, "faults": wrong}
+    asked |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
     asked["composition"] = given_composition(composition, honest)
     law = model if isinstance(model, PrivacyProfile) else profile(model, view, **asked)
     known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
     chosen = _composition(asked["composition"], law, kind, at)
+    if joined is not None and composition == "worst" and law.basis != "exact":
+        chosen = None  # a bound over all labels knows of no worst
     ones = honest // 2 if chosen is None else chosen
     exact = None
     if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
@@ -157,7 +163,7 @@ def audit(
             f"statistic = 'exact': no law of view {view!r} of these messages is known; give 'auto' or 'classifier'"
         )
     check_enough(trials, confidence, learning=exact is None)
-    situation = Situation(protocol, coalition, size, ones, channels)
+    situation = Situation(protocol, coalition, size, ones, channels, None if joined is None else joined.graph)
     tell = progress or (lambda _label, _done, _total: None)
     with backends.opened(settings, users_a_batch(protocol, size, trials)):
         if exact is not None:
@@ -172,7 +178,7 @@ def audit(
     if tested is not None and evidence.late is not None:
         odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
         tested = replace(tested, p_value=0.0, rejected=True, why=odd)
-    there = asked | {"cluster_size": size, "composition": ones}
+    there = asked | {"composition": ones} | ({"cluster_size": size} if joined is None else {})
     here = law.law if known is None or law.law is None else profile(known, view, **there).law
     found = measured(kind, at, evidence, confidence, here)
     reads = law.law is None or law.law.pure() > 0

@@ -21,7 +21,7 @@ DELTA = 1e-6
 """Delta where none is asked for."""
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
-QUICK_SIZES, QUICK_USERS, QUICK_SECONDS = 64, 20_000, 1.2
+QUICK_SIZES, QUICK_USERS, QUICK_SECONDS, QUICK_GRAPH = 64, 20_000, 1.2, 1000
 LITTLE = 10
 """How far delta is to stay below one user's share of the largest cluster: a factor."""
 
@@ -77,7 +77,7 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
     }  # fmt: skip
-    row["refused"] = question.misfit(view)
+    row["refused"] = question.misfit(view) or _long(question, view)
     if row["refused"]:
         return row
     profile = question.profile(view, _shown(question, sizes[-1:]))
@@ -98,9 +98,19 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
     return row
 
 
+def _long(question: Question, view: View) -> str:
+    """Return that a law on a graph takes too long to compute here, or nothing."""
+    most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
+    if not question.quick or not question.on_graph or question.sizes()[-1] <= most:
+        return ""
+    return "not computed here: see p2p-sim account, with the same --graph"
+
+
 def _late(question: Question, view: View, sizes: list[int], end: float) -> str:
     """Return why a view is too slow to be accounted here, or nothing."""
     most = sizes[0] if sizes else 0
+    if question.on_graph:
+        return ""
     if view.slow and most > (QUICK_USERS if question.quick else SLOW_USERS):
         return f"not computed here: slow for clusters of {most:,}"
     if question.quick and view.colluders > 1 and view.slow:
@@ -124,7 +134,7 @@ def _figures(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the figure of the worst cluster, and those of smallest, median and largest."""
     delta, people = question.delta, question.population
-    if people is None or question.composition == REAL:
+    if people is None or question.composition == REAL or question.on_graph:
         return figure(question.profile(view), delta), None
     known: dict[int, dict[str, Any]] = {}
     fits = [size for size in sizes if str(view.who.at_most(size - 1))]
@@ -216,6 +226,7 @@ def _above(told: Mapping[str, Any], several: bool) -> str:
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
+    above += f"; graph {console.graph(told['graph'])}" if told.get("graph") else ""
     return above + (f"; faults: {', '.join(told['faults'])}" if told.get("faults") else "")
 
 

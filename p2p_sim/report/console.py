@@ -63,7 +63,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         _entry("Data", _data(told)),
         _entry("Users", _users(told)),
         _entry("Clusters", _clusters(told["clusters"])),
-        *([_entry("Graph", _graph(told["graph"]))] if told.get("graph") else []),
+        *([_entry("Graph", graph(told["graph"]))] if told.get("graph") else []),
     ]
     spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
     end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
@@ -190,7 +190,8 @@ def _clusters(told: Mapping[str, Any] | None) -> str:
     return f"{told['count']:,} {told['origin']}; {sizes}"
 
 
-def _graph(told: Mapping[str, Any]) -> str:
+def graph(told: Mapping[str, Any]) -> str:
+    """Return a graph's numbers in words."""
     over = "over everybody" if told["over"] == "everybody" else "within each cluster"
     least, most = told["minimum"], told["maximum"]
     each = (

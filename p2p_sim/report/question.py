@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,10 @@ class Question:
     faults: Faults | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population", crowds(self.protocol, self.population))
+        people = crowds(self.protocol, self.population)
+        if people is not None and people.clusters is not None and self.protocol.graph_over() == "everybody":
+            people = replace(people, clusters=None)  # walks do not mind clusters
+        object.__setattr__(self, "population", people)
         if self.composition == REAL and self.population is None:
             raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
         if isinstance(self.composition, int) and self.population is not None:
@@ -49,6 +52,11 @@ class Question:
         for name, reason in why.items():
             if reason and (self.only or all(why.values())):
                 raise InputError(f"view = {name!r}: {reason}")
+
+    @property
+    def on_graph(self) -> bool:
+        """Whether laws are of users whom a graph joins, so that no size stands for them."""
+        return self.population is not None and self.protocol.graph_over() is not None
 
     def views(self) -> list[View]:
         """Return the rows; raises InputError for a part of a view that the protocol does not have."""
@@ -80,6 +88,7 @@ class Question:
 
     def profile(self, view: View, size: int | None = None) -> PrivacyProfile:
         """Return a view's profile: of a cluster size, or of what was asked about."""
+        size = None if self.on_graph else size
         where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
         if self.population is not None and size is None:
             where = {"population": self.population}

@@ -44,6 +44,9 @@ def features(seen: Seen) -> tuple[npt.NDArray[np.float64], list[str]]:
         for name, values in _of_kind(seen, kind, seen.kinds[kind]):
             names.append(name)
             columns.append(values.astype(np.float64))
+    if seen.weights is not None and (reports := seen.kinds.get("report")) is not None:
+        names.append("report.y weighed by how likely it is the victim's")
+        columns.append(_weighed(seen, reports, seen.weights))
     messages = np.stack(columns, axis=1) if columns else np.zeros((seen.worlds, 0))
     drawn, more = own.numbers(seen.draws, seen.size, seen.worlds)
     return np.concatenate([messages, drawn], axis=1), names + more
@@ -62,6 +65,17 @@ def common(parts: Sequence[tuple[Array, list[str]]]) -> tuple[list[Array], list[
         wide[:, [place[name] for name in part]] = table
         tables.append(wide)
     return tables, names
+
+
+def _weighed(seen: Seen, reports: Columns, weights: Array) -> Array:
+    """Return the sum of all reports of a world, label 1 up and label 0 down, by who handed them in."""
+    y = reports.fields.get("y")
+    if y is None:
+        return np.zeros(seen.worlds)
+    sign = np.where(y == 1, 1.0, np.where(y == 0, -1.0, 0.0))
+    if reports.readable is not None:
+        sign[~reports.readable] = 0.0
+    return np.bincount(seen.world_of(reports), sign * weights[reports.sender % seen.size], seen.worlds)
 
 
 class _Group(NamedTuple):

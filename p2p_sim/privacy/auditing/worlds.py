@@ -23,6 +23,7 @@ from p2p_sim.core.level import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.core.words import stream, words
+from p2p_sim.privacy.auditing import graphs
 from p2p_sim.privacy.auditing.own import drawn
 from p2p_sim.trace.draws import Draws
 from p2p_sim.views import Coalition
@@ -58,7 +59,8 @@ class Seen:
     """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``.
 
     ``ones``: in which worlds the victim has the second label, which the coalition does not see.  ``draws``: of the
-    colluders, if they were asked for.
+    colluders, if they were asked for.  ``weights``: how likely a report of each user of a world is of the victim's
+    label, where a graph tells it.
     """
 
     size: int
@@ -67,6 +69,7 @@ class Seen:
     kinds: dict[str, Columns]
     ones: Array | None = None
     draws: Draws = field(default_factory=dict)
+    weights: Array | None = None
 
     def world_of(self, columns: Columns) -> Array:
         """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
@@ -94,6 +97,7 @@ class Situation:
     """What every world is: a protocol among ``size`` users, and who looks.
 
     ``coalition``: its users are the colluders, whatever they are called.  ``composition``: others with label 1.
+    ``graph``: that joins the users of a world.
     """
 
     protocol: Any
@@ -101,6 +105,7 @@ class Situation:
     size: int
     composition: int
     channels: str = "plain"
+    graph: Members | None = None
 
     @property
     def colluders(self) -> int:
@@ -116,7 +121,12 @@ class Situation:
         labels: Array = y.view(np.bool_) if self.protocol.label_count() == 2 else y
         names = np.arange(worlds, dtype=np.int32)
         starts = np.arange(worlds + 1, dtype=np.int64) * self.size
-        return Population(labels, Members(np.repeat(names, self.size), starts, None, names))
+        clusters = Members(np.repeat(names, self.size), starts, None, names)
+        if self.graph is None:
+            return Population(labels, clusters)
+        # ids: parts of a population, whose graph was checked, for all copies together are not connected
+        graph = graphs.copies(self.graph, worlds)
+        return Population(labels, clusters, graph=graph, ids=np.arange(len(labels)))
 
     def everybody(self, worlds: int) -> Coalition:
         """Return the coalitions of all worlds as one, its users by their ids."""
@@ -194,7 +204,9 @@ def observe(
         for kind, message in messages.items()
         if finished.totals.trace.get(kind)
     }
-    return Seen(situation.size, len(population.sizes), situation.colluders, kinds)
+    graph = situation.graph
+    weights = None if graph is None else graphs.weights(situation.protocol, graph)
+    return Seen(situation.size, len(population.sizes), situation.colluders, kinds, weights=weights)
 
 
 def _watch(messages: dict[str, Message], coalition: Coalition, users: int) -> Watch:

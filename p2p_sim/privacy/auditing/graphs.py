@@ -1,0 +1,78 @@
+"""Worlds whose users are joined by a graph: one copy of it each, and which reports are likely to be the victim's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.backends import layout
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members, joined
+from p2p_sim.core.population import Population
+from p2p_sim.network import topologies
+from p2p_sim.network.adjacency import matrix, rows
+from p2p_sim.network.edges import SUFFIXES
+from p2p_sim.network.walks import distribution, stationary
+from protocols import NetworkShuffle, PeerToPeer
+
+Floats = npt.NDArray[np.float64]
+
+
+def world(protocol: Any, graph: Any, size: int, seed: int) -> Population | None:
+    """Return the users of one world, joined by a graph; None for a protocol without one.
+
+    ``graph``: what ``network.topologies.graph_of`` takes; users of one that a word describes are numbered by their
+    distance from the first, so that colluders stand next to the victim.  Raises InputError where there is a graph and
+    the protocol uses none or the other way round, and for graphs that cannot be.
+    """
+    if graph is None:
+        if protocol.graph_over() is not None:
+            raise layout.no_graph(protocol)
+        return None
+    if protocol.graph_over() is None:
+        raise InputError(f"{type(protocol).__name__} uses no graph: leave graph = {graph!r} out")
+    users = topologies.join(Population(np.zeros(size, np.bool_)), graph, seed)
+    assert users.graph is not None
+    named = not isinstance(graph, str) or graph.endswith(SUFFIXES) or users.graph.complete
+    return users if named else replace(users, graph=_by_distance(users.graph))
+
+
+def _by_distance(graph: Members) -> Members:
+    """Return the graph with its users in the order in which a search from the first meets them."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    users = len(graph.codes)
+    place = np.empty(users, np.int64)
+    place[breadth_first_order(matrix(graph), 0, return_predecessors=False)] = np.arange(users)
+    ends = np.stack([np.repeat(np.arange(users), graph.size), rows(graph)], axis=1)
+    return joined(place[ends], users)
+
+
+def copies(graph: Members, worlds: int) -> Members:
+    """Return so many copies of the graph of a world, side by side."""
+    groups, users = len(graph.starts) - 1, len(graph.codes)
+    assert graph.order is not None
+    number, ends = np.arange(worlds)[:, None], len(graph.order)
+    codes = (graph.codes + number * groups).ravel().astype(np.int32)
+    order = (graph.order + number * users).ravel().astype(np.int32)
+    starts = np.append((graph.starts[:-1] + number * ends).ravel(), worlds * ends)
+    return Members(codes, starts, order)
+
+
+def weights(protocol: Any, graph: Members) -> Floats | None:
+    """Return how likely a report of each user is the label of the first, the victim; None if nobody knows.
+
+    A walk's report at j is hers with the chance that her walk ends there, over how many reports are expected there.
+    """
+    if isinstance(protocol, NetworkShuffle):
+        expected = stationary(graph) * len(graph.codes)
+        return distribution(graph, 0, int(protocol.steps)) / expected
+    if isinstance(protocol, PeerToPeer):
+        share: Floats = 1 / graph.size
+        asks = np.zeros(len(share))
+        asks[graph.rows_of(int(graph.codes[0]))] = 1
+        return asks * share
+    return None
