@@ -139,7 +139,7 @@ def _matched(run: Any, examples: Any, lie: Fraction) -> float:
 
 
 def _told(run: Any, examples: Any) -> proportions.Proportions:
-    told = proportions.of_run(run.output("learner"), run.parameters, examples.population)
+    told = proportions.of_run(run.output("learner"), run.source, examples.population)
     assert told is not None
     return told
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.core.party import Party
+from p2p_sim.crypto import field as modular
 from p2p_sim.crypto import pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.crypto.pairs import Mode
@@ -144,7 +145,7 @@ class Server:
         cluster = np.zeros(self._bags, np.int32)
         cluster[self.bag] = self.cluster
         here = np.flatnonzero(joined)
-        signed = np.where(self.refused, np.uint64(0), total).view(np.int64)  # centred lift modulo 2^64
+        signed = modular.centred(np.where(self.refused, np.uint64(0), total), 1 << 64)
         return {
             "bag": here, "cluster": cluster[here], "joined": joined[here], "size": size[here],
             "total": signed[here], "refused": self.refused[here],

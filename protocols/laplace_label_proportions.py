@@ -78,8 +78,8 @@ def check_noise(epsilon: float, grid: int, limit: int) -> None:
     check_range("epsilon", epsilon, 0, LARGEST, open_low=True)
     check_whole("grid", grid)
     if scale(epsilon, grid) > limit:
+        coarser = f"a grid of at most {int(limit * epsilon):,}, or " if limit * epsilon >= 1 else ""
         raise InputError(
             f"epsilon = {epsilon!r} with grid = {grid}: noise of {float(scale(epsilon, grid)):,.0f} steps; at most "
-            f"{limit:,} are drawn: give a grid of at most {int(limit * epsilon):,}, or an epsilon of at least "
-            f"{grid / limit:g}"
+            f"{limit:,} are drawn: give {coarser}an epsilon of at least {grid / limit:g}"
         )

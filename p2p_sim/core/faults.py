@@ -1,4 +1,4 @@
-"""Faults: users who drop out, messages that are lost, late or doubled, servers that stop, users who lie.
+"""Faults: users who drop out or lie, messages that are lost, late, doubled or tampered with, servers that stop.
 
 This file says which there are and how they are written; ``fate.py`` carries them out.
 """

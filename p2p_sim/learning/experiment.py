@@ -173,7 +173,7 @@ def train(
         comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
         comparison = corrected.beside(comparison, run, people, examples.x_test, examples.y_test)
     elif people.x is not None:
-        bags = proportions.of_run(columns, run.parameters, people)
+        bags = proportions.of_run(columns, run.source, people)
         if bags is not None:
             comparison = proportions.compare(people, examples.x_test, examples.y_test, bags, model)
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
@@ -242,14 +242,12 @@ def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[st
 def released(run: Run) -> dict[str, Any] | None:
     """Return how many labels the learner has, and the share that is not 0; None if it returns no labels.
 
-    Of bags, ``bags`` says how many, and the share is that of all of them together.
+    Of bags see ``proportions.Proportions.summary``.
     """
     if run.population is not None:
-        told = proportions.of_run(run.outputs.get("learner", {}), run.parameters, run.population)
+        told = proportions.of_run(run.outputs.get("learner", {}), run.source, run.population)
         if told is not None:
-            labels = int(told.size.sum())
-            share = float(told.share @ told.size / labels) if labels else None
-            return {"labels": labels, "positive_share": share, "bags": len(told.share)}
+            return told.summary()
     y = run.outputs.get("learner", {}).get("y")
     if y is None or y.ndim != 1:
         return None

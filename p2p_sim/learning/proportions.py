@@ -27,18 +27,26 @@ class Proportions:
     """What a learner knows: ``bag`` (n,), the row of each user in ``share`` and ``size`` (b,), -1 for none.
 
     ``share``: the released proportion of ones, which noise may carry beyond 0 to 1; ``size``: labels behind it;
-    ``refused``: bags of which nothing was released because too few users stayed.
+    ``refused``: how many bags were refused, and why, in words; "" if none.
     """
 
     bag: Array
     share: Array
     size: Array
-    refused: int = 0
+    refused: str = ""
 
     @property
     def beyond(self) -> int:
         """How many proportions lie beyond 0 to 1."""
         return int(np.count_nonzero((self.share < 0) | (self.share > 1)))
+
+    def summary(self) -> dict[str, Any]:
+        """Return how many labels and bags there are, the share of ones among all of them, and what was refused."""
+        labels = int(self.size.sum())
+        share = float(self.share @ self.size / labels) if labels else None
+        return {
+            "labels": labels, "positive_share": share, "bags": len(self.share), "refused": self.refused,
+        }  # fmt: skip
 
     def counts(self) -> Bags:
         """Return zeros and ones of each bag, as far as it is known.
@@ -50,23 +58,37 @@ class Proportions:
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))
 
 
-def of_run(columns: dict[str, Array], parameters: dict[str, Any], people: Population) -> Proportions | None:
+def of_run(columns: dict[str, Array], protocol: Any, people: Population) -> Proportions | None:
     """Return the proportions that a learner returned, or None where she returned something else.
 
     ``columns``: bag, size, total (in steps of 1 / grid of a label), refused (left out).  Who is in which bag is public;
     users who dropped out are taken for members all the same.
     """
-    if not columns.keys() >= _COLUMNS or "bag_size" not in parameters:
+    if not columns.keys() >= _COLUMNS or not hasattr(protocol, "bag_size"):
         return None
     clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-    number = bag_numbers(clusters, np.arange(people.users), int(parameters["bag_size"]))
+    number = bag_numbers(clusters, np.arange(people.users), protocol.bag_size)
     refused = columns.get("refused", np.zeros(len(columns["bag"]), np.bool_))
     kept = (columns["size"] > 0) & ~refused
     bags, size = columns["bag"][kept], columns["size"][kept]
     row = np.full(int(number.max()) + 1, -1)
     row[bags] = np.arange(len(bags))
-    share = columns["total"][kept] / (int(parameters.get("grid", 1)) * size)
-    return Proportions(row[number], share, size, int(refused.sum()))
+    share = columns["total"][kept] / (getattr(protocol, "grid", 1) * size)
+    return Proportions(row[number], share, size, _refusals(columns, protocol) if refused.any() else "")
+
+
+def _refusals(columns: dict[str, Array], protocol: Any) -> str:
+    """Say how many bags were refused, and why: too few users stayed, or too few of those who share their secrets."""
+    refused, stayed, joined = columns["refused"], columns["size"], columns["joined"]
+    short = refused & (stayed < protocol.least)
+    told = f"{int(refused.sum()):,} of {len(refused):,} bags were refused"
+    if short.any():
+        worst = np.flatnonzero(short)[stayed[short].argmin()]
+        told += f": {protocol.least:,} users must stay, in {int(short.sum()):,} of them fewer did"
+        told += f" (in one {stayed[worst]:,} of {joined[worst]:,})"
+    if (refused & ~short).any():
+        told += f"{',' if short.any() else ':'} in {int((refused & ~short).sum()):,} secrets of somebody were lost"
+    return told
 
 
 def compare(
@@ -84,7 +106,7 @@ def compare(
     notes = [part for part in found.note.split("; ") if part and "released labels" not in part]
     notes += [f"{model} on the true labels"] if model != "logistic-regression" else []
     if told.refused:
-        notes.append(f"{told.refused:,} bags were refused, and are left out")
+        notes.append(told.refused)
     if told.beyond:
         notes.append(
             f"{told.beyond:,} proportions were noised beyond 0 to 1, and taken for the nearer of the two"

@@ -264,7 +264,8 @@ def _released(told: Mapping[str, Any]) -> list[str]:
     share = released["positive_share"]
     positive = "" if share is None else f", {_percent(share)} of them positive"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
-    return [_entry("Released", f"{released['labels']:,} labels{bags}{positive}")]
+    line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
+    return [line, f"note: {released['refused']}"] if released.get("refused") else [line]
 
 
 def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:

@@ -84,8 +84,8 @@ Channels = Annotated[str, text(ASKED, "What the wire reads; default plain.", "pl
 Fault = Annotated[
     list[str] | None,
     typer.Option(
-        help="What goes wrong: drop=P, loss=P, late=P, duplicate=P, stop=SERVER:STEP, lie=flip|random|constant1:P.  "
-        "May be repeated.",
+        help="What goes wrong: drop=P, loss=P, late=P, duplicate=P, tamper=P, misdirect=P, replay=P, stop=SERVER:STEP, "
+        "lie=flip|random|constant1:P.  May be repeated.",
         metavar="FAULT", rich_help_panel=HOW, show_default=False,
     ),
 ]  # fmt: skip

@@ -39,6 +39,32 @@ def test_without_faults_nothing_is_said_of_them(cli):
     assert (told["faults"], told["faults_seen"], told["faulty_users"]) == ([], [], {})
 
 
+def test_bags_that_are_refused_are_told_with_the_numbers(cli):
+    sums = ("run", "secure-aggregation", "--users", "200", "--cluster-size", "10", "--bag-size", "10")
+    told = json.loads(cli(*sums, "--fault", "drop=0.1", "--json").out)
+    out = p2p_sim.load(Path(told["directory"])).output("learner")
+    fewest = out["size"][out["refused"]].argmin()
+    numbers = f"(in one {out['size'][out['refused']][fewest]} of {out['joined'][out['refused']][fewest]})"
+    refused = f"{out['refused'].sum()} of 20 bags were refused: 8 users must stay, in "
+    assert told["released"]["refused"].startswith(refused)
+    assert numbers in told["released"]["refused"]
+    assert f"note: {refused}" in cli(*sums, "--fault", "drop=0.1").out
+    assert "refused:" not in cli(*sums).out
+
+
+def test_attacks_on_sealed_reports_are_told_and_the_run_goes_on(cli):
+    chain = ("run", "encrypted-shuffle", "--users", "300", "--cluster-size", "30", "--crypto", "real")
+    attacks = [word for name in ("tamper", "misdirect", "replay") for word in ("--fault", f"{name}=0.1")]
+    told = json.loads(cli(*chain, *attacks, "--json").out)
+    seen = {(row["fault"], row["kind"]): row["messages"] for row in told["faults_seen"]}
+    assert {name for name, _ in seen} == {"tampered", "misdirected", "replayed"}
+    lost = sum(number for (name, _), number in seen.items() if name != "replayed")
+    assert told["released"]["labels"] == 300 - lost < 300
+    modelled = json.loads(cli(*chain[:-1], "modelled", *attacks, "--json").out)
+    assert (modelled["digest"], modelled["faults_seen"]) == (told["digest"], told["faults_seen"])
+    assert "replayed" in cli(*chain, *attacks).out
+
+
 def test_account_and_audit_take_them(cli):
     ask = ("account", "peer-to-peer", "--cluster-size", "20", "--view", "learner", "--json")
     plain, wrong = (json.loads(cli(*ask, *more).out)["views"][0] for more in ((), ("--fault", "loss=0.1")))

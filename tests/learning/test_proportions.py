@@ -52,10 +52,10 @@ def test_proportions_beyond_0_to_1_are_taken_for_the_nearer() -> None:
 def test_members_of_bags_are_those_of_the_run() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50) % 4)
     run = p2p_sim.run(LabelProportions(5), people)
-    told = of_run(run.output("learner"), run.parameters, people)
+    told = of_run(run.output("learner"), run.source, people)
     assert told is not None
     assert np.allclose(np.bincount(told.bag, weights=people.y) / np.bincount(told.bag), told.share)
-    assert of_run({"y": people.y}, run.parameters, people) is None
+    assert of_run({"y": people.y}, run.source, people) is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,10 @@ def test_the_note_counts_what_was_refused_and_what_lay_beyond() -> None:
     assert some.comparison is not None
     assert 0 < refused < 150
     assert some.comparison.trained_on == 150 - refused
-    assert f"{refused:,} bags were refused, and are left out" in some.comparison.note
+    assert (
+        f"{refused:,} of 150 bags were refused: 8 users must stay, in {refused:,} of them"
+        in some.comparison.note
+    )
     noisy = experiment.learn(LaplaceLabelProportions(0.5, 4), data)
     share = noisy.run.output("learner")["total"] / noisy.run.output("learner")["size"]
     beyond = int(((share < 0) | (share > 1)).sum())
@@ -105,6 +108,28 @@ def test_the_note_counts_what_was_refused_and_what_lay_beyond() -> None:
     assert beyond > 0
     assert noisy.comparison.note.startswith(f"{beyond:,} proportions were noised beyond 0 to 1")
     assert noisy.comparison.accuracy_corrected is None
+
+
+def test_a_refusal_has_the_numbers() -> None:
+    """A bag too small, one of whom too few stayed, one whose masks nobody can take off, and one that is fine."""
+    columns = {
+        "bag": np.arange(4), "joined": np.array([5, 9, 8, 8]), "size": np.array([5, 4, 7, 8]),
+        "total": np.array([0, 0, 0, 3]), "refused": np.array([True, True, True, False]),
+    }  # fmt: skip
+    people = Population.from_arrays(y=np.zeros(33, np.bool_), cluster=np.repeat([0, 1, 2, 3], [5, 9, 8, 11]))
+    protocol = SecureAggregation(8, threshold=6)
+    told = of_run(columns, protocol, people)
+    assert told is not None
+    assert told.refused == (
+        "3 of 4 bags were refused: 6 users must stay, in 2 of them fewer did (in one 4 of 9), in 1 secrets of somebody "
+        "were lost"
+    )
+    alone = of_run({name: column[2:] for name, column in columns.items()}, protocol, people)
+    assert alone is not None
+    assert alone.refused == "1 of 2 bags were refused: in 1 secrets of somebody were lost"
+    fine = of_run({name: column[3:] for name, column in columns.items()}, protocol, people)
+    assert fine is not None
+    assert fine.refused == ""
 
 
 def test_labels_are_trained_on_as_before() -> None:

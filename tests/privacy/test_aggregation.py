@@ -130,6 +130,26 @@ def test_noise_too_fine_for_a_table_is_refused_with_its_cure() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epsilon": 0.0}, ["epsilon", "0.0", "(0, 700]"]),
+        ({"epsilon": math.inf}, ["epsilon", "inf", "(0, 700]"]),
+        ({"epsilon": 1.0, "grid": 0}, ["grid = 0", "from 1"]),
+        ({"epsilon": 1.0, "bag_size": 0}, ["bag_size = 0", "from 1"]),
+        (
+            {"epsilon": 0.5, "grid": 20_000},
+            ["with grid = 20000", "give a grid of at most 10,000, or an epsilon"],
+        ),
+        ({"epsilon": 1e-7}, ["epsilon = 1e-07 with grid = 1", "give an epsilon of at least 5e-05"]),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused(wrong: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        LaplaceLabelProportions(**wrong)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize(
     ("kind", "view"), [(LaplaceLabelProportions, "learner"), (SecureAggregation, "learner+user")]
 )
 def test_calibrated_noise_keeps_its_promise(kind: Any, view: str) -> None:
