@@ -141,7 +141,8 @@ class Part:
 
     def add(self, addresses: Mapping[str, Address], fields: Mapping[str, Array]) -> None:
         """Add a batch."""
-        size = next(len(c) for c in (*addresses.values(), *fields.values()) if not isinstance(c, int))
+        sized = (column for column in (*addresses.values(), *fields.values()) if not isinstance(column, int))
+        size = len(next(sized, [0]))  # no column at all: one message, since addresses tell messages apart
         self._order.follow(addresses["sender"], addresses["recipient"], addresses["seq"], size)
         columns = {k: spelled(c, size) for k, c in addresses.items() if self.rules[k] == STORED}
         self._waiting.append(columns | {k: c for k, c in fields.items() if tables.stores(c)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,38 @@ def test_a_part_of_a_population_keeps_its_ids(tmp_path):
         assert set(saved.messages(kind)["sender"]) <= set(range(20, 40))
         for name, column in run.messages(kind).items():
             np.testing.assert_array_equal(saved.messages(kind)[name], column)
+
+
+@dataclass(frozen=True)
+class Nods(Protocol):
+    """One server nods to another: no field, and nothing in the addresses that differs."""
+
+    tell = Message("user", "guard", "tells")
+    nod = Message("guard", "learner", "nods")
+
+    def user(self, me: Party) -> Any:
+        yield self.tell()
+
+    def guard(self, me: Party) -> Any:
+        yield self.tell.receive()
+        yield self.nod()
+
+    def learner(self, me: Party) -> Any:
+        nods = yield self.nod.receive()
+        return nods.columns()
+
+
+@pytest.mark.parametrize("protocol", [Nods(), PeerToPeer(alpha=0.1)])
+def test_a_message_without_any_column_is_kept(protocol: Any, tmp_path: Path) -> None:
+    """One user: sender, recipient and number are 0, and a question has no field."""
+    people = Population.from_arrays(y=[True])
+    kept = p2p_sim.run(protocol, people, trace="full")
+    saved = p2p_sim.load(kept.save(tmp_path / "saved"))
+    p2p_sim.run(protocol, people, trace="full", out=tmp_path / "streamed")
+    for run in (saved, p2p_sim.load(tmp_path / "streamed")):
+        for kind in protocol.messages():
+            told = run.messages(kind)
+            assert {name: c.tolist() for name, c in told.items()} == {
+                name: c.tolist() for name, c in kept.messages(kind).items()
+            }
+            assert len(told["sender"]) == 1
