@@ -105,11 +105,13 @@ class Shuffled(Protocol):
     flip: float
     keeps_order: bool = False
 
-    report = Message("user", "shuffler", "hands over a sealed noisy bit", sealed_for="learner", y=bool)
+    report = Message(
+        "user", "shuffler", "hands over a sealed noisy bit", sealed_for="learner", y=bool, cluster=np.int32
+    )
     mixed = Message("shuffler", "learner", "passes it on", sealed_for="learner", y=bool, cluster=np.int32)
 
     def user(self, me: Party) -> Rounds:
-        yield self.report(y=me.y ^ me.draw.bernoulli("flip", self.flip))
+        yield self.report(y=me.y ^ me.draw.bernoulli("flip", self.flip), cluster=me.id // self.size)
 
     def shuffler(self, me: Party) -> Rounds:
         reports = yield self.report.receive()
@@ -117,7 +119,7 @@ class Shuffled(Protocol):
         order = reports.rank
         if not self.keeps_order:
             order = PerMessage(np.lexsort((keys.data, cluster.data)), reports.layout)
-        yield self.mixed(y=reports.y.take(order), cluster=cluster)
+        yield self.mixed(y=reports.y.take(order), cluster=reports.cluster.take(order))
 
     def learner(self, me: Party) -> Rounds:
         yield self.mixed.receive()
