@@ -12,11 +12,12 @@ import pytest
 from scipy.stats import binom
 
 from p2p_sim import Population, privacy
+from p2p_sim.network import topologies
 from p2p_sim.privacy.accounts import thinned
 from p2p_sim.privacy.accounts.arrivals import CUT, Counts
 from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
-from protocols import EncryptedShuffle, PeerPermutation, peer_permutation
+from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, peer_permutation
 
 EPSILONS = (0.0, 0.1, 0.5, 0.8, 1.0, 1.2)
 ONE, TWO, THREE = (EncryptedShuffle(1.0, shufflers=m) for m in (1, 2, 3))
@@ -243,3 +244,18 @@ def test_clusters_of_a_population_are_the_worst_of_each() -> None:
             assert found.basis == parts[0].basis
             for at in EPSILONS:
                 assert found.delta(at) == max(part.delta(at) for part in parts)
+
+
+def test_a_walk_that_does_not_open_is_as_good_as_lost() -> None:
+    """Only at its end is it opened; so a loss of 0.3 at one hop and at the end is a tampering of 1 - 0.7^2."""
+    people = topologies.join(Population.from_arrays(y=np.arange(40) % 2 == 0), "regular:20", 3)
+    curves = [
+        [
+            privacy.profile(NetworkShuffle(1.0, 1), population=people, faults=faults).delta(at)
+            for at in EPSILONS
+        ]
+        for faults in (["loss=0.3"], ["tamper=0.51"], ["misdirect=0.51"], ["replay=0.5"])
+    ]
+    assert curves[0] == pytest.approx(curves[1], rel=1e-9)
+    assert curves[1] == curves[2]
+    assert curves[3][0] > curves[2][0]  # all are there

@@ -20,8 +20,8 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.accounts.arrivals import Counts, heard, lies_at, missing, silent, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.accounts.shuffles import chain, shuffled
-from p2p_sim.privacy.laws.above import Above
 from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws.crowds import Ceiling
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 
@@ -113,7 +113,7 @@ def _crowd(law: LawOf, protocol: Any, setting: Setting) -> Any:
         alone = replace(setting, view=view, size=others + 1, composition=None, real=False)
         found = law(protocol, alone)
         assert found.law is not None
-        return Above(found.law) if found.basis == "lower" else found.law
+        return Ceiling(found.law) if found.basis == "lower" else found.law
 
     return among_others
 

@@ -62,10 +62,13 @@ def network_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
 
 
 def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
-    """Return the profile under faults: fewer reports hide each other, and who drops out takes several with her."""
+    """Return the profile under faults: fewer reports hide each other, and who drops out takes several with her.
+
+    Only the learner opens what is sealed, so only what is handed in can fail to open.
+    """
     found = law(protocol, setting)
     if found.law is None or found.law.pure() == 0:
-        return found
+        return upper(found, faults)
     people, graph = joined(setting)
     budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
     local = LocalResponse(budget, protocol.labels)
@@ -73,6 +76,7 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     if not alone or faults.drop or graph.complete:  # a step to oneself is never lost: what arrives leans
         return upper(replace(found, law=local, source="the local guarantee"), faults)
     kept = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
+    kept *= (1 - faults.tamper) * (1 - faults.misdirect)
     tails, how = _company(people, int(protocol.steps), kept)
     about = f"exact shuffles of {likely(tails, 1e-6):,} others or more whose reports arrive ({how})"
     fewer = Scaled(kept, crowded(tails, budget, protocol.labels))
