@@ -6,7 +6,6 @@ Source: NIST SP 800-38A (CTR); Bonawitz et al. 2017 for masks that cancel in a s
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from p2p_sim.core.errors import InputError
@@ -49,17 +48,3 @@ def masks(
 def _keystreams(start: bytes, count: bytes, keys: Octets) -> tuple[Octets]:
     width = int.from_bytes(count, "little")
     return (joined([keystream(key, start, width) for key in chunks(keys, len(keys))], width),)
-
-
-def net_masks(parties: int, edges: npt.NDArray[np.integer], values: Words, *, bits: int = WORD_BITS) -> Words:
-    """Return what each party adds: the mask of an edge (i, j) added by i, subtracted by j, modulo 2^bits.
-
-    ``edges``: (e, 2); ``values``: (e, length), one mask an edge.  Returns (parties, length); over all parties the
-    masks add up to 0, and over any set of them to the masks of the edges that leave it.
-    """
-    if len(edges) != len(values):
-        raise InputError(f"{len(edges)} edges with {len(values)} masks: needs one mask an edge")
-    total = np.zeros((parties, values.shape[1]), np.uint64)
-    np.add.at(total, edges[:, 0], values)
-    np.subtract.at(total, edges[:, 1], values)
-    return total & np.uint64((1 << bits) - 1)

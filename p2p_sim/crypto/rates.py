@@ -12,7 +12,6 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.crypto import shamir
 from p2p_sim.crypto.agree import agree_all
 from p2p_sim.crypto.keys import SimulationKeys
-from p2p_sim.crypto.lock import lock_all, unlock_all
 from p2p_sim.crypto.prg import masks
 from p2p_sim.crypto.seal import context, open_all, seal_all
 
@@ -26,17 +25,15 @@ REPEATS = 5
 class Rates:
     """CPU seconds of one thread an operation.
 
-    ``key``: a key pair; ``seal``, ``open``: one sealed message; ``agree``: one pair and one named key; ``lock``,
-    ``unlock``: one row; ``mask``: one expansion, without its words; ``mask_word``: one word of it; ``share``: one
-    coefficient of one share of one element; ``recover``: one pair of shares of one secret.
+    ``key``: a key pair; ``seal``, ``open``: one sealed message; ``agree``: one pair and one named key; ``mask``: one
+    expansion, without its words; ``mask_word``: one word of it; ``share``: one coefficient of one share of one element;
+    ``recover``: one pair of shares of one secret.
     """
 
     key: float
     seal: float
     open: float
     agree: float
-    lock: float
-    unlock: float
     mask: float
     mask_word: float
     share: float
@@ -59,8 +56,7 @@ def measure() -> Rates:
     plain = np.zeros((ROWS, 16), np.uint8)
     sealed = seal_all(server.public, plain, info, workers=1)
     ring = np.stack([ids, (ids + 1) % ROWS], axis=1)
-    pair = agree_all(users, ring, ["lock"], info, workers=1)["lock"]
-    locked = lock_all(pair, plain, ids, info, workers=1)
+    pair = agree_all(users, ring, ["mask"], info, workers=1)["mask"]
     threshold, shares = SHARES
     words = np.ones((ROWS, threshold - 1, 5), np.uint64)
     parts = shamir.share(words[:, 0], threshold, shares, words)
@@ -70,9 +66,7 @@ def measure() -> Rates:
         key=_median(lambda: SimulationKeys.from_seed(1, "user", ids, workers=1)) / ROWS,
         seal=_median(lambda: seal_all(server.public, plain, info, workers=1)) / ROWS,
         open=_median(lambda: open_all(server.private, sealed, info, workers=1)) / ROWS,
-        agree=_median(lambda: agree_all(users, ring, ["lock"], info, workers=1)) / ROWS,
-        lock=_median(lambda: lock_all(pair, plain, ids, info, workers=1)) / ROWS,
-        unlock=_median(lambda: unlock_all(pair, locked, ids, info, workers=1)) / ROWS,
+        agree=_median(lambda: agree_all(users, ring, ["mask"], info, workers=1)) / ROWS,
         mask=mask,
         mask_word=_median(lambda: masks(pair[0], WORDS, workers=1)) / WORDS,
         share=_median(lambda: shamir.share(words[:, 0], threshold, shares, words)) / (words.size * shares),

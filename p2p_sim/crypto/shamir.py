@@ -6,8 +6,7 @@ Source: Shamir 1979.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -64,22 +63,6 @@ def recover(shares: Words, points: npt.NDArray[np.integer], threshold: int) -> W
     return through.at(np.zeros(len(at), np.uint64))
 
 
-def first_present(present: npt.NDArray[np.bool_], threshold: int) -> npt.NDArray[np.int64]:
-    """Return the positions of the first ``threshold`` present shares of each secret, (m, threshold).
-
-    ``present``: (m, shares).  A share's point is its position + 1.  Raises ShareError, with the numbers, where a
-    secret has too few.
-    """
-    counts = present.sum(axis=1)
-    short = np.flatnonzero(counts < threshold)
-    if short.size:
-        raise ShareError(
-            f"{short.size} of {len(counts)} secrets have too few shares: "
-            f"secret {short[0]} has {counts[short[0]]} of the {threshold} needed"
-        )
-    return np.argsort(~present, axis=1, kind="stable")[:, :threshold]
-
-
 def _points(points: npt.NDArray[np.integer], secrets: int, given: int, threshold: int) -> Words:
     at = gf.elements("points", points)
     if at.shape not in ((given,), (secrets, given)):
@@ -121,37 +104,6 @@ class _Through:
             difference = gf.subtract(minuend(rest), self.points[:, other, None])
             result[:, rest] = gf.multiply(result[:, rest], difference)
         return result
-
-
-@dataclass(frozen=True)
-class Share:
-    """One share of a secret of ``width`` bytes: the point x and the field elements there."""
-
-    x: int
-    values: tuple[int, ...] = field(repr=False)
-    width: int
-
-
-def split(secret: bytes, threshold: int, shares: int, words: Words) -> list[Share]:
-    """Share one byte string; ``words``: uniform words (threshold - 1, ceil(bytes / 7))."""
-    if not secret:
-        raise InputError("an empty secret cannot be shared")
-    limbs = gf.from_octets(np.frombuffer(secret, np.uint8)[None])
-    table = share(limbs, threshold, shares, words[None])
-    return [Share(at + 1, tuple(row), len(secret)) for at, row in enumerate(table[0].tolist())]
-
-
-def join(shares: Sequence[Share], threshold: int) -> bytes:
-    """Recover a byte string; raises ShareError for too few, repeated or disagreeing shares, or different lengths."""
-    if len(shares) < max(threshold, 1):
-        raise ShareError(f"too few shares: {threshold} are needed, {len(shares)} given")
-    sizes = {(one.width, len(one.values)) for one in shares}
-    if len(sizes) > 1:
-        raise ShareError(f"{len(shares)} shares of different lengths: of {sorted(w for w, _ in sizes)} bytes")
-    points = np.array([one.x for one in shares])
-    values = np.array([one.values for one in shares], np.uint64)[None]
-    secret: bytes = join_octets(recover(values, points, threshold), shares[0].width)[0].tobytes()
-    return secret
 
 
 def join_octets(elements: Words, width: int) -> Octets:

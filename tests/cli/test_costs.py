@@ -60,7 +60,7 @@ def test_a_channel_that_cannot_be_read_is_named_before_any_work(cli, tmp_path, o
 
 
 def test_operations_are_listed_with_their_rates(cli, monkeypatch):
-    monkeypatch.setattr("p2p_sim.crypto.rates.measure", lambda: Rates(*range(1, 11)))
+    monkeypatch.setattr("p2p_sim.crypto.rates.measure", lambda: Rates(*range(1, 9)))
     from p2p_sim.run import Run
 
     plain = Run.costs

@@ -1,4 +1,4 @@
-"""Key agreement and locking: the vectors of RFC 7748 and RFC 5869, symmetry, each pair once, what does not unlock."""
+"""Key agreement: the vectors of RFC 7748 and RFC 5869, symmetry, each pair once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from p2p_sim import InputError
 from p2p_sim.crypto.agree import agree, agree_all, hkdf
 from p2p_sim.crypto.keys import SimulationKeys, private_key, public_key
-from p2p_sim.crypto.lock import LOCK_BYTES, lock_all, unlock_all
 from p2p_sim.crypto.seal import context
 from tests.crypto.vectors import HKDF, X25519
 
@@ -66,45 +65,3 @@ def test_wrong_edges_and_names_are_told(edges, names, text):
 def test_a_point_of_small_order_is_refused():
     with pytest.raises(InputError, match="small order"):
         agree(USERS.private[0], bytes(32), ["mask"], INFO)
-
-
-def locked(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    keys = agree_all(USERS, EDGES, ["share"], INFO)["share"]
-    rows = (np.arange(4 * 40) + seed).astype(np.uint8).reshape(4, 40)
-    return keys, rows, lock_all(keys, rows, EDGES[:, 0], INFO, round=2)
-
-
-def test_what_is_locked_unlocks_for_the_same_sender_round_and_context_only():
-    keys, rows, closed = locked()
-    assert closed.shape == (4, 40 + LOCK_BYTES)
-    opened = unlock_all(keys, closed, EDGES[:, 0], INFO, round=2)
-    assert opened.ok.all()
-    assert (opened.rows == rows).all()
-    assert unlock_all(keys, closed, EDGES[:, 1], INFO, round=2).refused == 4
-    assert unlock_all(keys, closed, EDGES[:, 0], INFO, round=3).refused == 4
-    assert unlock_all(keys, closed, EDGES[:, 0], INFO + b"x", round=2).refused == 4
-    assert unlock_all(keys[::-1], closed, EDGES[:, 0], INFO, round=2).refused == 4
-
-
-def test_a_changed_row_is_counted_and_the_others_go_on():
-    keys, rows, closed = locked()
-    closed[1, 5] ^= 128
-    opened = unlock_all(keys, closed, EDGES[:, 0], INFO, round=2)
-    assert opened.ok.tolist() == [True, False, True, True]
-    assert (opened.rows[opened.ok] == rows[opened.ok]).all()
-    assert unlock_all(keys, closed[:, :15], EDGES[:, 0], INFO).refused == 4
-
-
-def test_a_nonce_is_never_used_twice():
-    keys, rows, _ = locked()
-    with pytest.raises(InputError, match="1 rows repeat a sender under one key"):
-        lock_all(keys[0], rows[:2], np.array([0, 0]), INFO)
-    lock_all(keys[0], rows[:2], np.array([0, 1]), INFO)
-    lock_all(keys[:2], rows[:2], np.array([0, 0]), INFO)
-
-
-@pytest.mark.parametrize(("senders", "round"), [([0], 0), ([0, -1], 0), ([0, 1], 1 << 32)])
-def test_senders_and_rounds_are_checked(senders, round):
-    keys, rows, _ = locked()
-    with pytest.raises(InputError, match=r"senders:|round ="):
-        lock_all(keys[:2], rows[:2], np.array(senders), INFO, round=round)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,8 @@ import pytest
 from p2p_sim import InputError, RunLostError
 from p2p_sim.crypto import pool
 from p2p_sim.crypto.keys import SimulationKeys
-from p2p_sim.crypto.lock import lock_all, unlock_all
 from p2p_sim.crypto.prg import masks
-from p2p_sim.crypto.rates import Rates, measure
+from p2p_sim.crypto.rates import measure
 from p2p_sim.crypto.seal import open_all, seal_all
 
 ROOT = Path(__file__).parents[2]
@@ -121,18 +121,15 @@ def test_sealing_in_processes_is_sealing():
 
 def test_processes_give_the_bits_of_one_process():
     keys, ids = np.arange(4000 * 32).astype(np.uint8).reshape(4000, 32), np.arange(4000)
-    infos = [bytes([at % 256]) for at in range(4000)]
     alone, shared = (
         (
             masks(keys, 3, workers=workers),
-            lock_all(keys, keys, ids, infos, workers=workers),
             SimulationKeys.from_seed(3, "user", ids, workers=workers).public,
         )
         for workers in (1, 2)
     )
     for one, other in zip(alone, shared, strict=True):
         assert (one == other).all()
-    assert unlock_all(keys, shared[1], ids, infos, workers=2).ok.all()
 
 
 def test_a_script_without_a_guard_runs_once(tmp_path):
@@ -165,12 +162,9 @@ def test_workers_end_with_their_parent(stop, tmp_path):
     assert eventually(lambda: not any(runs(int(one.name)) for one in tmp_path.iterdir()))
 
 
-def test_rates_are_measured_quickly_and_add_up():
-    start = time.process_time()
+def test_rates_are_measured_and_add_up():
     rates = measure()
-    assert time.process_time() - start < 2  # half a second on a free machine
-    assert isinstance(rates, Rates)
-    assert 0 < rates.mask_word < rates.lock < rates.open < rates.seal
+    assert all(seconds > 0 for seconds in asdict(rates).values())
     assert rates.seconds({"seal": 10, "open": 5}) == pytest.approx(10 * rates.seal + 5 * rates.open)
     with pytest.raises(InputError, match="no rate for fly"):
         rates.seconds({"fly": 1})

@@ -1,4 +1,4 @@
-"""Sealing: the vector of RFC 9180, what must not open, many rows with bad ones among them, and layers."""
+"""Sealing: the vector of RFC 9180, what must not open, and many rows with bad ones among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from p2p_sim import InputError
 from p2p_sim.core.message import SEAL_BYTES
-from p2p_sim.crypto import layers, octets, seal
+from p2p_sim.crypto import octets, seal
 from p2p_sim.crypto.keys import SimulationKeys
 from tests.crypto.vectors import HPKE
 
@@ -132,28 +132,11 @@ def test_empty_batches_and_empty_rows():
         (lambda: seal.seal_all(LEARNER.public, ROWS, [INFO]), "1 contexts for 50 rows"),
         (lambda: seal.seal(bytes(32), b"x", INFO), "small order"),
         (lambda: seal.seal(b"x", b"x", INFO), "needs 32 bytes"),
-        (lambda: layers.wrap([], ROWS, []), "path of 0 servers"),
-        (lambda: layers.wrap([LEARNER.public], ROWS, [INFO, INFO]), "with 2 contexts"),
     ],
 )
 def test_what_cannot_be_sealed_is_named(call, text):
     with pytest.raises(InputError, match=text):
         call()
-
-
-@pytest.mark.parametrize("servers", [1, 3])
-def test_servers_peel_the_layers_in_the_order_of_the_path(servers):
-    path = [SimulationKeys.from_seed(7, f"server{at}") for at in range(servers)]
-    infos = [seal.context("run", at, "user") for at in range(servers)]
-    rows = layers.wrap([keys.public for keys in path], ROWS, infos)
-    for at, keys in enumerate(path):
-        assert rows.shape[1] == layers.layered_bytes(9, servers - at)
-        if at + 1 < servers:
-            assert layers.peel(path[-1].private, rows, infos[-1]).refused == len(rows)
-        opened = layers.peel(keys.private, rows, infos[at])
-        assert opened.ok.all()
-        rows = opened.rows
-    assert (rows == ROWS).all()
 
 
 def test_copies_are_marked_after_the_first():

@@ -20,7 +20,7 @@ CLOCK = [0.0]
 SLOW = {"channel": "20ms,8kbit", "servers": "5ms,80kbit"}
 """Users: 1,000 bytes a second; servers: 10,000."""
 
-RATES = Rates(key=1, seal=2, open=3, agree=5, lock=7, unlock=11, mask=13, mask_word=17, share=19, recover=23)
+RATES = Rates(key=1, seal=2, open=3, agree=5, mask=13, mask_word=17, share=19, recover=23)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def as_text(row: dict[str, Any]) -> dict[str, str]:
 
 def test_costs_are_those_of_the_table() -> None:
     """Messages, bytes and operations; seconds depend on the machine."""
-    rates = Rates(*[1e-6] * 10)
+    rates = Rates(*[1e-6] * 8)
     found = [row for setting in costs.settings() for row in costs.rows(setting, costs.USERS, rates)]
 
     def fixed(row: dict[str, str]) -> dict[str, str]:
