@@ -82,10 +82,15 @@ def replay(
     faults: Faults | None = None,
     crypto: str = MODELLED,
 ) -> Life:
-    """Recompute the life of one user; raises InputError if there is no such user."""
-    if isinstance(user, bool) or not isinstance(user, (int, np.integer)) or not 0 <= user < population.users:
-        raise InputError(f"user {user!r}: this population has users 0 to {population.users - 1}")
-    past = relive(protocol, population, seed, {USER: np.array([user])}, faults, crypto, digest=False)
+    """Recompute the life of one user, given by id; raises InputError if there is no such user."""
+    ids = population.ids
+    first, last = (0, population.users - 1) if ids is None else (int(ids[0]), int(ids[-1]))
+    whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
+    if not whole or not first <= user <= last or not (ids is None or user in ids):
+        some = "" if last - first + 1 == population.users else f", {population.users:,} of them"
+        raise InputError(f"user {user!r}: this population has users {first} to {last}{some}")
+    row = np.array([user]) if ids is None else np.searchsorted(ids, [user])
+    past = relive(protocol, population, seed, {USER: row}, faults, crypto, digest=False)
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -183,7 +188,7 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
         return np.arange(population.users)
     if graph is None:
         groups = [clusters.rows_of(code) for code in np.unique(clusters.codes[users]).tolist()]
-        return np.sort(np.concatenate([users[:0], *groups]))
+        return _rows(population, np.sort(np.concatenate([users[:0], *groups])))
     inside = np.zeros(population.users, np.bool_)
     front = users
     while len(front):
@@ -191,6 +196,13 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
         following = np.zeros(population.users, np.bool_)
         for near in (clusters, graph):
             if near is not None:  # a group is looked up once, however many of the front share it
-                following[replace(near, codes=np.unique(near.codes[front])).everybody()[0]] = True
+                met = replace(near, codes=np.unique(near.codes[front])).everybody()[0]
+                following[_rows(population, met)] = True
         front = np.flatnonzero(following & ~inside)
     return np.flatnonzero(inside)
+
+
+def _rows(population: Population, found: Array) -> Array:
+    """Return the rows of some ids, without those who are not there: groups of a part are those of the whole."""
+    ids = population.ids
+    return found if ids is None else np.searchsorted(ids, found[np.isin(found, ids)])

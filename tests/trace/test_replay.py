@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
+from p2p_sim.core import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.trace.replay import closed_world, relive
 from tests.contract.cases import PROTOCOLS, people_of
@@ -51,3 +52,29 @@ def test_a_world_of_consecutive_ids_draws_the_same_words(monkeypatch: Any) -> No
         for kind, columns in one.items():
             for name, column in columns.items():
                 np.testing.assert_array_equal(column, two[kind][name])
+
+
+@pytest.mark.parametrize("people", ["scattered", "unclustered"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_part_of_a_population_is_replayed_by_ids(name: str, people: str) -> None:
+    protocol = PROTOCOLS[name]
+    whole = people_of(protocol, people, USERS)
+    rows = np.arange(USERS)
+    if whole.clusters is not None:
+        rows = np.flatnonzero(whole.clusters.codes % 2 == 1)
+        if whole.graph is not None and protocol.graph_over() == "everybody":
+            rows = np.arange(USERS)
+    part = whole.part(rows)
+    run = p2p_sim.run(protocol, part, seed=3, trace="full")
+    for user in rows[[0, -1]].tolist():
+        life = run.replay(user)
+        for lived, end in ((life.sent, "sender"), (life.received, "recipient")):
+            for kind, columns in lived.items():
+                told = run.messages(kind)
+                mine = told[end] == user
+                for column, values in columns.items():
+                    np.testing.assert_array_equal(values, told[column][mine], err_msg=kind)
+    if len(rows) < USERS:
+        stranger = int(np.setdiff1d(np.arange(USERS), rows)[0])
+        with pytest.raises(InputError, match=f"user {stranger}: this population has users .* of them"):
+            run.replay(stranger)
