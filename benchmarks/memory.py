@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.memory beside USERS contiguous|scattered [digest]``: how far a local run takes the
 process beyond what it held with the population and the compiled kernels.
-``python -m benchmarks.memory whole USERS``: the peak of ``p2p-sim run peer-to-peer`` from start to end.
+``python -m benchmarks.memory whole USERS [traced]``: the peak of ``p2p-sim run peer-to-peer`` from start to end.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def beside(users: int, clusters: workload.Clusters, digest: bool) -> int:
     return growth
 
 
-def whole(users: int) -> int:
+def whole(users: int, trace: str) -> int:
     """Return the peak of the command line's run."""
-    options: dict[str, float] = {"users": users, "cluster-size": workload.CLUSTER_SIZE}
+    options: dict[str, object] = {"users": users, "cluster-size": workload.CLUSTER_SIZE, "trace": trace}
     options |= {"alpha": workload.ALPHA, "theta": workload.THETA}
     sys.argv = ["p2p-sim", "run", "peer-to-peer", *(f"--{name}={value}" for name, value in options.items())]
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -53,5 +53,6 @@ if __name__ == "__main__":
     with json_only() as write:
         verb, users, *rest = sys.argv[1:]
         clusters: workload.Clusters = "scattered" if "scattered" in rest else "contiguous"
-        size = whole(int(users)) if verb == "whole" else beside(int(users), clusters, "digest" in rest)
+        trace = "full" if "traced" in rest else "none"
+        size = whole(int(users), trace) if verb == "whole" else beside(int(users), clusters, "digest" in rest)
         write(f"{size}\n")

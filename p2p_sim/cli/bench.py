@@ -16,7 +16,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
 
-BENCHMARKS = ("engine", "account", "audit", "walks", "crypto")
+BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
 
 
 @app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from p2p_sim.trace.parts import File
 Array = npt.NDArray[Any]
 
 _CHUNK = 1 << 20
-_FEW = 1 << 22
+_FEW = 1 << 18
+_SHIFT, _BINS = 15, 1 << 16
 _HALF = np.int64(1) << np.int64(31)
 
 
@@ -26,40 +28,43 @@ def order_of(recipient: Array, sender: Array, seq: Array, round: Array | None = 
     return np.lexsort((seq, sender, recipient) if round is None else (seq, sender, recipient, round))
 
 
-def first_places(files: list[File], low: int, high: int) -> Array:
+def places_of(files: list[File], low: int, high: int) -> Array:
     """Return where the rows ``low .. high - 1`` in that order lie, in files of one round laid end to end."""
-    total = sum(file.rows for file in files)
-    places = np.arange(total)
-    if high <= _FEW < total:
-        few = _up_to(files, _least(files, high))
-        places = few if len(few) <= 2 * _FEW else places
+    places, before = np.arange(sum(file.rows for file in files)), 0
+    if len(places) > _FEW:
+        places, before = _near(files, low, high)
     keys = [_at(files, name, places) for name in ("recipient", "sender", "seq")]
-    return places[order_of(keys[0], keys[1], keys[2])[low:high]]
+    return places[order_of(keys[0], keys[1], keys[2])[low - before : high - before]]
 
 
-def _least(files: list[File], count: int) -> int:
-    """Return the ``count``-th smallest recipient."""
-    kept = np.zeros(0, np.int64)
-    bound: int | None = None
+def _near(files: list[File], low: int, high: int) -> tuple[Array, int]:
+    """Return where the rows ``low .. high - 1`` lie and others near them, and how many come before all of these.
+
+    Near are those in the same bins by recipient: a look at all finds which bins, a second one who is in them.
+    """
+    sizes = np.zeros(_BINS, np.int64)
+    for _, recipients in _chunks(files):
+        sizes += np.bincount(_bin(recipients), minlength=_BINS)
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, [low, high - 1], side="right")
+    found = []
+    for start, recipients in _chunks(files):
+        bins = _bin(recipients)
+        found.append(np.flatnonzero((bins >= first) & (bins <= last)) + start)
+    return np.concatenate(found), int(ends[first] - sizes[first])
+
+
+def _chunks(files: list[File]) -> Iterator[tuple[int, Array]]:
+    """Yield recipients, and where they begin, of files laid end to end."""
+    before = 0
     for file in files:
         for low in range(0, file.rows, _CHUNK):
-            chunk = file.column("recipient", low, min(low + _CHUNK, file.rows))
-            kept = np.concatenate([kept, chunk if bound is None else chunk[chunk <= bound]])
-            if len(kept) > count:
-                kept = np.partition(kept, count - 1)[:count]
-                bound = int(kept.max())
-    return int(kept.max())
-
-
-def _up_to(files: list[File], bound: int) -> Array:
-    """Return where recipients are at most ``bound``, in files laid end to end."""
-    found, before = [np.zeros(0, np.int64)], 0
-    for file in files:
-        for low in range(0, file.rows, _CHUNK):
-            chunk = file.column("recipient", low, min(low + _CHUNK, file.rows))
-            found.append(np.flatnonzero(chunk <= bound) + (before + low))
+            yield before + low, file.column("recipient", low, min(low + _CHUNK, file.rows))
         before += file.rows
-    return np.concatenate(found)
+
+
+def _bin(recipients: Array) -> Array:
+    return np.asarray(np.minimum(recipients >> _SHIFT, _BINS - 1))
 
 
 def _at(files: list[File], name: str, places: Array) -> Array:

@@ -14,7 +14,7 @@ from p2p_sim.core.ledger import Count
 from p2p_sim.trace import manifest, source, tables
 from p2p_sim.trace.compact import ADDRESSES, STORED
 from p2p_sim.trace.draft import Draft
-from p2p_sim.trace.ordering import first_places, order_of
+from p2p_sim.trace.ordering import order_of, places_of
 from p2p_sim.trace.parts import File, entry_of
 from p2p_sim.trace.source import check_kind, check_span, missing_of
 from p2p_sim.trace.writer import PARTS, UNFINISHED
@@ -171,7 +171,7 @@ def _ordered(files: list[File], low: int, high: int) -> Columns:
         whole = _span(files, low, high)
         order = order_of(whole["recipient"], whole["sender"], whole["seq"])
         return {name: column[order] for name, column in whole.items()}
-    places = first_places(files, low, high)
+    places = places_of(files, low, high)
     order = np.argsort(places)
     starts = np.cumsum([0, *(file.rows for file in files)])
     cuts = np.searchsorted(places[order], starts)

@@ -155,6 +155,8 @@ ODD = {
 def test_odd_populations(people, faults, tmp_path, monkeypatch):
     monkeypatch.setattr(ordering, "_FEW", 20)  # pages are looked for, not sorted for, from here on
     monkeypatch.setattr(ordering, "_CHUNK", 7)
+    monkeypatch.setattr(ordering, "_SHIFT", 3)
+    monkeypatch.setattr(ordering, "_BINS", 4)
     population = Population.from_arrays(**ODD[people])
     protocol = PeerToPeer(0.2, 0.6, retries=2)
     whole = p2p_sim.run(protocol, population, seed=4, trace="full", faults=faults)
