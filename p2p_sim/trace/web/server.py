@@ -1,0 +1,119 @@
+"""The page's server: on this machine alone, to whoever knows the token in its address, and for reading only.
+
+A page of another site could make a browser ask here: hence the token, and a Host header that must be this machine's.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.trace.web.answers import Answers
+from p2p_sim.trace.web.page import page
+
+LOOPBACK = "127.0.0.1"
+_HEADERS = {
+    "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+}  # fmt: skip
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one page and its answers; ``url`` holds the token."""
+
+    daemon_threads = True
+    allow_reuse_address = False  # a second server on the port must fail, not share it
+
+    def __init__(self, answers: Answers, port: int):
+        super().__init__((LOOPBACK, port), Handler)
+        self.answers, self.token = answers, secrets.token_urlsafe(24)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{LOOPBACK}:{self.server_address[1]}/{self.token}/"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "p2p-sim", ""
+
+    def do_GET(self) -> None:
+        """Give the page or an answer; refuse what comes with another host or token."""
+        port = self.server.server_address[1]
+        if self.headers.get("Host") not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
+            return self._refuse(
+                HTTPStatus.MISDIRECTED_REQUEST, "this page is served to its own machine alone"
+            )
+        path, query = urlsplit(self.path).path, urlsplit(self.path).query
+        token, _, rest = path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return self._refuse(HTTPStatus.FORBIDDEN, "the token in the address is not that of this server")
+        if rest == "":
+            nonce = secrets.token_urlsafe(16)
+            return self._send(
+                HTTPStatus.OK, "text/html", page(nonce).encode(), {"Content-Security-Policy": policy(nonce)}
+            )
+        if not rest.startswith("api/"):
+            return self._refuse(HTTPStatus.NOT_FOUND, "there is nothing else here")
+        try:
+            told = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
+        except (InputError, ProtocolError) as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:  # whatever a damaged file provokes: the page says it, the server goes on
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+        return self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self._send(status, "application/json", json.dumps({"error": why}).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**_HEADERS, **(more or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: addresses hold the token."""
+
+
+def policy(nonce: str) -> str:
+    """Return the content security policy of the page: its own scripts and styles, questions to its server, no more."""
+    return (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+@contextmanager
+def serving(answers: Answers, port: int = 0) -> Iterator[Server]:
+    """Open a server, 0 for any free port; ``serve_forever`` runs it.  Raises InputError for a port in use."""
+    if not 0 <= port < 1 << 16:
+        raise InputError(f"port = {port}: must be from 0 (any) to 65535")
+    try:
+        server = Server(answers, port)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use" if error.errno == errno.EADDRINUSE else "is not yours to open"
+        raise InputError(
+            f"port {port} {why}: choose another by --port, or leave it out for any free one"
+        ) from error
+    try:
+        yield server
+    finally:
+        server.server_close()
