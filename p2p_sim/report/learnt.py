@@ -42,7 +42,7 @@ def learnt(run: Any, view: str) -> dict[str, Any]:
                 basis, told if theorem["holds"] else f"{theorem['name']}: {theorem['why']}", theorem["source"]
             )
         )
-    note = "One label, replaced; ε in nats; a reading of the messages shown cannot tell more than this, but by luck."
+    note = "One label, replaced; ε in nats."
     return {"rows": found, "note": note}
 
 

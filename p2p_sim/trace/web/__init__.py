@@ -1,1 +1,1 @@
-"""A page on which one sees a run: an overview, the messages of a cluster in lanes, and what somebody can read of them."""
+"""A page that shows a run: an overview, the messages of a cluster in lanes, and what somebody reads of them."""

@@ -12,7 +12,7 @@ EVERYBODY = ""
 
 
 def overview(run: Any, name: str, program: Any) -> dict[str, Any]:
-    """Return the run's setting, its rounds with counts and bytes, its roles, clusters and viewpoints, as JSON values."""
+    """Return the run's setting, its rounds, its roles, clusters and viewpoints, as JSON values."""
     kinds: dict[str, Message] = program.messages()
     users = run.population.users if run.population is not None else run.users
     return {
@@ -76,7 +76,7 @@ def _clusters(people: Any) -> dict[str, Any] | None:
 
 def _viewpoints(program: Any) -> list[dict[str, str]]:
     servers = [role for role in program.roles() if role != USER]
-    idle = getattr(program, "idle_roles", tuple)()
+    idle: tuple[str, ...] = getattr(program, "idle_roles", tuple)()
     found = [{"view": EVERYBODY, "title": "everything"}]
     found += [{"view": role, "title": role} for role in servers if role not in idle]
     found += [{"view": "user:*", "title": "the user in focus"}]
