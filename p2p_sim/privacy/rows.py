@@ -48,6 +48,8 @@ def rows(protocol: Any) -> list[View]:
         return View(name, title or name, Coalition.parse(name, roles), users)
 
     peer, deviating = row(USER, "user: one curious peer"), row(USER, "user: one deviating peer", "deviating")
+    if not servers:
+        return [peer, *([deviating] if speaking else []), row(WIRE)]
     alone = [row(server) for server in servers]
     if not speaking and len(servers) == 1:
         return [*alone, peer, row(WIRE)]

@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy import promises
-from p2p_sim.report import account
+from p2p_sim.report import quick
 from p2p_sim.report.figures import bracket_text, number_text
-from p2p_sim.report.question import Question
+
+ONE_USER = re.compile(r"user:[0-9]+")
 
 
-def learnt(run: Any, view: str) -> dict[str, Any]:
+def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
     """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
 
-    δ = min(1e-6, 1 / users^2), plain channels.  What a user learns does not depend on which one she is.
-    Raises InputError for an unknown view and for a run without its population.
+    What users learn does not depend on which ones they are.  Raises InputError for an unknown view, for a run without
+    its population, and for a protocol that is not a shipped one.
     """
     if run.population is None:
         raise InputError(
             "this run was saved without its population: what a view learns depends on the clusters"
         )
-    delta = min(account.DELTA, 1 / run.population.users**2)
-    name = re.sub(r"user:[0-9]+", "user", view)
-    asked = Question(
-        run.source, delta, population=run.population, quick=True, only=(name,), faults=run.faults
-    )
-    row = account.table_of(asked, promises.of, promises.local_epsilon(run.source))["views"][0]
-    found = []
+    if run.source is None:
+        raise InputError(f"{run.protocol} is not a shipped protocol: what its views learn is not known here")
+    table = quick.table_of(run.source, run.population, run.faults, (_unnamed(view),), channels)
+    row = table["views"][0]
+    found = [_promised(theorem) for theorem in row["theorems"]]
+    if row["refused"]:
+        found.insert(0, _row("refused", row["refused"]))
     if row["exact"] is not None:
         exact = row["exact"]
-        found.append(_row(exact["basis"], f"ε = {bracket_text(exact)} at δ = {delta:.2g}", exact["source"]))
-    if row["refused"]:
-        found.append(_row("refused", row["refused"], ""))
-    for theorem in row["theorems"]:
-        told = f"{theorem['name']}: ε = {number_text(theorem['epsilon'])}"
-        basis = theorem["basis"] if theorem["holds"] else "says nothing"
-        found.append(
-            _row(
-                basis, told if theorem["holds"] else f"{theorem['name']}: {theorem['why']}", theorem["source"]
-            )
-        )
-    note = "One label, replaced; ε in nats."
-    return {"rows": found, "note": note}
+        told = f"ε = {bracket_text(exact)} at δ = {table['delta']:.2g}"
+        found.insert(0, _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]])))
+    wire = f", {channels} channels" if "wire" in view else ""
+    return {"view": view, "rows": found, "note": f"One label, replaced; ε in nats{wire}."}
 
 
-def _row(basis: str, text: str, source: str) -> dict[str, str]:
+def _unnamed(view: str) -> str:
+    """Return a view with its users counted, not named."""
+    parts = view.split("+")
+    named = [part for part in parts if ONE_USER.fullmatch(part)]
+    if len(named) < 2:
+        return ONE_USER.sub("user", view)
+    return "+".join([part for part in parts if part not in named] + [f"{len(named)}*user"])
+
+
+def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
+    if not theorem["holds"]:
+        why = theorem["why"] or "epsilon is infinite"
+        return _row("does not apply", f"{theorem['name']}: {why}", theorem["source"])
+    return _row(
+        theorem["basis"], f"ε = {number_text(theorem['epsilon'])} ({theorem['name']})", theorem["source"]
+    )
+
+
+def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
     return {"basis": basis, "text": text, "source": source}

@@ -21,7 +21,8 @@ Array = npt.NDArray[Any]
 MOST = 5_000_000
 """Messages that are gathered at most."""
 
-_FEW = 50  # users up to whom each one's messages are looked up by themselves
+_FEW, _SMALL = 50, 1 << 20
+"""Up to so many users each one's messages are looked up by themselves, of kinds with more than so many messages."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,7 @@ def around(
     wanted = _Users(frozenset(users.tolist()))
     source, kinds, notes = query.trace_of(run, program, eyes=wanted)
     query.check_round(source, round)
-    gather = _one_by_one if len(wanted.users) <= _FEW else _scanned
-    found = {kind: gather(source, message, wanted, round) for kind, message in kinds.items()}
+    found = {kind: _gathered(source, message, wanted, round) for kind, message in kinds.items()}
     _check(sum(len(columns["round"]) for columns in found.values()))
     part = Slice.of(kinds, found, notes=notes)
     return part if limit is None else first(part, limit)
@@ -90,11 +90,17 @@ def first(part: Slice, limit: int) -> Slice:
 def cluster(run: Any, number: int) -> Array:
     """Return the ids of a cluster's users; a population without clusters is one, 0.  Raises InputError for another."""
     people: Population = population_of(run)
-    ids = ids_of(people)
-    labels = np.zeros(people.users, np.int64) if people.clusters is None else people.clusters.label
-    found = ids[labels == number]
+    groups = people.clusters
+    if groups is None:
+        found, known = ids_of(people) if number == 0 else np.zeros(0, np.int64), np.zeros(1, np.int64)
+    else:
+        known = np.arange(len(groups.starts) - 1) if groups.labels is None else groups.labels
+        code = int(np.searchsorted(known, number))
+        there = code < len(known) and int(known[code]) == number
+        found = groups.rows_of(code) if there else np.zeros(0, np.int64)  # rows of the whole population: ids
+        if people.ids is not None:
+            found, known = found[np.isin(found, people.ids)], known[np.unique(groups.codes)]
     if not len(found):
-        known = np.unique(labels)
         raise InputError(
             f"cluster {number}: not in this run; it has {len(known):,}, numbered from {known[0]} to {known[-1]}"
         )
@@ -107,7 +113,7 @@ def clusters_of(run: Any, ids: Array) -> Array | None:
     if people is None or people.clusters is None:
         return None
     rows = ids if people.ids is None else np.searchsorted(people.ids, ids)
-    return np.asarray(people.clusters.label[rows])
+    return np.asarray(people.clusters.pick(rows).label)
 
 
 def _check(messages: int) -> None:
@@ -120,6 +126,13 @@ def _check(messages: int) -> None:
 
 def _user_ends(message: Message) -> list[str]:
     return [end for end in ("sender", "recipient") if getattr(message, end) == USER]
+
+
+def _gathered(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
+    """Return the messages of some users, the quicker way."""
+    users, size = len(wanted.users), source.rows(message.kind, limit=0)[1]
+    one_by_one = users == 1 or (users <= _FEW and size > _SMALL)
+    return (_one_by_one if one_by_one else _scanned)(source, message, wanted, round)
 
 
 def _one_by_one(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:

@@ -111,6 +111,21 @@ class Relayed(Protocol):
         yield self.pass_on.receive()
 
 
+@dataclass(frozen=True)
+class Gossip(Protocol):
+    """A protocol without servers."""
+
+    tell = Message("user", "user", "tells a peer", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.tell(to=me.draw.member("peer", me.cluster), y=me.y)
+
+
+def test_users_alone_have_rows():
+    found = [(view.name, view.users) for view in rows.rows(Gossip())]
+    assert found == [("user", "curious"), ("user", "deviating"), ("wire", "curious")]
+
+
 def test_every_server_has_a_row():
     alone, few = ["relay", "analyst", "user"], ["relay+user", "relay+3*user"]
     expected = [*alone, *few, "relay+analyst", "wire", "relay+wire"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
+from p2p_sim import Population
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace import reader
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
@@ -100,3 +101,9 @@ def test_bad_questions(asked, said, tmp_path):
     for found in both:
         with pytest.raises(InputError, match=said):
             found.rows(**asked)
+
+
+def test_a_single_message_without_fields_is_kept(tmp_path):
+    """Every column of its address is then one number."""
+    run = p2p_sim.run(PROTOCOLS["peer-to-peer"], Population.from_arrays(y=[True]), trace="full")
+    assert equal(reader.source(run.save(tmp_path / "run")).rows("ask")[0], run.messages("ask"))

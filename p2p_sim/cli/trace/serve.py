@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +32,7 @@ class Serve:
     port: Annotated[int, count(HOW, "Default any free one.")] = 0
     browser: Annotated[bool, flag(HOW, "Open it in a browser, too.", "--browser")] = False
     export: Annotated[
-        str | None, text(KEPT, "Instead: one file that holds the page and what it shows.", "FILE")
+        str | None, text(KEPT, "Instead, one HTML file: the page with what it shows of some users.", "FILE")
     ] = None
     user: Annotated[int | None, count(LOOK, "For --export: a user in focus.")] = None
     cluster: Annotated[int | None, count(LOOK, "For --export: a cluster; default the first.")] = None
@@ -53,9 +54,11 @@ class Serve:
         from p2p_sim.trace.web.answers import Answers
         from p2p_sim.trace.web.server import serving
 
-        with serving(Answers(Path(self.run), load, learnt), self.port) as server:
-            print(f"{server.url}", flush=True)
+        answers = Answers(Path(self.run), load, learnt)
+        with serving(answers, self.port) as server:
+            print(server.url, flush=True)
             print("Ctrl-C ends it.", file=sys.stderr)
+            threading.Thread(target=answers.warm, name="warm", daemon=True).start()
             if self.browser:
                 webbrowser.open(server.url)
             with suppress(KeyboardInterrupt):
@@ -67,18 +70,14 @@ class Serve:
         from p2p_sim.report.progress import Progress
         from p2p_sim.run import load
         from p2p_sim.trace.web.export import export
-        from p2p_sim.trace.web.lanes import Asked
+        from p2p_sim.trace.web.gather import Place
 
-        place = files.check(out)
+        place = files.check(out, "--export")
         with Progress() as progress, terminal.stdout_kept():
             progress("reading the run", 0, 0)
-            run: Any = load(Path(self.run))
-            if run.source is None:
-                raise InputError(f"{run.protocol} is not a shipped protocol: its messages are not known here")
-            progress("drawing", 0, 0)
-            page = export(
-                run, Path(self.run).resolve().name, run.source, learnt, Asked(self.cluster, self.user)
-            )
+            run = load(Path(self.run))
+            progress("looking through everybody's eyes", 0, 0)
+            page = export(run, Path(self.run).resolve().name, learnt, Place(self.cluster, self.user))
         files.write(place, page)
         print(out)
         return 0

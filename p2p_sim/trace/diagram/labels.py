@@ -27,24 +27,27 @@ def party(role: str, number: int) -> str:
     return f"{USER}:{number}" if role == USER else clean(role)
 
 
-def value(entry: Any) -> str:
-    """Return one field of one message: a bit, a whole number, octets, or the first of several numbers."""
+def value(entry: Any, letters: int = _VECTOR) -> str:
+    """Return one field of one message: a bit, a whole number, octets, or the first of several numbers.
+
+    ``letters``: of octets or several numbers that are shown.
+    """
     if isinstance(entry, np.ndarray) and entry.ndim and entry.dtype == np.uint8:
-        return _octets(entry)
+        return _octets(entry, letters)
     if isinstance(entry, list) or (isinstance(entry, np.ndarray) and entry.ndim):
-        return _several(entry)
+        return _several(entry, letters)
     plain = entry.item() if isinstance(entry, np.generic) else entry
     return str(plain).lower() if isinstance(plain, bool) else clean(plain)
 
 
-def _octets(entry: npt.NDArray[np.uint8]) -> str:
+def _octets(entry: npt.NDArray[np.uint8], letters: int) -> str:
     text = entry.tobytes().hex()
-    return f"0x{text}" if len(text) <= _VECTOR else f"0x{text[:8]}… {len(entry):,} bytes"
+    return f"0x{text}" if len(text) <= letters else f"0x{text[: letters // 3]}… {len(entry):,} bytes"
 
 
-def _several(entry: npt.NDArray[Any] | list[Any]) -> str:
-    texts = [value(one) for one in entry[:_VECTOR]]
-    while len(", ".join(texts)) > _VECTOR and len(texts) > 1:
+def _several(entry: npt.NDArray[Any] | list[Any], letters: int) -> str:
+    texts = [value(one) for one in entry[:letters]]
+    while len(", ".join(texts)) > letters and len(texts) > 1:
         texts.pop()
     rest = f", … {len(entry):,} values" if len(texts) < len(entry) else ""
     return f"[{', '.join(texts)}{rest}]"

@@ -4,81 +4,117 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace.web.lanes import Asked, lanes
-from p2p_sim.trace.web.overview import overview
+from p2p_sim.trace.store import RUN
+from p2p_sim.trace.web.gather import Found, Place, gather
+from p2p_sim.trace.web.known import Known, known
+from p2p_sim.trace.web.lanes import Look, lanes
+from p2p_sim.trace.web.overview import FOCUS, in_focus, overview
 
-Figures = Callable[[Any, str], dict[str, Any]]
-"""Called with a run and a view's name: the figures of what that view learns."""
+Figures = Callable[[Any, str, str], dict[str, Any]]
+"""Called with a run, a view's name and the channels: the figures of what that view learns."""
 
 Load = Callable[[Path], Any]
+
 _NUMBERS = ("cluster", "user", "round", "offset")
+_NAMES = ("run", "kind", "view", "channels", *_NUMBERS)
+_PLACES = 2  # of which messages are held, so that filters and viewpoints come at once
+
+
+class _Opened:
+    """One run, with what was asked of it last."""
+
+    def __init__(self, run: Any, figures: Figures):
+        self.run = run
+        self.known: Known = known(run)
+        self.found: Callable[[Place], Found] = lru_cache(_PLACES)(lambda place: gather(run, place))
+        self.learnt: Callable[[str, str], dict[str, Any]] = lru_cache(64)(
+            lambda view, channels: figures(run, view, channels)
+        )
 
 
 class Answers:
     """What is known of the runs in ``root``: itself a run directory, or a folder of some.
 
-    ``load`` reads a run; ``figures`` tells what a view learns.  One question is answered at a time.
-    Raises InputError if there is no run.
+    ``load`` reads a run; ``figures`` tells what a view learns.  Raises InputError if there is no run.
     """
 
     def __init__(self, root: Path, load: Load, figures: Figures):
         self._root, self._load, self._figures = root.resolve(), load, figures
-        self._runs: dict[str, Any] = {}
-        self._one = threading.Lock()
-        if not self.names():
-            raise InputError(f"{str(root)!r} is no run directory and holds none: it has no run.json")
+        self._opened: dict[tuple[str, int, int], _Opened] = {}
+        self._opening, self._looking, self._counting = threading.Lock(), threading.Lock(), threading.Lock()
+        self._first()
 
     def names(self) -> list[str]:
         """Return the runs' names, the newest first; "" where the folder itself is one."""
-        if (self._root / "run.json").is_file():
+        if (self._root / RUN).is_file():
             return [""]
         if not self._root.is_dir():
             return []
-        inside = [at for at in self._root.iterdir() if not at.is_symlink() and (at / "run.json").is_file()]
+        inside = [at for at in self._root.iterdir() if not at.is_symlink() and (at / RUN).is_file()]
         return [at.name for at in sorted(inside, key=lambda at: (-at.stat().st_mtime_ns, at.name))]
 
     def answer(self, what: str, asked: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer to ``runs``, ``overview``, ``lanes`` or ``figures``; raises InputError."""
-        with self._one:
-            if what == "runs":
-                return {"runs": self.names()}
-            name = asked.get("run", self.names()[0])
-            run = self.run(name)
-            program = run._program(None, "a run of it, from Python")
-            if what == "overview":
-                return overview(run, name or self._root.name, program)
-            if what == "lanes":
-                return lanes(run, program, _read(asked))
-            if what == "figures":
-                return self._figures(run, asked.get("view", "") or "learner")
-        raise InputError(f"nothing is known of {what!r}: ask for runs, overview, lanes, figures")
+        for name in asked:
+            if name not in _NAMES:
+                raise InputError(f"{name} = {asked[name]!r}: what can be chosen is {', '.join(_NAMES)}")
+        if what == "runs":
+            return {"runs": self.names()}
+        if what not in ("overview", "lanes", "figures"):
+            raise InputError(f"nothing is known of {what!r}: ask for runs, overview, lanes, figures")
+        name = asked["run"] if "run" in asked else self._first()
+        opened = self._open(name)
+        if what == "overview":
+            return overview(opened.run, name or self._root.name, opened.known)
+        place, look = _read(asked)
+        if what == "figures":
+            with self._counting:  # takes up to two seconds, during which one can go on looking
+                return opened.learnt(look.view or opened.known.main, look.channels)
+        with self._looking:
+            return lanes(opened.run, opened.known, opened.found(place), look)
 
-    def run(self, name: str) -> Any:
+    def warm(self) -> None:
+        """Read the first run, so that the page need not wait; what is wrong with it will be said there."""
+        with suppress(Exception):
+            self.answer("lanes", {})
+
+    def _first(self) -> str:
+        names = self.names()
+        if not names:
+            raise InputError(f"{str(self._root)!r} is no run directory and holds none: it has no {RUN}")
+        return names[0]
+
+    def _open(self, name: str) -> _Opened:
         """Return a run by name; raises InputError for one that does not lie in the folder."""
         if name not in self.names():
             raise InputError(f"run {name!r}: not in {str(self._root)!r}, which alone is looked at")
-        if name not in self._runs:
-            self._runs = {name: self._load(self._root / name if name else self._root)}
-        return self._runs[name]
+        place = self._root / name if name else self._root
+        with self._opening:
+            now = (place / RUN).stat()
+            key = (name, now.st_ino, now.st_mtime_ns)  # a run that was replaced is read again
+            if key not in self._opened:
+                self._opened = {}  # one run is held, for it may be large
+                self._opened = {key: _Opened(self._load(place), self._figures)}
+            return self._opened[key]
 
 
-def _read(asked: Mapping[str, str]) -> Asked:
-    """Read what lanes are asked for; raises InputError for a number that is none, and for other names."""
+def _read(asked: Mapping[str, str]) -> tuple[Place, Look]:
+    """Read where and how one looks; raises InputError for a number that is none."""
     numbers = {name: asked[name] for name in _NUMBERS if asked.get(name)}
     for name, text in numbers.items():
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise InputError(f"{name} = {text!r}: must be a whole number from 0 on")
-    view = asked.get("view", "")
-    if "*" in view:
-        if "user" not in numbers:
-            raise InputError("nobody is in focus: choose a user, by search or by a click on her lane")
-        view = view.replace("*", numbers["user"])
-    channels = asked.get("channels", "plain") or "plain"
+    found = {name: int(text) for name, text in numbers.items()}
+    view, channels = in_focus(asked.get("view", ""), found.get("user")), asked.get("channels") or "plain"
+    if FOCUS in view:
+        raise InputError("nobody is in focus: choose a user, by search or by a click on her lane")
     if channels not in ("plain", "encrypted"):
         raise InputError(f"channels = {channels!r}: must be plain or encrypted")
-    found: dict[str, Any] = {name: int(text) for name, text in numbers.items()}
-    return Asked(kind=asked.get("kind") or None, view=view, channels=channels, **found)
+    round = found.pop("round", None)
+    return Place(**found), Look(asked.get("kind") or None, round, view, channels)

@@ -5,23 +5,61 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.trace.web.answers import Figures
-from p2p_sim.trace.web.lanes import Asked, lanes
-from p2p_sim.trace.web.overview import overview
+from p2p_sim.trace.web.gather import Found, Place, gather
+from p2p_sim.trace.web.known import known
+from p2p_sim.trace.web.lanes import Look, lanes
+from p2p_sim.trace.web.overview import EVERYBODY, FOCUS, in_focus, overview
 from p2p_sim.trace.web.page import page
 
 
-def export(run: Any, name: str, program: Any, figures: Figures, asked: Asked) -> str:
-    """Return the page of some users of a run, as seen from every viewpoint; raises InputError as ``lanes`` does."""
-    about = overview(run, name, program)
-    if asked.user is None:
-        about["viewpoints"] = [at for at in about["viewpoints"] if "*" not in at["view"]]
-    seen, told = {}, {}
+def export(run: Any, name: str, figures: Figures, place: Place) -> str:
+    """Return the page of some users of a run, as seen from every viewpoint, without the seed.
+
+    Raises InputError as ``gather`` does.
+    """
+    told, found = known(run), gather(run, place)
+    about = overview(run, name, told) | {"seed": None}
+    if place.user is None:
+        about["viewpoints"] = [at for at in about["viewpoints"] if FOCUS not in at["view"]]
+    whole = lanes(run, told, found, Look())
+    for lane in whole["lanes"]:
+        lane["state"] = ""  # who lied would tell of the seed
+    data: dict[str, Any] = {
+        "overview": about, "lanes": whole, "sights": {}, "figures": {}, "user": place.user,
+        "holds": _holds(run, place, found, whole),
+    }  # fmt: skip
     for point in about["viewpoints"]:
-        view = point["view"].replace("*", str(asked.user))
-        eyes = Asked(asked.cluster, asked.user, None, None, view, asked.channels, asked.offset)
-        seen[point["view"]] = lanes(run, program, eyes)
-        if view:
-            told[point["view"]] = figures(run, view)
-    data = {"overview": about, "lanes": seen, "figures": told, "user": asked.user, "cluster": asked.cluster}
+        view = in_focus(point["view"], place.user)
+        for channels in ("plain", "encrypted") if "wire" in view else ("plain",):
+            key = f"{point['view']}|{channels}"
+            if view != EVERYBODY:
+                seen = lanes(run, told, found, Look(view=view, channels=channels))
+                data["sights"][key] = {sight: _bits(seen, sight) for sight in ("seen", "readable")}
+            data["figures"][key] = _learnt(run, view or told.main, channels, figures)
     return page(secrets.token_urlsafe(16), data)
+
+
+def _learnt(run: Any, view: str, channels: str, figures: Figures) -> dict[str, Any]:
+    try:
+        return figures(run, view, channels)
+    except InputError as error:  # of a run without its population, say: the page says it
+        return {"view": view, "rows": [], "note": str(error)}
+
+
+def _bits(seen: dict[str, Any], sight: str) -> str:
+    return "".join("1" if row[sight] else "0" for row in seen["messages"])
+
+
+def _holds(run: Any, place: Place, found: Found, whole: dict[str, Any]) -> str:
+    """Say what a file holds, and what not."""
+    held, every = len(whole["messages"]), sum(count.messages for count in run.counts.values())
+    who = f"user {place.user} and whom she met"
+    if place.user is None:
+        some = f"{len(found.ids):,} of {found.users:,} users"
+        who = some if found.cluster is None else f"{some} of cluster {found.cluster}"
+    return (
+        f"This file holds {held:,} of the run's {every:,} messages: of {who}. It asks no server; other users are in "
+        "the run directory alone, and so is the seed."
+    )

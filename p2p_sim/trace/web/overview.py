@@ -1,85 +1,95 @@
-"""What the page says of a run as a whole: its setting, rounds, kinds, roles, and who can be looked through."""
+"""What the page says of a run as a whole: its setting, rounds, roles, what went wrong, and viewpoints."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from p2p_sim.core.ledger import Count
-from p2p_sim.core.message import USER, Message
+from p2p_sim.core.message import USER
+from p2p_sim.trace.diagram import labels
+from p2p_sim.trace.web.known import Known
 
 EVERYBODY = ""
 """The viewpoint of somebody who sees all."""
 
+FOCUS = "user:*"
+"""The user in focus, in a viewpoint."""
 
-def overview(run: Any, name: str, program: Any) -> dict[str, Any]:
+
+def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
     """Return the run's setting, its rounds, its roles, clusters and viewpoints, as JSON values."""
-    kinds: dict[str, Message] = program.messages()
     users = run.population.users if run.population is not None else run.users
     return {
-        "name": name,
+        "name": labels.clean(name, 200),
         "protocol": run.protocol.partition(":")[2],
         "parameters": {key: str(value) for key, value in run.parameters.items() if value is not None},
         "seed": run.seed, "backend": run.backend, "trace": run.trace, "digest": run.digest, "users": users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
-        "kinds": {kind: _told(message, program.vector_lengths()) for kind, message in kinds.items()},
-        "rounds": _rounds(run.counts, list(kinds)),
-        "roles": _roles(run.counts, kinds, program.roles()),
-        "clusters": _clusters(run.population),
-        "viewpoints": _viewpoints(program),
+        "kinds": _kinds(told), "rounds": _rounds(run, told), "roles": _roles(run, told),
+        "faults_seen": [
+            {"what": what, "kind": kind, "round": round, "messages": count}
+            for (what, kind, round), count in run.faults_seen.items()
+        ],
+        "clusters": _clusters(run.population), "viewpoints": _viewpoints(told),
     }  # fmt: skip
 
 
-def _told(message: Message, sizes: dict[str, int]) -> dict[str, Any]:
+def _kinds(told: Known) -> dict[str, Any]:
     return {
-        "sender": message.sender, "recipient": message.recipient, "text": message.text,
-        "sealed_for": message.sealed_for, "layers": list(message.layers), "fields": list(message.fields),
-        "nbytes": message.nbytes(sizes),
+        kind: {
+            "text": message.text, "sealed_for": message.sealed_for, "layers": list(message.layers),
+            "fields": list(message.fields),
+        }
+        for kind, message in told.kinds.items()
     }  # fmt: skip
 
 
-def _rounds(counts: dict[tuple[str, int], Count], order: list[str]) -> list[dict[str, Any]]:
+def _rounds(run: Any, told: Known) -> list[dict[str, Any]]:
+    """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
+    order = list(told.kinds)
     rows = [
         {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
-        for (kind, round), c in counts.items()
+        for (kind, round), c in run.counts.items()
         if round and (c.messages or c.travelled)
     ]
     return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
 
 
-def _roles(
-    counts: dict[tuple[str, int], Count], kinds: dict[str, Message], roles: tuple[str, ...]
-) -> list[dict[str, Any]]:
+def _roles(run: Any, told: Known) -> list[dict[str, Any]]:
     """Return what each role sent and received on the wire."""
     found = {
-        role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0} for role in roles
+        role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
+        for role in told.roles()
     }
-    for (kind, _), count in counts.items():
-        for role, way in ((kinds[kind].sender, "sent"), (kinds[kind].recipient, "received")):
-            row: dict[str, Any] = found[role]
-            row[way] += count.travelled
-            row[f"{way}_bytes"] += count.nbytes
+    for (kind, _), count in run.counts.items():
+        for role, way in ((told.kinds[kind].sender, "sent"), (told.kinds[kind].recipient, "received")):
+            if role in found:  # a server that does nothing has no row
+                row: dict[str, Any] = found[role]
+                row[way] += count.travelled
+                row[f"{way}_bytes"] += count.nbytes
     return list(found.values())
 
 
 def _clusters(people: Any) -> dict[str, Any] | None:
-    """Return how many clusters there are, of how many users, and the first of them; None if that was not kept."""
+    """Return how many clusters there are, of how many users; None if that was not kept."""
     if people is None:
         return None
-    if people.clusters is None:
-        return {"count": 1, "least": people.users, "most": people.users, "first": 0}
     sizes = people.sizes
-    return {
-        "count": len(sizes), "least": int(sizes.min()), "most": int(sizes.max()),
-        "first": 0 if people.clusters.labels is None else int(people.clusters.labels[0]),
-    }  # fmt: skip
+    return {"count": len(sizes), "least": int(sizes.min()), "most": int(sizes.max())}
 
 
-def _viewpoints(program: Any) -> list[dict[str, str]]:
-    servers = [role for role in program.roles() if role != USER]
-    idle: tuple[str, ...] = getattr(program, "idle_roles", tuple)()
-    found = [{"view": EVERYBODY, "title": "everything"}]
-    found += [{"view": role, "title": role} for role in servers if role not in idle]
-    found += [{"view": "user:*", "title": "the user in focus"}]
-    if "learner" in servers:
-        found.append({"view": "learner+user:*", "title": "learner and the user in focus"})
-    return [*found, {"view": "wire", "title": "wire"}]
+def _viewpoints(told: Known) -> list[dict[str, str]]:
+    """Return who can be looked through; the rest is typed by hand."""
+    servers = told.servers
+    found = {EVERYBODY: "everything", **{role: role for role in servers}}
+    if len(servers) > 1:
+        found["+".join(servers)] = "all servers together"
+    found[FOCUS] = "the user in focus"
+    if servers:
+        found[f"{told.main}+{FOCUS}"] = f"{told.main} and the user in focus"
+    found["wire"] = "the wire"
+    return [{"view": view, "title": title} for view, title in found.items()]
+
+
+def in_focus(view: str, user: int | None) -> str:
+    """Return a viewpoint's name with the user in focus; unchanged where it does not speak of her."""
+    return view if user is None else view.replace(FOCUS, f"{USER}:{user}")

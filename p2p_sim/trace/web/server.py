@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.trace.web.answers import Answers
@@ -23,14 +25,16 @@ LOOPBACK = "127.0.0.1"
 _HEADERS = {
     "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
 }  # fmt: skip
 
 
-class Server(ThreadingHTTPServer):
+class Server(ThreadingTCPServer):
     """Serves one page and its answers; ``url`` holds the token."""
 
     daemon_threads = True
-    allow_reuse_address = False  # a second server on the port must fail, not share it
+    allow_reuse_address = os.name == "posix"  # elsewhere a second server on the port would share it, not fail
+    request_queue_size = 64
 
     def __init__(self, answers: Answers, port: int):
         super().__init__((LOOPBACK, port), Handler)
@@ -41,13 +45,16 @@ class Server(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{LOOPBACK}:{self.server_address[1]}/{self.token}/"
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Leave it: a browser that went away is no error, and a traceback could hold the token."""
+
 
 class Handler(BaseHTTPRequestHandler):
     """Answers one request."""
 
     server: Server
-    protocol_version = "HTTP/1.1"
     server_version, sys_version = "p2p-sim", ""
+    timeout = 60  # who connects and says nothing is not waited for
 
     def do_GET(self) -> None:
         """Give the page or an answer; refuse what comes with another host or token."""
@@ -56,11 +63,11 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(
                 HTTPStatus.MISDIRECTED_REQUEST, "this page is served to its own machine alone"
             )
-        path, query = urlsplit(self.path).path, urlsplit(self.path).query
-        token, _, rest = path.removeprefix("/").partition("/")
+        path, _, query = self.path.partition("?")
+        token, slash, rest = path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             return self._refuse(HTTPStatus.FORBIDDEN, "the token in the address is not that of this server")
-        if rest == "":
+        if slash and not rest:
             nonce = secrets.token_urlsafe(16)
             return self._send(
                 HTTPStatus.OK, "text/html", page(nonce).encode(), {"Content-Security-Policy": policy(nonce)}

@@ -1,30 +1,40 @@
 "use strict";
 // The page: what is asked for, and what happens when somebody chooses something else.
 
-const by = (id) => document.getElementById(id);
-const state = { run: "", view: "", channels: "plain", user: "", cluster: "", kind: "", round: "", offset: "0" };
-let about = null, shown = { messages: [], lanes: [] }, at = -1, latest = 0;
+const NOTHING = { user: "", cluster: "", kind: "", round: "", offset: "0", view: "", channels: "plain" };
+const OTHER = "?"; // the choice of a viewpoint that is typed
+const state = { run: "", ...NOTHING };
+let about = null, shown = { messages: [], lanes: [], users: 0, most: 1 }, at = -1, latest = 0, known = "";
 
 async function start() {
   try {
     const { runs } = await ask("runs", {});
-    state.run = runs[0];
     by("run-choice").hidden = runs.length < 2;
     for (const name of runs) make("option", { value: name }, name || "this run", by("run"));
+    state.run = runs[0];
     await open();
   } catch (error) { complain(error); }
 }
 
+/** Show another run. */
 async function open() {
-  about = await ask("overview", { run: state.run });
-  Object.assign(state, { view: "", user: "", cluster: "", kind: "", round: "", offset: "0" });
-  if (inside) Object.assign(state, { user: String(inside.user ?? ""), cluster: String(inside.cluster ?? "") });
+  const mine = ++latest;
+  Object.assign(state, NOTHING, inside ? { user: String(inside.user ?? "") } : {});
+  known = "";
+  about = null;
+  for (const id of ["picture", "notes", "figures", "message", "setting", "rounds", "roles"]) by(id).replaceChildren();
+  by("error").hidden = true;
+  const told = await working(ask("overview", { run: state.run }));
+  if (mine !== latest) return;
+  about = told;
   setting(about);
-  fill(by("view"), about.viewpoints.map((p) => [p.view, p.title]));
   fill(by("kind"), [["", "all"], ...Object.keys(about.kinds).map((kind) => [kind, kind])]);
   fill(by("round"), [["", "all"], ...roundsOf().map((round) => [round, round])]);
-  by("cluster-choice").hidden = !about.clusters || about.clusters.count < 2;
-  for (const id of ["user", "cluster", "before", "after", "channels"]) by(id).disabled = Boolean(inside);
+  by("going").hidden = Boolean(inside) || !about.clusters || about.clusters.count < 2;
+  by("finding").hidden = Boolean(inside);
+  message(null);
+  forms();
+  overview(about, state, show);
   await show({});
 }
 
@@ -35,58 +45,97 @@ function fill(select, pairs) {
   for (const [value, text] of pairs) make("option", { value }, text, select);
 }
 
-/** Show what `change` asks for; an answer that comes too late is left alone. */
+/** Show what `change` asks for; an answer that comes too late is left alone, and an error changes nothing else. */
 async function show(change) {
   const before = { ...state }, mine = ++latest;
   Object.assign(state, change);
   try {
-    const told = await ask("lanes", state);
-    if (mine !== latest) return;
-    const learnt = await learns();
+    const told = await working(ask("lanes", state));
     if (mine !== latest) return;
     shown = told;
     by("error").hidden = true;
-    paint(learnt);
+    paint();
   } catch (error) {
     if (mine !== latest) return;
     Object.assign(state, before);
     complain(error);
     forms();
   }
+  await learn();
 }
 
-/** The figures of the viewpoint; what is not known of a view is said beside the picture, and stops nothing. */
-async function learns() {
-  const view = inside ? state.view : state.view.replace("*", state.user);
-  try { return await ask("figures", { run: state.run, view, channels: state.channels }); }
-  catch (error) { return { rows: [], note: error.message }; }
+/** Wait for an answer; one that takes long is said to. */
+async function working(answer) {
+  const timer = setTimeout(() => { by("busy").textContent = "working…"; }, 400);
+  try { return await answer; }
+  finally { clearTimeout(timer); by("busy").textContent = ""; }
 }
 
-function paint(learnt) {
+/** The figures of the viewpoint come after the picture, for they may take two seconds. */
+async function learn() {
+  const view = inside ? state.view : state.view.replace("user:*", "user:" + state.user);
+  const asked = { run: state.run, view, channels: state.channels }, key = JSON.stringify(asked);
+  if (key === known) return;
+  known = key;
+  figures({ view: view || "…", rows: [], note: "working…" });
+  let found;
+  try { found = await ask("figures", asked); }
+  catch (error) { found = { view: view || "…", rows: [], note: error.message }; }
+  if (key === known) figures(found);
+}
+
+function paint() {
   at = -1;
   forms();
   overview(about, state, show);
-  const who = state.user !== "" ? "user " + state.user + " and whom she met" : "a cluster";
-  by("what").textContent = `${whole(shown.messages.length)} messages of ${who}` + (state.round ? ", round " + state.round : "");
+  by("what").textContent = heading();
   by("notes").replaceChildren();
-  for (const note of shown.notes) make("li", {}, note, by("notes"));
-  picture(by("picture"), shown, about.kinds, "user:" + state.user, pick, (lane) => !inside && show({ user: lane.slice(5) }));
+  const notes = shown.total ? shown.notes : ["they sent and received no such messages", ...shown.notes];
+  for (const note of notes) make("li", {}, note, by("notes"));
+  by("legend").hidden = shown.messages.every((one) => one.readable);
+  picture(by("picture"), shown, about.kinds, state.user, pick, inside ? null : focus);
   message(null);
-  figures(state.view.replace("*", state.user), learnt);
 }
 
+function heading() {
+  const cut = shown.messages.length < shown.total ? `the first ${whole(shown.messages.length)} of ` : "";
+  const some = shown.lanes.filter((lane) => lane.user !== "");
+  const parts = [cut + counted(shown.total, "message")];
+  if (state.user !== "") parts.push("user " + state.user);
+  else if (some.length) parts.push(`users ${some[0].user} to ${some[some.length - 1].user}, ${some.length} of ${whole(shown.users)}`);
+  if (shown.cluster !== null && about.clusters && about.clusters.count > 1) parts.push("cluster " + shown.cluster);
+  if (state.round) parts.push("round " + state.round);
+  if (state.kind) parts.push(state.kind);
+  return parts.join(" · ");
+}
+
+/** Bring every control to what is shown. */
 function forms() {
-  for (const id of ["run", "view", "channels", "user", "cluster", "kind", "round"]) by(id).value = state[id];
-  by("before").disabled = Boolean(inside) || state.user !== "" || Number(state.offset) === 0;
-  by("after").disabled = Boolean(inside) || state.user !== "" || Number(state.offset) + shown.most >= shown.users;
+  const focused = state.user !== "", views = about.viewpoints.map((p) => p.view);
+  const options = about.viewpoints.map((p) => [p.view, p.title + (p.view.includes("*") && !focused ? " (nobody yet)" : "")]);
+  fill(by("view"), inside ? options : [...options, [OTHER, "others, typed here:"]]);
+  for (const option of by("view").options) option.disabled = option.value.includes("*") && !focused;
+  const typed = !views.includes(state.view);
+  for (const id of ["run", "channels", "user", "cluster", "kind", "round"]) by(id).value = state[id];
+  by("view").value = typed ? OTHER : state.view;
+  by("looking").hidden = !typed;
+  if (typed) by("who").value = state.view;
+  by("channels-choice").hidden = !state.view.split("+").includes("wire");
+  const rounds = ["", ...roundsOf()], now = rounds.indexOf(state.round);
+  by("earlier").disabled = now <= 0;
+  by("later").disabled = now >= rounds.length - 1;
+  by("before").disabled = Number(state.offset) === 0;
+  by("after").disabled = Number(state.offset) + shown.most >= shown.users;
+  by("before").parentElement.hidden = Boolean(inside) || focused || shown.users <= shown.most;
+  by("whole").hidden = Boolean(inside) || !focused;
+  by("whole").textContent = about.clusters && about.clusters.count > 1 ? "Her cluster" : "All users";
 }
 
 function pick(index) {
+  if (!shown.messages.length) return;
   at = Math.max(0, Math.min(index, shown.messages.length - 1));
-  const one = shown.messages[at];
-  if (!one) return;
   choose(by("picture"), at);
-  message(one, about.kinds[one.kind]);
+  message(shown.messages[at], about.kinds[shown.messages[at].kind], inside ? null : focus);
 }
 
 function complain(error) {
@@ -95,34 +144,60 @@ function complain(error) {
 }
 
 function turn(step) {
-  const rounds = ["", ...roundsOf()];
-  const next = rounds.indexOf(state.round) + step;
+  const rounds = ["", ...roundsOf()], next = rounds.indexOf(state.round) + step;
   if (next >= 0 && next < rounds.length) show({ round: rounds[next] });
 }
 
-function page(step) { show({ offset: String(Math.max(0, Number(state.offset) + step * shown.most)) }); }
+const focus = (user) => show({ user, offset: "0" });
+const leave = () => ({ user: "", offset: "0", ...(state.view.includes("*") ? { view: "" } : {}) });
+const page = (step) => show({ offset: String(Math.max(0, Number(state.offset) + step * shown.most)) });
 
-by("choices").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const cluster = by("cluster").value.trim(), user = by("user").value.trim();
-  const moved = cluster !== state.cluster;
-  show({ user: moved && user === state.user ? "" : user, cluster, ...(moved ? { offset: "0" } : {}) });
-});
-for (const id of ["view", "channels", "kind", "round"]) by(id).addEventListener("change", () => show({ [id]: by(id).value }));
-by("run").addEventListener("change", () => { state.run = by("run").value; open().catch(complain); });
+/** After a choice by mouse the keys belong to the picture again; who chooses by keys goes on choosing. */
+function chosenBy(id, act) {
+  let mouse = false;
+  by(id).addEventListener("pointerdown", () => { mouse = true; });
+  by(id).addEventListener("keydown", () => { mouse = false; });
+  by(id).addEventListener("change", () => {
+    act(by(id).value);
+    if (mouse) by("picture").focus({ preventScroll: true });
+  });
+}
+
+function looked(view) {
+  if (view !== OTHER) return show({ view });
+  by("looking").hidden = false;
+  by("who").focus();
+}
+
+function onSubmit(id, act) {
+  by(id).addEventListener("submit", (event) => { event.preventDefault(); act(); });
+}
+
+onSubmit("finding", () => { const user = by("user").value.trim(); show(user === "" ? leave() : { user, offset: "0" }); });
+onSubmit("going", () => show({ ...leave(), cluster: by("cluster").value.trim() }));
+onSubmit("looking", () => show({ view: by("who").value.trim() }));
+chosenBy("view", looked);
+for (const id of ["channels", "kind", "round"]) chosenBy(id, (value) => show({ [id]: value }));
+chosenBy("run", (run) => { state.run = run; open().catch(complain); });
+by("earlier").addEventListener("click", () => turn(-1));
+by("later").addEventListener("click", () => turn(1));
 by("before").addEventListener("click", () => page(-1));
 by("after").addEventListener("click", () => page(1));
+by("whole").addEventListener("click", () => show({ ...leave(), cluster: shown.cluster === null ? "" : String(shown.cluster) }));
 by("theme").addEventListener("click", () => {
-  const dark = document.documentElement.dataset.theme
-    ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  const root = document.documentElement, dark = root.dataset.theme
+    ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
 });
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
-  const acts = {
+  if (event.ctrlKey || event.metaKey || event.altKey || !about) return;
+  const field = /INPUT|SELECT|TEXTAREA/.test(event.target.tagName);
+  const acts = field ? { Escape: () => by("picture").focus() } : {
     ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => pick(at + 1), ArrowUp: () => pick(at - 1),
     "/": () => by("user").focus(), Escape: () => show({ round: "", kind: "" }),
   };
-  if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
+  if (!acts[event.key]) return;
+  event.preventDefault();
+  acts[event.key]();
 });
 start();

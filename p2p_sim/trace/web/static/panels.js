@@ -3,21 +3,25 @@
 
 function setting(about) {
   document.title = about.name + " – p2p-sim";
-  document.getElementById("title").textContent = about.protocol + ": " + about.name;
+  by("title").textContent = about.protocol + ": " + about.name;
   const parts = Object.entries(about.parameters).map(([name, value]) => name + " = " + value);
   parts.push("seed " + (about.seed ?? "withheld"), (about.users === null ? "?" : whole(about.users)) + " users", "trace " + about.trace);
   if (about.crypto === "real") parts.push("real cryptography, keys from the seed");
   if (about.faults.length) parts.push("faults " + about.faults.join(", "));
+  if (about.clusters && about.clusters.count > 1) {
+    const { count, least, most } = about.clusters;
+    parts.push(whole(count) + " clusters of " + whole(least) + (most > least ? " to " + whole(most) : "") + " users");
+  }
   if (about.digest) parts.push("digest " + about.digest);
-  if (about.clusters && about.clusters.count > 1)
-    parts.push(whole(about.clusters.count) + " clusters of " + whole(about.clusters.least) + " to " + whole(about.clusters.most) + " users");
-  document.getElementById("setting").textContent = parts.join(" · ");
+  by("setting").textContent = parts.join(" · ");
+  by("holds").textContent = inside ? inside.holds : "";
+  by("holds").hidden = !inside;
 }
 
 function rows(table, head, lines) {
   table.replaceChildren();
   const top = make("tr", {}, "", make("thead", {}, "", table));
-  head.forEach(([title, number]) => make("th", { scope: "col", class: number ? "number" : "" }, title, top));
+  for (const [title, number] of head) make(title ? "th" : "td", { class: number ? "number" : "" }, title, top);
   const body = make("tbody", {}, "", table);
   for (const line of lines) {
     const row = make("tr", line.chosen ? { class: "chosen" } : {}, "", body);
@@ -28,53 +32,62 @@ function rows(table, head, lines) {
   }
 }
 
+function link(text, title, act) {
+  const button = make("button", { type: "button", title }, text);
+  button.addEventListener("click", act);
+  return button;
+}
+
 function overview(about, state, show) {
   const most = Math.max(1, ...about.rounds.map((row) => row.nbytes));
   const lines = about.rounds.map((row) => {
-    const button = make("button", { type: "button", title: about.kinds[row.kind].text }, row.round + " " + row.kind);
-    button.addEventListener("click", () => show({ round: String(row.round), kind: row.kind }));
+    const button = link(row.round + " " + row.kind, about.kinds[row.kind].text, () => show({ round: String(row.round), kind: row.kind }));
     const meter = make("meter", { max: most, value: row.nbytes, "aria-hidden": "true" });
     const chosen = state.round === String(row.round) && (!state.kind || state.kind === row.kind);
     return { chosen, cells: [button, whole(row.messages), bytes(row.nbytes), meter] };
   });
-  rows(document.getElementById("rounds"), [["round, kind"], ["messages", 1], ["on the wire", 1], [""]], lines);
-  const roles = about.roles.map((row) => ({
-    cells: [row.role, whole(row.sent), bytes(row.sent_bytes), whole(row.received), bytes(row.received_bytes)],
-  }));
-  rows(document.getElementById("roles"), [["role"], ["sent", 1], ["", 1], ["received", 1], ["", 1]], roles);
+  rows(by("rounds"), [["round, kind"], ["messages", 1], ["on the wire", 1], [""]], lines);
+  const roles = about.roles.flatMap((row) => [
+    { cells: [row.role + " sent", whole(row.sent), bytes(row.sent_bytes)] },
+    { cells: [row.role + " received", whole(row.received), bytes(row.received_bytes)] },
+  ]);
+  rows(by("roles"), [["role"], ["messages", 1], ["bytes", 1]], roles);
+  const wrong = about.faults_seen.map((row) => ({ cells: [row.what, row.round + " " + row.kind, whole(row.messages)] }));
+  rows(by("faults"), [["what"], ["round, kind"], ["messages", 1]], wrong);
+  by("wrong").hidden = !wrong.length;
 }
 
-function told(place, pairs) {
-  const list = make("dl", {}, "", place);
-  for (const [name, value, struck] of pairs) {
-    make("dt", {}, name, list);
-    make("dd", struck ? { class: "struck" } : {}, value, list);
-  }
-}
-
-function message(one, kind) {
-  const place = document.getElementById("message");
+/** Say what there is to say of one message; `focused(user)` hears of a click on a user. */
+function message(one, kind, focused) {
+  const place = by("message");
   place.replaceChildren();
   make("h2", {}, "Message", place);
   if (!one) return make("p", {}, "Click an arrow, or press ↓.", place);
-  const sealed = kind.sealed_for ? [["sealed for", [...kind.layers, kind.sealed_for].join(", then ")]] : [];
-  told(place, [
-    ["id", one.id], ["kind", one.kind + ": " + kind.text], ["round", String(one.round)], ["from", one.from], ["to", one.to],
-    ["bytes", one.nbytes ? whole(one.nbytes) : "0: to herself, not on the wire"], ...sealed,
-    ...kind.fields.map((name) => (one.readable ? [name, one.fields[name]] : [name, "cannot be read from here", true])),
-  ]);
+  const party = (name) => (focused && name.startsWith("user:") ? link(name, "Put in focus", () => focused(name.slice(5))) : name);
+  const told = [
+    ["id", one.id], ["kind", one.kind], ["", kind.text], ["round", String(one.round)], ["from", party(one.from)], ["to", party(one.to)],
+    ["bytes", one.nbytes ? whole(one.nbytes) : "0: it stays with her"],
+  ];
+  if (kind.sealed_for) told.push(["sealed for", [...kind.layers, kind.sealed_for].join(", then ")]);
+  for (const name of kind.fields) told.push(one.readable ? [name, one.fields[name]] : [name, "cannot be read from here", true]);
+  const list = make("dl", {}, "", place);
+  for (const [name, value, look] of told) {
+    make("dt", {}, name, list);
+    const cell = make("dd", look || !one.seen ? { class: "struck" } : {}, value instanceof Node ? "" : value, list);
+    if (value instanceof Node) cell.appendChild(value);
+  }
   if (!one.seen) make("p", {}, "The viewpoint does not see this message at all.", place);
 }
 
-function figures(view, found) {
-  const place = document.getElementById("figures");
+function figures(found) {
+  const place = by("figures");
   place.replaceChildren();
-  make("h2", {}, "What " + (view || "the learner") + " learns", place);
+  make("h2", {}, "Learnt by " + found.view, place);
   for (const row of found.rows) {
     const line = make("p", {}, "", place);
     make("span", { class: "basis" }, row.basis + ": ", line);
     line.append(row.text);
-    if (row.source) make("p", {}, row.source, place).style.fontSize = "0.85rem";
+    if (row.source) make("p", { class: "source" }, row.source, place);
   }
   if (found.note) make("p", {}, found.note, place);
 }

@@ -1,42 +1,44 @@
 "use strict";
 // The picture: a lane for each party, an arrow for each message, rounds from top to bottom.
 
-const STEP = 116, TOP = 8, ROW = 22, BAND = 26, LEFT = 76;
+const ROW = 23, EDGE = 10, NARROW = 62, WIDE = 112;
 
-/** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(lane)` of one on a user's name. */
+/** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(user)` of one on a user's name. */
 function picture(place, told, kinds, focus, chosen, focused) {
   place.replaceChildren();
-  const at = new Map(told.lanes.map((lane, number) => [lane.id, LEFT + number * STEP + STEP / 2]));
-  const outside = LEFT + told.lanes.length * STEP + STEP / 2;
-  const needsOutside = told.messages.some((m) => !at.has(m.from) || !at.has(m.to));
-  const width = outside + (needsOutside ? STEP / 2 : -STEP / 2) + 90;
+  place.scrollTop = place.scrollLeft = 0;
+  const longest = Math.max(0, ...told.lanes.map((lane) => lane.title.length));
+  const step = Math.min(WIDE, Math.max(NARROW, longest * 8 + 20));
+  const lanes = new Map(told.lanes.map((lane, number) => [lane.id, EDGE + (number + 0.5) * step]));
+  const width = Math.max(EDGE * 2 + told.lanes.length * step, 240);
   const heads = make("div", { id: "heads" }, "", place);
   heads.style.width = width + "px";
-  for (const lane of told.lanes) head(heads, lane.id, at.get(lane.id), lane.role === "user" ? () => focused(lane.id) : null, focus);
-  if (needsOutside) head(heads, "other users", outside, null, focus);
-  const rounds = byRound(told.messages);
-  const height = TOP + rounds.reduce((sum, [, rows]) => sum + BAND + rows.length * ROW, 0) + 10;
-  const svg = draw("svg", { width, height, role: "img", "aria-label": whole(told.messages.length) + " messages" }, place);
-  for (const x of [...at.values(), ...(needsOutside ? [outside] : [])])
-    draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "lane" }, svg);
-  let y = TOP;
-  for (const [round, rows] of rounds) {
-    draw("rect", { x: 0, y, width, height: BAND - 4, class: "band" }, svg);
-    draw("text", { x: 6, y: y + 15 }, svg, "round " + round);
-    y += BAND;
-    for (const [index, message] of rows) {
-      mark(svg, message, index, y + ROW / 2, at.get(message.from) ?? outside, at.get(message.to) ?? outside, kinds[message.kind], chosen);
-      y += ROW;
-    }
+  for (const lane of told.lanes) head(heads, lane, lanes.get(lane.id), step, focus, focused);
+  const order = Object.keys(kinds);
+  for (const [round, messages] of byRound(told.messages)) {
+    const band = make("section", { "aria-label": "round " + round }, "", place);
+    band.style.width = width + "px";
+    make("span", {}, `round ${round}: ${counted(messages.length, "message")}`, make("h3", {}, "", band));
+    const height = messages.length * ROW + 8;
+    const svg = draw("svg", { width, height, role: "img", "aria-label": counted(messages.length, "arrow") }, band);
+    for (const x of lanes.values()) draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "lane" }, svg);
+    messages.forEach(([index, message], row) => {
+      const ends = [message.from, message.to].map((party) => lanes.get(party) ?? lanes.get(""));
+      const shade = "kind-" + (order.indexOf(message.kind) % 4);
+      mark(svg, message, kinds[message.kind], shade, (row + 0.5) * ROW + 6, ends, () => chosen(index)).dataset.index = index;
+    });
   }
 }
 
-function head(heads, text, x, act, focus) {
-  const button = make("button", { type: "button", title: act ? text + ": put in focus" : text }, text, heads);
-  button.style.left = x + "px";
-  if (text === focus) button.classList.add("focus");
-  if (act) button.addEventListener("click", act);
-  else button.disabled = true;
+function head(heads, lane, x, step, focus, focused) {
+  const acts = lane.user !== "" && focused;
+  const named = lane.state ? `${lane.title} (${lane.state})` : lane.title;
+  const name = make(acts ? "button" : "span", { title: acts ? named + ": put in focus" : named }, lane.title, heads);
+  name.style.left = x + "px";
+  name.style.maxWidth = step - 6 + "px";
+  if (lane.user !== "" && lane.user === focus) name.classList.add("focus");
+  if (lane.state) name.classList.add("gone");
+  if (acts) name.addEventListener("click", () => focused(lane.user));
 }
 
 function byRound(messages) {
@@ -48,29 +50,28 @@ function byRound(messages) {
   return [...found.entries()].sort((a, b) => a[0] - b[0]);
 }
 
-function mark(svg, message, index, y, from, to, kind, chosen) {
-  const group = draw("g", { class: "mark" + (message.seen ? "" : " hidden"), "data-index": index, "data-id": message.id }, svg);
-  const own = from === to, way = to >= from ? 1 : -1;
-  const end = own ? from + 4 : to - way * 2;
-  const line = own
-    ? `M ${from} ${y - 6} h 22 v 11 h -16`
-    : `M ${from} ${y} H ${end - way * 6}`;
-  draw("path", { d: line }, group);
+function mark(svg, message, kind, shade, y, [from, to], clicked) {
+  const group = draw("g", { class: `mark ${shade}` + (message.seen ? "" : " unseen"), "data-id": message.id }, svg);
+  const own = from === to, way = to > from ? 1 : -1;
+  const tip = own ? [from + 2, y + 5, -1] : [to - way * 2, y, way];
+  const line = own ? `M ${from} ${y - 6} h 20 v 11 h -14` : `M ${from} ${y} H ${tip[0] - way * 6}`;
+  label(group, message, kind, own ? from + 25 : Math.min(from, to) + 7, own ? y + 4 : y - 4);
+  draw("path", { d: line, class: "shaft" }, group);
   draw("path", { d: line, class: "grip" }, group);
-  const tip = own ? [from + 2, y + 5, -1] : [end, y, way];
   draw("path", { class: "head", d: `M ${tip[0]} ${tip[1]} l ${-tip[2] * 8} -4 v 8 z` }, group);
-  label(group, message, kind, own ? from + 27 : (from + to) / 2, y - 4, own);
   draw("title", {}, group, message.id + (message.seen ? "" : ", not seen from here"));
-  group.addEventListener("click", () => chosen(index));
+  group.addEventListener("click", clicked);
+  return group;
 }
 
-function label(group, message, kind, x, y, own) {
-  const text = draw("text", { x, y: own ? y + 8 : y, "text-anchor": own ? "start" : "middle" }, group, message.kind);
+/** Say what a message is at the left end of its arrow, where one sees it without scrolling. */
+function label(group, message, kind, x, y) {
+  const text = draw("text", { x, y }, group);
+  draw("tspan", { class: "name" }, text, message.kind);
   if (!kind.fields.length) return;
   const shown = message.readable ? Object.values(message.fields).join(", ") : kind.fields.join(", ");
-  const short = shown.length > 18 ? shown.slice(0, 17) + "…" : shown;
-  const part = draw("tspan", message.readable ? {} : { class: "struck" }, text, short);
-  part.before(" ");
+  text.append(" ");
+  draw("tspan", message.readable ? {} : { class: "struck" }, text, shown.length > 18 ? shown.slice(0, 17) + "…" : shown);
 }
 
 /** Show one mark as chosen and bring it into sight. */
@@ -79,6 +80,9 @@ function choose(place, index) {
   const group = place.querySelector(`.mark[data-index="${index}"]`);
   if (!group) return;
   group.classList.add("chosen");
-  const box = group.getBBox();
-  if (box.y < place.scrollTop || box.y + 60 > place.scrollTop + place.clientHeight) place.scrollTop = box.y - place.clientHeight / 3;
+  const box = group.getBoundingClientRect(), frame = place.getBoundingClientRect(), above = 70;
+  if (box.top < frame.top + above || box.bottom > frame.bottom - 20) place.scrollTop += box.top - frame.top - frame.height / 3;
+  if (box.left < frame.left || box.left > frame.right - 120) place.scrollLeft += box.left - frame.left - 40;
 }
+
+const counted = (number, one) => whole(number) + " " + one + (number === 1 ? "" : "s");

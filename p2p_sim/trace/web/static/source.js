@@ -4,11 +4,25 @@
 const held = document.getElementById("data");
 const inside = held ? JSON.parse(held.textContent) : null;
 
+let waiting = 0;
+
 /** Ask for one thing; `asked` holds texts, empty ones are left out. Throws an Error with the server's words. */
 async function ask(what, asked) {
-  if (inside) return fromInside(what, asked);
-  const given = Object.entries(asked).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  const answer = await fetch("api/" + what + "?" + new URLSearchParams(given));
+  busy(1);
+  try { return inside ? fromInside(what, asked) : await fromServer(what, asked); }
+  finally { busy(-1); }
+}
+
+function busy(step) {
+  waiting += step;
+  document.querySelector("main").setAttribute("aria-busy", String(waiting > 0));
+}
+
+async function fromServer(what, asked) {
+  const given = Object.entries(asked).filter(([, value]) => value !== "");
+  let answer;
+  try { answer = await fetch("api/" + what + "?" + new URLSearchParams(given)); }
+  catch { throw new Error("the server does not answer: is p2p-sim trace serve still running?"); }
   const told = await answer.json();
   if (!answer.ok) throw new Error(told.error || "the server answered " + answer.status);
   return told;
@@ -17,37 +31,42 @@ async function ask(what, asked) {
 function fromInside(what, asked) {
   if (what === "runs") return { runs: [""] };
   if (what === "overview") return inside.overview;
-  if (what === "figures") return inside.figures[asked.view] || { rows: [], note: "" };
-  const whole = inside.lanes[asked.view || ""];
-  const messages = whole.messages.filter(
-    (m) => (!asked.kind || m.kind === asked.kind) && (!asked.round || m.round === Number(asked.round))
-  );
-  return { ...whole, messages, total: messages.length };
+  const key = asked.view + "|" + asked.channels, sight = inside.sights[key];
+  if (what === "figures") return inside.figures[key];
+  const messages = inside.lanes.messages
+    .map((message, i) => (sight ? through(message, sight, i) : message))
+    .filter((m) => (!asked.kind || m.kind === asked.kind) && (!asked.round || m.round === Number(asked.round)));
+  return { ...inside.lanes, messages, total: messages.length };
+}
+
+function through(message, sight, i) {
+  const readable = sight.readable[i] === "1";
+  return { ...message, seen: sight.seen[i] === "1", readable, fields: readable ? message.fields : null };
 }
 
 /** Make an element; `text` is put in as text, never as HTML. */
 function make(name, attributes = {}, text = "", parent = null) {
-  const element = document.createElement(name);
+  return put(document.createElement(name), attributes, text, parent);
+}
+
+/** Make an SVG element. */
+function draw(name, attributes, parent, text = "") {
+  return put(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, text, parent);
+}
+
+function put(element, attributes, text, parent) {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   if (text !== "") element.textContent = text;
   if (parent) parent.appendChild(element);
   return element;
 }
 
-/** Make an SVG element. */
-function draw(name, attributes, parent, text = "") {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text !== "") element.textContent = text;
-  parent.appendChild(element);
-  return element;
-}
-
+const by = (id) => document.getElementById(id);
 const whole = (number) => Number(number).toLocaleString("en");
 
 function bytes(number) {
-  for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (number < 1000 || unit === "GB") return (unit === "B" ? whole(number) : number.toFixed(1)) + " " + unit;
+  for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
+    if (number < 1000 || unit === "TB") return (unit === "B" ? whole(number) : number.toFixed(1)) + " " + unit;
     number /= 1000;
   }
 }

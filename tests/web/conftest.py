@@ -1,0 +1,142 @@
+"""Runs to look at, a server on a free port, and a headless browser: Debian's chromium, driven by Playwright.
+
+Tests with a browser are skipped, with the reason, where either is absent.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import Population
+from p2p_sim.report.learnt import learnt
+from p2p_sim.run import load
+from p2p_sim.trace.web.answers import Answers
+from p2p_sim.trace.web.server import Server, serving
+from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
+
+CLUSTERS = np.arange(60) // 30 + 4
+"""Sixty users in clusters 4 and 5: more than have lanes."""
+
+PEOPLE = Population.from_arrays(y=np.arange(60) % 3 == 0, cluster=CLUSTERS)
+MANY = Population.synthetic(users=2100, positive=0.3, seed=1)
+
+
+def make(name: str) -> p2p_sim.Run:
+    """Run one of the runs that tests look at."""
+    if name == "peers":
+        return p2p_sim.run(PeerToPeer(0.1, theta=0.7), PEOPLE, seed=3, trace="full")
+    if name == "shuffle":
+        return p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), PEOPLE, seed=3, trace="full")
+    if name == "faults":
+        wrong = ["drop=0.2", "loss=0.1", "lie=flip:0.3"]
+        return p2p_sim.run(PeerToPeer(0.1), PEOPLE, seed=3, trace="full", faults=wrong)
+    assert name == "labels"
+    people = Population.from_arrays(y=np.arange(60) % 4)
+    return p2p_sim.run(RandomizedResponse(1.0, labels=4), people, seed=3, trace="none")
+
+
+NAMES = ("peers", "shuffle", "faults", "labels")
+
+
+@pytest.fixture(scope="package")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs; the first is the newest."""
+    folder = tmp_path_factory.mktemp("runs")
+    for age, name in enumerate(NAMES):
+        saved = make(name).save(folder / name)
+        os.utime(saved, (10**9 - age, 10**9 - age))
+    return folder
+
+
+@contextmanager
+def served(
+    root: Path, load: Callable[[Path], Any] = load, figures: Callable[..., Any] = learnt
+) -> Iterator[Server]:
+    """Serve a folder on a free port while the test goes on."""
+    with serving(Answers(root, load, figures)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="package")
+def server(runs: Path) -> Iterator[Server]:
+    with served(runs) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """A browser, started once; ended with this package, for while it lives no other event loop can run."""
+    sync = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
+    )
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []  # its sandbox does not work for root
+    with sync.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=root)
+        yield browser
+        browser.close()
+
+
+class Tab:
+    """One page of the browser, with what it asked for and what went wrong in it."""
+
+    def __init__(self, page: Any):
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
+
+    def open(self, url: str) -> Tab:
+        """Open a page and wait for its first view."""
+        self.page.goto(url)
+        return self.drawn()
+
+    def drawn(self) -> Tab:
+        """Wait until all that was asked for is there."""
+        self.page.wait_for_selector("main[aria-busy='false']")
+        return self
+
+    def marks(self) -> list[str]:
+        """The ids of the messages that are drawn."""
+        found: list[str] = self.page.eval_on_selector_all(".mark", "all => all.map(one => one.dataset.id)")
+        return found
+
+    def text(self, selector: str) -> str:
+        said: str = self.page.inner_text(selector)
+        return said
+
+    def lanes(self) -> list[str]:
+        found: list[str] = self.page.eval_on_selector_all(
+            "#heads > *", "all => all.map(one => one.textContent)"
+        )
+        return found
+
+
+@pytest.fixture
+def tab(chromium: Any) -> Iterator[Tab]:
+    """A page of a window of its own; whatever it complains of fails the test."""
+    window = chromium.new_context(viewport={"width": 1400, "height": 900})
+    opened = Tab(window.new_page())
+    yield opened
+    window.close()
+    assert opened.complaints == []
