@@ -18,6 +18,7 @@ from p2p_sim.trace.draws import Draws
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.replay import Past
 from p2p_sim.trace.sight import cut
+from p2p_sim.trace.source import check_kind
 from p2p_sim.views import CHANNELS, Coalition
 
 Array = npt.NDArray[Any]
@@ -162,7 +163,7 @@ def coalition_of(run: Any, name: str, protocol: Any) -> Coalition:
     coalition = Coalition.parse(name, protocol.roles())
     kinds: dict[str, Message] = protocol.messages()
     if run.population is None and run.trace != "full":
-        run.messages(next(iter(kinds)))  # says so if the run kept none
+        check_kind(next(iter(kinds)), tuple(kinds), run.trace)  # says so if the run kept none
     return named(coalition, name, users_of(run, kinds))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import quick
 from p2p_sim.report.figures import bracket_text, number_text
+from p2p_sim.trace.web.known import Viewers
+from p2p_sim.view import coalition_of
 
 ONE_USER = re.compile(r"user:[0-9]+")
 
@@ -58,3 +60,7 @@ def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
 
 def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
     return {"basis": basis, "text": text, "source": source}
+
+
+VIEWERS = Viewers(coalition_of, learnt)
+"""What the page is told of viewpoints."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,14 @@ from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.stored import OnDemand
 
 Array = npt.NDArray[Any]
+
+
+class HasCounts(Protocol):
+    """A trace, or whatever else knows how many messages there were by (kind, round)."""
+
+    @property
+    def counts(self) -> Mapping[tuple[str, int], Count]:
+        """By (kind, round)."""
 
 
 def messages(
@@ -145,7 +154,7 @@ def check_kind(kinds: dict[str, Message], kind: str | None) -> None:
         raise InputError(f"kind {kind!r}: this protocol's kinds are {', '.join(kinds)}")
 
 
-def check_round(source: reader.Source, round: int | None) -> None:
+def check_round(source: HasCounts, round: int | None) -> None:
     """Check that something was sent in a round; raises InputError."""
     rounds = sorted({number for (_, number), count in source.counts.items() if count.messages})
     if round is not None and round not in rounds:

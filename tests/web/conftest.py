@@ -18,9 +18,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.report.learnt import learnt
-from p2p_sim.run import load
+from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.web.answers import Answers
+from p2p_sim.trace.web.known import Viewers
 from p2p_sim.trace.web.server import Server, serving
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
@@ -59,11 +60,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(
-    root: Path, load: Callable[[Path], Any] = load, figures: Callable[..., Any] = learnt
-) -> Iterator[Server]:
+def served(root: Path, load: Callable[[Path], Any] = Opened, viewers: Viewers = VIEWERS) -> Iterator[Server]:
     """Serve a folder on a free port while the test goes on."""
-    with serving(Answers(root, load, figures)) as server:
+    with serving(Answers(root, viewers, load)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report.learnt import learnt
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.run import load
 from p2p_sim.trace.web.export import export
 from p2p_sim.trace.web.gather import Place, gather
@@ -18,7 +18,7 @@ from tests.web.conftest import make
 
 
 def exported(run, place, name="a run"):
-    page = export(run, name, learnt, place)
+    page = export(run, name, VIEWERS, place)
     held = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
     return page, held, json.loads(held)
 
@@ -29,7 +29,7 @@ def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
     run = make(name)
     _, _, data = exported(run, place)
     found, told = gather(run, place), known(run)
-    whole = lanes(run, told, found, Look())
+    whole = lanes(run, told, found, Look(), VIEWERS.eyes)
     assert data["lanes"]["messages"] == whole["messages"]
     views = [point["view"] for point in data["overview"]["viewpoints"]]
     assert ("user:*" in views) == (place.user is not None)
@@ -39,7 +39,10 @@ def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
         view, _, channels = key.partition("|")
         look = Look(view=view.replace("user:*", "user:5"), channels=channels)
         for message, seen, readable in zip(
-            lanes(run, told, found, look)["messages"], bits["seen"], bits["readable"], strict=True
+            lanes(run, told, found, look, VIEWERS.eyes)["messages"],
+            bits["seen"],
+            bits["readable"],
+            strict=True,
         ):
             assert (message["seen"], message["readable"]) == (seen == "1", readable == "1")
     assert any("0" in bits["readable"] for bits in data["sights"].values())

@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core import Message, Party, Protocol
-from p2p_sim.report.learnt import learnt
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.run import load
 from p2p_sim.trace.web.export import export
 from p2p_sim.trace.web.gather import Place
@@ -99,7 +99,7 @@ def test_html_in_a_damaged_run_is_text(tab, root):
 
 def test_html_in_an_export_is_text(tab, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(export(hostile(), HIT, learnt, Place()))
+    file.write_text(export(hostile(), HIT, VIEWERS, Place()))
     tab.open(file.as_uri())
     assert unharmed(tab)
     assert HIT in tab.text("#title")
@@ -151,7 +151,7 @@ def test_the_policy_stops_what_the_page_would_not_do(tab, server):
 def test_an_export_works_from_a_file(tab, tmp_path):
     run = make("shuffle")
     file = tmp_path / "a page & more #1.html"
-    file.write_text(export(run, "shuffle", learnt, Place(user=7)))
+    file.write_text(export(run, "shuffle", VIEWERS, Place(user=7)))
     tab.open(file.as_uri())
     assert tab.text("#holds").startswith(
         "This file holds 1 of the run's 180 messages: of user 7 and whom she met."

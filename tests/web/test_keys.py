@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace.web.gather import Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import Look, lanes
@@ -37,7 +38,10 @@ def plain(colour: str) -> str:
 
 def ids(name, place, **look):
     run = make(name)
-    return [one["id"] for one in lanes(run, known(run), gather(run, place), Look(**look))["messages"]]
+    return [
+        one["id"]
+        for one in lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.eyes)["messages"]
+    ]
 
 
 def focus(tab):

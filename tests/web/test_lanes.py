@@ -7,12 +7,17 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.run import load
+from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.web.answers import Answers
 from p2p_sim.trace.web.gather import LANES, Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import MARKS, Look, lanes
+from p2p_sim.trace.web.overview import overview
 from protocols import NetworkShuffle, PeerPermutation, PeerToPeer, SecureAggregation
+from tests.trace.test_opened import cut_off
 from tests.web.conftest import CLUSTERS, MANY, PEOPLE, make
 
 VIEWS = ("learner", "user:7", "user:7+user:30", "learner+user:7", "wire", "learner+2*user")
@@ -22,7 +27,7 @@ HERE = Place()
 
 
 def shown(run, place=HERE, **look):
-    return lanes(run, known(run), gather(run, place), Look(**look))
+    return lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.eyes)
 
 
 def ids(told):
@@ -126,9 +131,7 @@ def test_who_dropped_out_and_who_lied_is_told_to_nobody_in_particular():
 
 def test_no_more_than_so_many_marks():
     """Users whose labels are masked towards everybody else send a great deal."""
-    run = p2p_sim.run(
-        SecureAggregation(150, threshold=3, degree=148), MANY.part(np.arange(150)), trace="full"
-    )
+    run = p2p_sim.run(SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full")
     told = shown(run)
     total = len(touching(run, range(LANES))) + len(run.messages("total")["round"])
     assert (len(told["messages"]), told["total"]) == (MARKS, total)
@@ -174,6 +177,22 @@ def test_a_run_without_its_population(tmp_path):
     assert "user 99 occurs in no message" in " ".join(shown(run, Place(user=99))["notes"])
     with pytest.raises(InputError, match="who belongs to which cluster is not known; search for a user"):
         shown(run, Place(cluster=4))
+
+
+def test_a_run_that_was_cut_off_is_shown_as_far_as_it_goes(tmp_path):
+    whole = make("peers")
+    cut = Opened(cut_off(whole, tmp_path / "cut", without="report"))
+    told = shown(cut)
+    assert ids(told) == [one["id"] for one in shown(whole)["messages"] if one["kind"] != "report"]
+    assert "the run was cut off" in told["notes"][0]
+    about = overview(cut, "cut", known(cut))
+    assert [(row["round"], row["kind"], row["messages"]) for row in about["rounds"]] == [
+        (1, "ask", 60),
+        (2, "label", 60),
+    ]
+    answers = Answers(tmp_path, VIEWERS)
+    assert answers.names() == ["cut"]
+    assert ids(answers.answer("lanes", {"view": "user:7"})) == ids(told)
 
 
 @pytest.mark.parametrize(

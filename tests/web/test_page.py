@@ -6,6 +6,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace.web.gather import Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import Look, lanes
@@ -15,7 +16,7 @@ from tests.web.conftest import make, served
 
 def wanted(name, place=None, **look):
     run = make(name)
-    return lanes(run, known(run), gather(run, place or Place()), Look(**look))["messages"]
+    return lanes(run, known(run), gather(run, place or Place()), Look(**look), VIEWERS.eyes)["messages"]
 
 
 def ids(messages):

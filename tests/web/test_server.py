@@ -8,12 +8,14 @@ import os
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import quote, urlsplit
 
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.run import load
+from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.web.answers import Answers
 from p2p_sim.trace.web.server import serving
 from tests.cli.conftest import below
@@ -217,7 +219,7 @@ def test_whatever_else_goes_wrong_is_an_answer(runs):
     def broken(*_):
         raise ZeroDivisionError("nothing to divide")
 
-    with served(runs, figures=broken) as server:
+    with served(runs, viewers=replace(VIEWERS, learnt=broken)) as server:
         status, _, body = ask(server, "api/figures?view=learner")
         assert (status, json.loads(body)) == (500, {"error": "ZeroDivisionError: nothing to divide"})
         assert ask(server)[0] == 200
@@ -236,7 +238,7 @@ def test_one_run_is_held_and_read_once(runs):
 
     def counted(path):
         read.append(path.name)
-        return load(path)
+        return Opened(path)
 
     with served(runs, load=counted) as server:
         for _ in range(3):
@@ -250,12 +252,12 @@ def test_a_port_in_use_is_named(server, runs):
     port = server.server_address[1]
     with (
         pytest.raises(InputError, match=f"port {port} is in use: choose another"),
-        serving(Answers(runs, load, lambda *_: {}), port),
+        serving(Answers(runs, VIEWERS), port),
     ):
         pass
     with (
         pytest.raises(InputError, match="port = 70000: must be from 0"),
-        serving(Answers(runs, load, lambda *_: {}), 70000),
+        serving(Answers(runs, VIEWERS), 70000),
     ):
         pass
 
@@ -263,4 +265,4 @@ def test_a_port_in_use_is_named(server, runs):
 def test_a_folder_without_runs_is_named(tmp_path):
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match="is no run directory and holds none"):
-            Answers(place, load, lambda *_: {})
+            Answers(place, VIEWERS)

@@ -49,12 +49,11 @@ class Serve:
         return self._export(self.export)
 
     def _serve(self) -> int:
-        from p2p_sim.report.learnt import learnt
-        from p2p_sim.run import load
+        from p2p_sim.report.learnt import VIEWERS
         from p2p_sim.trace.web.answers import Answers
         from p2p_sim.trace.web.server import serving
 
-        answers = Answers(Path(self.run), load, learnt)
+        answers = Answers(Path(self.run), VIEWERS)
         with serving(answers, self.port) as server:
             print(server.url, flush=True)
             print("Ctrl-C ends it.", file=sys.stderr)
@@ -66,18 +65,17 @@ class Serve:
         return 0
 
     def _export(self, out: str) -> int:
-        from p2p_sim.report.learnt import learnt
+        from p2p_sim.report.learnt import VIEWERS
         from p2p_sim.report.progress import Progress
-        from p2p_sim.run import load
+        from p2p_sim.trace.opened import Opened
         from p2p_sim.trace.web.export import export
         from p2p_sim.trace.web.gather import Place
 
         place = files.check(out, "--export")
         with Progress() as progress, terminal.stdout_kept():
-            progress("reading the run", 0, 0)
-            run = load(Path(self.run))
             progress("looking through everybody's eyes", 0, 0)
-            page = export(run, Path(self.run).resolve().name, learnt, Place(self.cluster, self.user))
+            folder = Path(self.run).resolve()
+            page = export(Opened(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
         files.write(place, page)
         print(out)
         return 0

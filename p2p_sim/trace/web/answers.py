@@ -10,53 +10,51 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.trace import manifest
+from p2p_sim.trace.draft import MESSAGES
+from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.store import RUN
 from p2p_sim.trace.web.gather import Found, Place, gather
-from p2p_sim.trace.web.known import Known, known
+from p2p_sim.trace.web.known import Known, Viewers, known
 from p2p_sim.trace.web.lanes import Look, lanes
 from p2p_sim.trace.web.overview import FOCUS, in_focus, overview
-
-Figures = Callable[[Any, str, str], dict[str, Any]]
-"""Called with a run, a view's name and the channels: the figures of what that view learns."""
-
-Load = Callable[[Path], Any]
 
 _NUMBERS = ("cluster", "user", "round", "offset")
 _NAMES = ("run", "kind", "view", "channels", *_NUMBERS)
 _PLACES = 2  # of which messages are held, so that filters and viewpoints come at once
 
 
-class _Opened:
+class _Held:
     """One run, with what was asked of it last."""
 
-    def __init__(self, run: Any, figures: Figures):
+    def __init__(self, run: Any, viewers: Viewers):
         self.run = run
         self.known: Known = known(run)
         self.found: Callable[[Place], Found] = lru_cache(_PLACES)(lambda place: gather(run, place))
         self.learnt: Callable[[str, str], dict[str, Any]] = lru_cache(64)(
-            lambda view, channels: figures(run, view, channels)
+            lambda view, channels: viewers.learnt(run, view, channels)
         )
 
 
 class Answers:
     """What is known of the runs in ``root``: itself a run directory, or a folder of some.
 
-    ``load`` reads a run; ``figures`` tells what a view learns.  Raises InputError if there is no run.
+    ``load`` reads a run.  Raises InputError if there is no run.
     """
 
-    def __init__(self, root: Path, load: Load, figures: Figures):
-        self._root, self._load, self._figures = root.resolve(), load, figures
-        self._opened: dict[tuple[str, int, int], _Opened] = {}
+    def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], Any] = Opened):
+        self._root, self._viewers, self._load = root.resolve(), viewers, load
+        self._opened: dict[tuple[str, int, int], _Held] = {}
         self._opening, self._looking, self._counting = threading.Lock(), threading.Lock(), threading.Lock()
         self._first()
 
     def names(self) -> list[str]:
         """Return the runs' names, the newest first; "" where the folder itself is one."""
-        if (self._root / RUN).is_file():
+        if _marker(self._root) is not None:
             return [""]
         if not self._root.is_dir():
             return []
-        inside = [at for at in self._root.iterdir() if not at.is_symlink() and (at / RUN).is_file()]
+        inside = [at for at in self._root.iterdir() if not at.is_symlink() and _marker(at) is not None]
         return [at.name for at in sorted(inside, key=lambda at: (-at.stat().st_mtime_ns, at.name))]
 
     def answer(self, what: str, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -77,7 +75,7 @@ class Answers:
             with self._counting:  # takes up to two seconds, during which one can go on looking
                 return opened.learnt(look.view or opened.known.main, look.channels)
         with self._looking:
-            return lanes(opened.run, opened.known, opened.found(place), look)
+            return lanes(opened.run, opened.known, opened.found(place), look, self._viewers.eyes)
 
     def warm(self) -> None:
         """Read the first run, so that the page need not wait; what is wrong with it will be said there."""
@@ -90,18 +88,26 @@ class Answers:
             raise InputError(f"{str(self._root)!r} is no run directory and holds none: it has no {RUN}")
         return names[0]
 
-    def _open(self, name: str) -> _Opened:
+    def _open(self, name: str) -> _Held:
         """Return a run by name; raises InputError for one that does not lie in the folder."""
         if name not in self.names():
             raise InputError(f"run {name!r}: not in {str(self._root)!r}, which alone is looked at")
         place = self._root / name if name else self._root
         with self._opening:
-            now = (place / RUN).stat()
+            now = (_marker(place) or place).stat()
             key = (name, now.st_ino, now.st_mtime_ns)  # a run that was replaced is read again
             if key not in self._opened:
                 self._opened = {}  # one run is held, for it may be large
-                self._opened = {key: _Opened(self._load(place), self._figures)}
+                self._opened = {key: _Held(self._load(place), self._viewers)}
             return self._opened[key]
+
+
+def _marker(folder: Path) -> Path | None:
+    """Return the file by which a folder is a run directory, also of a run that was cut off; None if it is not."""
+    for file in (folder / RUN, folder / MESSAGES / manifest.NAME):
+        if file.is_file():
+            return file
+    return None
 
 
 def _read(asked: Mapping[str, str]) -> tuple[Place, Look]:

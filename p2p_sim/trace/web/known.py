@@ -1,20 +1,27 @@
-"""What the page knows of a run's protocol: its message kinds and roles, also where its program is not there."""
+"""What the page knows of a run before it looks at messages, and what it is told of viewpoints by others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import query
+from p2p_sim.trace.sight import Eyes
 
 
 @dataclass(frozen=True)
 class Known:
-    """Message kinds and roles; what ``Run.coalition`` asks a protocol for.  ``servers``: those who do something."""
+    """Message kinds and roles, also where the program is not there; a coalition is read from them.
+
+    ``servers``: those who do something; ``counts``: as ``Run.counts``, of a run that was cut off as far as it goes.
+    """
 
     kinds: dict[str, Message]
     servers: tuple[str, ...]
+    counts: Mapping[tuple[str, int], Count]
 
     @property
     def main(self) -> str:
@@ -30,12 +37,21 @@ class Known:
         return (USER, *self.servers)
 
 
+@dataclass(frozen=True)
+class Viewers:
+    """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
+
+    eyes: Callable[[Any, str, Known], Eyes]
+    learnt: Callable[[Any, str, str], dict[str, Any]]
+
+
 def known(run: Any) -> Known:
-    """Return what is known of a run's protocol; raises InputError if it is no shipped one and kept no messages."""
+    """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
     program = run.source
-    _, kinds = query.kept_of(run, run, program)
+    kept, kinds = query.kept_of(run, program)
+    counts = run.counts or kept.counts
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
-        return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)))
+        return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)), counts)
     idle = program.idle_roles() if hasattr(program, "idle_roles") else ()
-    return Known(kinds, tuple(role for role in program.roles() if role not in (USER, *idle)))
+    return Known(kinds, tuple(role for role in program.roles() if role not in (USER, *idle)), counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,14 +35,16 @@ class Look:
     channels: str = "plain"
 
 
-def lanes(run: Any, told: Known, found: Found, look: Look) -> dict[str, Any]:
+def lanes(
+    run: Any, told: Known, found: Found, look: Look, eyes_of: Callable[[Any, str, Known], Eyes]
+) -> dict[str, Any]:
     """Return lanes and messages as JSON values; raises InputError for a kind, round or view that there is not.
 
     What the view cannot read is not among them.
     """
     query.check_kind(told.kinds, look.kind)
-    query.check_round(run, look.round)
-    eyes = run.coalition(look.view, protocol=told) if look.view else None
+    query.check_round(told, look.round)
+    eyes = eyes_of(run, look.view, told) if look.view else None
     wanted = _filtered(found.part, look)
     shown = around.first(wanted, MARKS)
     notes = list(found.notes)

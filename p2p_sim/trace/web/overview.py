@@ -24,7 +24,7 @@ def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
         "parameters": {key: str(value) for key, value in run.parameters.items() if value is not None},
         "seed": run.seed, "backend": run.backend, "trace": run.trace, "digest": run.digest, "users": users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
-        "kinds": _kinds(told), "rounds": _rounds(run, told), "roles": _roles(run, told),
+        "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
         "faults_seen": [
             {"what": what, "kind": kind, "round": round, "messages": count}
             for (what, kind, round), count in run.faults_seen.items()
@@ -43,24 +43,24 @@ def _kinds(told: Known) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rounds(run: Any, told: Known) -> list[dict[str, Any]]:
+def _rounds(told: Known) -> list[dict[str, Any]]:
     """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
     order = list(told.kinds)
     rows = [
         {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
-        for (kind, round), c in run.counts.items()
+        for (kind, round), c in told.counts.items()
         if round and (c.messages or c.travelled)
     ]
     return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
 
 
-def _roles(run: Any, told: Known) -> list[dict[str, Any]]:
+def _roles(told: Known) -> list[dict[str, Any]]:
     """Return what each role sent and received on the wire."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
         for role in told.roles()
     }
-    for (kind, _), count in run.counts.items():
+    for (kind, _), count in told.counts.items():
         for role, way in ((told.kinds[kind].sender, "sent"), (told.kinds[kind].recipient, "received")):
             if role in found:  # a server that does nothing has no row
                 row: dict[str, Any] = found[role]
