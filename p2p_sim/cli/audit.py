@@ -11,11 +11,13 @@ from typing import Annotated, Any
 import protocols
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import terminal
 from p2p_sim.report.options import (
     ASKED,
     HOW,
     Channels,
+    Crypto,
     Fault,
     Format,
     Graph,
@@ -42,6 +44,7 @@ CHANGED = (
     "channels",
     "statistic",
     "graph",
+    "crypto",
     "backend",
     "shards",
     "address",
@@ -83,6 +86,7 @@ class Audit:
     backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
     shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
     address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    crypto: Crypto = MODELLED
     json: Json = False
     format: Format = "text"
 
@@ -133,7 +137,7 @@ class Audit:
             "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
             "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
-            "graph": self.graph, "statistic": self.statistic,
+            "graph": self.graph, "crypto": self.crypto, "statistic": self.statistic,
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
             "command": self._again(protocol, values, kind, at),
         }  # fmt: skip
@@ -178,7 +182,7 @@ class Audit:
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
             address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
-            faults=self.fault, graph=self.graph,
+            faults=self.fault, graph=self.graph, crypto=self.crypto,
         )  # fmt: skip
 
     def _point(self) -> tuple[str, float]:

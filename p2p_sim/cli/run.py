@@ -23,6 +23,7 @@ from p2p_sim.report.options import (
     SYNTHETIC,
     ClusterColumn,
     Clusters,
+    Crypto,
     Data,
     Fault,
     Format,
@@ -81,9 +82,7 @@ class Run:
     server_channel: Annotated[
         str, text(HOW, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
-    crypto: Annotated[
-        str, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
-    ] = MODELLED
+    crypto: Crypto = MODELLED
     seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
     out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None

@@ -12,6 +12,7 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import graphs, intervals
 from p2p_sim.privacy.auditing._checks import probability
@@ -113,6 +114,7 @@ def audit(
     progress: Progress | None = None,
     faults: Faults | Sequence[str] | None = None,
     graph: Any = None,
+    crypto: str = MODELLED,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
@@ -125,8 +127,8 @@ def audit(
     law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
-    ``shards``, ``address``, ``faults``: as in ``run``; under faults the statistic is a classifier.  ``graph``: what
-    joins the users of each world, the victim being the first: "regular:4", edges, and what else
+    ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
+    ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
     ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range.
 
     *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
@@ -140,7 +142,7 @@ def audit(
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
     wrong = Faults.of(faults)
-    settings = backends.Settings(backend, None, shards, address, digest=False, faults=wrong)
+    settings = backends.Settings(backend, None, shards, address, digest=False, faults=wrong, crypto=crypto)
     size = world_size(cluster_size)
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)

@@ -98,6 +98,9 @@ Graph = Annotated[
         "GRAPH",
     ),
 ]
+Crypto = Annotated[
+    str, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+]
 Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 
