@@ -66,20 +66,19 @@ def reported(
     neighbours: list[list[int]], y: Sequence[int], flip: Fraction, theta: Fraction
 ) -> dict[Sight, Fraction]:
     """The law of what a learner hears from each user over neighbours: 0 or 1, or -1 for nothing."""
-    law: dict[Sight, Fraction] = {}
+    a, b, c, d = flip.numerator, flip.denominator, theta.numerator, theta.denominator
+    law: dict[Sight, int] = {}  # whole numbers are faster than fractions
     for bits in product((0, 1), repeat=len(y)):
-        chance = Fraction(1)
-        for bit, own in zip(bits, y, strict=True):
-            chance *= flip if bit != own else 1 - flip
-        shares = [theta * sum(bits[j] for j in of) / len(of) for of in neighbours]
-        ways = [{1: share, 0: theta - share, -1: 1 - theta} for share in shares]
-        for heard in product((0, 1, -1), repeat=len(y)):
-            weight = chance
-            for said, way in zip(heard, ways, strict=True):
-                weight *= way[said]
-            if weight:
-                law[heard] = law.get(heard, Fraction(0)) + weight
-    return law
+        chance = math.prod(a if bit != own else b - a for bit, own in zip(bits, y, strict=True))
+        heard: dict[Sight, int] = {(): chance}
+        for of in neighbours:
+            ones = sum(bits[j] for j in of)
+            ways = {1: c * ones, 0: c * (len(of) - ones), -1: (d - c) * len(of)}
+            heard = {(*said, y): p * w for said, p in heard.items() for y, w in ways.items() if w}
+        for said, weight in heard.items():
+            law[said] = law.get(said, 0) + weight
+    total = math.prod(b * d * len(of) for of in neighbours)
+    return {said: Fraction(weight, total) for said, weight in law.items()}
 
 
 def delta(one: dict[Sight, Fraction], other: dict[Sight, Fraction], ratio: Fraction) -> Fraction:

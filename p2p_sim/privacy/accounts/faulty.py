@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts import aggregation, thinned, walks
+from p2p_sim.privacy.accounts import aggregation, neighbours, thinned, walks
 from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
@@ -65,8 +65,10 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
             local, source="all that leaves a user depends on her one noisy label: retries tell no more"
         )
     deviating = setting.deviating and setting.view.user_count > 0
-    if deviating or setting.view.wire or not setting.learner or setting.people is not None:
+    if deviating or setting.view.wire or not setting.learner:
         return upper(plain, faults, "fewer messages show the victim's bit less often")
+    if setting.people is not None:
+        return neighbours.under_faults(plain, protocol, setting, faults)
     thinned = _thinned(law, protocol, setting, faults)
     if thinned is None:
         return replace(local, source="all that leaves a user depends on her one noisy label")

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
+from p2p_sim.privacy.accounts.arrivals import upper
 from p2p_sim.privacy.accounts.peer_to_peer import ARRIVES
 from p2p_sim.privacy.accounts.setting import Setting, fits, joined
-from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws import votes
+from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import Coalition
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_MOST_MET, _PART = 50_000_000, 2_000_000  # users met by victims' neighbours: in all, and at a time
+_FAR = np.iinfo(np.int64).max // 4  # stands for a neighbour that there is not
+
 SOURCE = "Clustering 2022, Algorithm 2, with peers among neighbours"
 
 
 def over_neighbours(protocol: Any, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of the user of whom it learns most; for a sparse graph, not a complete one."""
+    found = asked(protocol, setting)
+    if found.law is None or found.basis == "exact":
+        return found
+    people, graph = joined(setting)
+    alpha, theta = float(protocol.alpha), float(protocol.theta)
+    degrees, unseen = _worst(people)
+    bounds = [votes.least(alpha, theta, degrees)] if alpha else []
+    if alpha and unseen is not None:
+        bounds.append(votes.fresh(alpha, theta, degrees, unseen))
+    caught = float(seen(graph, setting.view, 0.0).max())
+    local = LocalResponse.flipping(alpha)
+    apart = [Mixture(((caught, local), (1 - caught, bound))) if caught else bound for bound in bounds]
+    about = "the reports of her neighbours as votes; or, " + found.source.partition(": ")[2]
+    return replace(found, source=f"{SOURCE}: {about}", law=votes.Least((found.law, *apart)))
+
+
+def under_faults(plain: PrivacyProfile, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile where messages may be missing: without users who drop out there are only fewer votes."""
+    found = asked(protocol, setting) if faults.drop else plain
+    return upper(found, faults, "fewer messages show the victim's bit less often")
+
+
+def asked(protocol: Any, setting: Setting) -> PrivacyProfile:
+    """Return the profile of a view that is told who asked whom: exact where it knows, an upper bound otherwise."""
     people, graph = joined(setting)
     view, alpha, theta = setting.view, float(protocol.alpha), float(protocol.theta)
     colluders = fits(setting, people.users)
     local = LocalResponse.flipping(alpha)
     assumes = ["one run", "users ask a uniform neighbour, and flip once", ARRIVES]
     if setting.deviating and colluders:
+        about = f"{SOURCE}: a colluder asks the victim"
         assumes.append("colluders may ask whom they like")
-        return PrivacyProfile(
-            setting.text, "exact", f"{SOURCE}: a colluder asks the victim", tuple(assumes), "", local
-        )
+        return PrivacyProfile(setting.text, "exact", about, tuple(assumes), "", local)
     if alpha == 0.5:
         return PrivacyProfile(setting.text, "exact", SOURCE, tuple(assumes), "", Nothing())
     heard = 1.0 if view.wire and not setting.encrypted else theta if setting.learner else 0.0
@@ -38,13 +73,60 @@ def over_neighbours(protocol: Any, setting: Setting) -> PrivacyProfile:
     victim = int(chances.argmax())
     chance = float(chances[victim])
     assumes.append(f"the worst of {people.users:,} users: user {victim}, of degree {int(graph.size[victim])}")
+    basis, about = "exact", f"the bit is seen in the clear, with probability {chance:.6g}, or not at all"
     if setting.learner and not view.wire:
         basis, about = "upper", f"if who asked whom is told, the bit is seen with probability {chance:.6g}"
-    else:
-        basis, about = "exact", f"the bit is seen in the clear, with probability {chance:.6g}, or not at all"
-    return PrivacyProfile(
-        setting.text, basis, f"{SOURCE}: {about}", tuple(assumes), "", Scaled(chance, local)
-    )
+    law = Scaled(chance, local)
+    return PrivacyProfile(setting.text, basis, f"{SOURCE}: {about}", tuple(assumes), "", law)
+
+
+@lru_cache(maxsize=2)
+def _worst(people: Population) -> tuple[Ints, Ints | None]:
+    """Return degrees of a victim's neighbours, and how many others each meets first, that are worse than anybody's.
+
+    The second is None where there are too many to count.
+    """
+    graph = people.graph
+    assert graph is not None
+    longest, work = int(graph.size.max()), np.square(graph.size.astype(np.int64))
+    counted = longest <= votes.MOST and int(work.sum()) <= _MOST_MET
+    near = np.add.reduceat(work[graph.order], graph.starts[:-1])  # users met, twice or more, a victim
+    parts = np.searchsorted(np.cumsum(near + longest), np.arange(0, int((near + longest).sum()), _PART))
+    worst = np.full((2, longest), _FAR)
+    for low, high in itertools.pairwise([*np.unique(parts).tolist(), len(graph.codes)]):
+        met = _met(graph, low, high) if counted else None
+        worst = np.minimum(worst, _sorted(graph, low, high, met, longest))
+    return worst[0], worst[1] if counted else None
+
+
+def _met(graph: Members, low: int, high: int) -> Ints:
+    """Return of how many users each neighbour of the victims ``low`` .. ``high`` - 1 is the first who knows them.
+
+    Neighbours are asked in ascending id; the victim herself does not count.
+    """
+    assert graph.order is not None
+    edges = slice(int(graph.starts[low]), int(graph.starts[high]))
+    asked_ = graph.order[edges]
+    users, starts = Members(asked_, graph.starts, graph.order).everybody()
+    edge = np.repeat(np.arange(len(asked_)), np.diff(starts))
+    victim = np.repeat(np.arange(low, high), graph.size[low:high])[edge]
+    others = np.flatnonzero(users != victim)
+    _, first = np.unique(victim[others] * len(graph.codes) + users[others], return_index=True)
+    return np.bincount(edge[others[first]], minlength=len(asked_))
+
+
+def _sorted(graph: Members, low: int, high: int, met: Ints | None, longest: int) -> Ints:
+    """Return the worst degree and number of users met at each rank, over some victims, shape (2, longest)."""
+    assert graph.order is not None
+    edges = slice(int(graph.starts[low]), int(graph.starts[high]))
+    degrees = graph.size[graph.order[edges]].astype(np.int64)
+    met = np.zeros_like(degrees) if met is None else met
+    victim = np.repeat(np.arange(high - low), graph.size[low:high])
+    order = np.lexsort((met, degrees, victim))
+    rank = np.arange(len(order)) - (graph.starts[low:high] - graph.starts[low])[victim]
+    table = np.full((2, high - low, longest), _FAR)
+    table[0, victim, rank], table[1, victim, rank] = degrees[order], met[order]
+    return np.asarray(table.min(axis=1))
 
 
 def seen(graph: Members, view: Coalition, heard: float) -> Floats:
