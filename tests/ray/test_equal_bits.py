@@ -40,6 +40,22 @@ def test_shards(name: str, shards: int) -> None:
 WRONG = ["drop=0.1", "loss=0.1", "late=0.1", "duplicate=0.2", "lie=random:0.2"]
 
 
+KINDS = list({type(protocol): protocol for protocol in PROTOCOLS.values()}.values())
+"""One protocol of each kind."""
+
+
+@pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
+def test_faults_of_every_protocol(protocol: Any) -> None:
+    sealed = any(message.opener == message.recipient for message in protocol.messages().values())
+    faults = ["drop=0.05", *WRONG[1:], *(["tamper=0.1", "misdirect=0.1", "replay=0.2"] if sealed else [])]
+    check_equal(protocol, people_of(protocol, "scattered", 61), faults, backend="shards", shards=2, blocks=2)
+
+
+@pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
+def test_one_actor_a_user_of_every_protocol(protocol: Any) -> None:
+    check_equal(protocol, people_of(protocol, "scattered", 6), backend="actors")
+
+
 @pytest.mark.parametrize("faults", [WRONG, ["stop=learner:0", "loss=0.1"]])
 def test_faults(faults: list[str]) -> None:
     protocol = PROTOCOLS["peer-to-peer"]
