@@ -129,7 +129,7 @@ class File:
     def _meta(self) -> Any:
         from pyarrow import parquet
 
-        self._check()
+        self._verify()
         return parquet.read_metadata(self._path)
 
     @cached_property
@@ -157,9 +157,15 @@ class File:
                 "again"
             ) from error
 
-    def check_size(self) -> None:
-        """Raise InputError if the file is not there, or not as long as it was written."""
+    def check(self) -> None:
+        """Raise InputError if the file, or one it refers to, is not there, or not as long as it was written."""
         name, told = str(self._path), self.entry.get("bytes")
+        place = Path(self.entry["file"])
+        outside = place.is_absolute() or ".." in place.parts
+        if outside or not set(sources_of(self.entry)) <= self._others.keys():
+            raise InputError(
+                f"the trace is damaged: its manifest says {name!r} of something that is not of it"
+            )
         if not self._path.is_file():
             raise InputError(
                 f"the trace is damaged: {name!r} is missing; restore it, or run the protocol again"
@@ -171,9 +177,9 @@ class File:
                 "protocol again"
             )
 
-    def _check(self) -> None:
+    def _verify(self) -> None:
         """Raise InputError unless the file is the one that was written."""
-        self.check_size()
+        self.check()
         told = self.entry.get("sha256")
         with self._path.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest() if told is not None else None
@@ -182,6 +188,12 @@ class File:
                 f"the trace is damaged: {str(self._path)!r} was altered, its SHA-256 is {found}, not {told}; restore "
                 "it, or run the protocol again"
             )
+
+
+def sources_of(entry: Mapping[str, Any]) -> list[str]:
+    """Return the files whose columns a file refers to."""
+    rules = [entry[name] for name in ADDRESSES]
+    return [rule["as"][0] for rule in rules if rule != STORED and "as" in rule]
 
 
 def entry_of(root: Path, path: Path) -> dict[str, Any] | None:

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from p2p_sim.core.ledger import Count
 from p2p_sim.trace import manifest, source, tables
-from p2p_sim.trace.compact import ADDRESSES, STORED
 from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.ordering import order_of, places_of
-from p2p_sim.trace.parts import File, entry_of
+from p2p_sim.trace.parts import File, entry_of, sources_of
 from p2p_sim.trace.source import check_kind, check_span, missing_of
 from p2p_sim.trace.writer import PARTS, UNFINISHED
 
@@ -44,7 +43,7 @@ class Stored:
         self._files = [File(folder, entry, told["kinds"][entry["kind"]], by_name) for entry in entries]
         by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
         for file in self._files:
-            file.check_size()
+            file.check()
         self.kept = sum(file.rows for file in self._files)
         self.missing = missing_of(told["level"], self.kept, self.counts) if self.complete else self._cut_off()
 
@@ -151,11 +150,7 @@ def _found(folder: Path) -> tuple[list[dict[str, Any]], int]:
     paths = sorted(folder.glob(PARTS))
     entries = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
     names = {entry["file"] for entry in entries}
-    whole = [
-        e
-        for e in entries
-        if all(e[end]["as"][0] in names for end in ADDRESSES if e[end] != STORED and "as" in e[end])
-    ]
+    whole = [entry for entry in entries if set(sources_of(entry)) <= names]
     return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(PARTS + UNFINISHED))
 
 

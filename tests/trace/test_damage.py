@@ -82,6 +82,19 @@ def test_a_manifest_that_lacks_something(key, path):
         reader.open_trace(path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"file": "../ask.parquet"}, {"file": "/etc/ask.parquet"}, {"sender": {"as": ["gone", "sender"]}}],
+)
+def test_a_manifest_that_refers_to_what_is_not_there(change, path):
+    file = path / "messages/manifest.json"
+    told = json.loads(file.read_text())
+    told["files"][1] |= change
+    file.write_text(json.dumps(told))
+    with pytest.raises(InputError, match="its manifest says"):
+        reader.open_trace(path)
+
+
 def test_newer_versions_are_refused_and_named(path):
     rewrite(path / "messages/manifest.json", format=2)
     with pytest.raises(InputError, match=r"manifest.json' has format 2; this version reads up to 1"):

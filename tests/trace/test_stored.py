@@ -16,7 +16,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import reader, writer
+from p2p_sim.trace import reader, tables, writer
 from protocols import PeerToPeer, RandomizedResponse
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +86,44 @@ def test_out_must_be_free_and_nothing_is_left_of_bad_input(tmp_path):
     with pytest.raises(InputError, match="fewer steps"):
         p2p_sim.run(RandomizedResponse(1.0), PEOPLE, out=tmp_path / "deep/new", faults=["stop=learner:9"])
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_no_room_left(tmp_path, monkeypatch):
+    def full(*_words):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tables.Stream, "write", full)
+    with pytest.raises(InputError, match=r"cannot be written to .*: No space left on device; make room"):
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_written_before_the_disk_was_full_stays(tmp_path, monkeypatch):
+    def full(self, columns):
+        if "y" in columns:
+            raise OSError(28, "No space left on device")
+        write(self, columns)
+
+    write = tables.Stream.write
+    monkeypatch.setattr(tables.Stream, "write", full)
+    with (
+        pytest.warns(UserWarning, match="the messages so far of the run that failed are in"),
+        pytest.raises(InputError, match="No space left on device"),
+    ):
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run")
+    (left,) = tmp_path.iterdir()
+    assert "report: none" in str(reader.open_trace(left).missing)
+
+
+def test_views_of_a_stored_trace_are_those_of_one_in_memory(tmp_path):
+    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full")
+    kept = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run")
+    for run in (kept, p2p_sim.load(tmp_path / "run")):
+        for name in ("learner", "user:17", "wire", "learner+2*user"):
+            one, other = whole.view(name), run.view(name)
+            for kind in ("ask", "label", "report"):
+                for column, values in one.messages[kind].items():
+                    np.testing.assert_array_equal(other.messages[kind][column], values)
 
 
 KILLED = """
