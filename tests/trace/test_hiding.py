@@ -115,7 +115,10 @@ def test_vectors_are_alike_as_a_whole() -> None:
     found = cone(SEALING, "mixed:3:0:0:4").hidden
     row = int(np.flatnonzero(mixed["seq"] == 4)[0])
     same = int((mixed["v"] == mixed["v"][row]).all(axis=1).sum())
-    assert found.alike == (Alike("sealed", ("v",), same),)
+    assert found.alike == (
+        Alike("sealed", ("v",), same),
+        Alike("sealed", ("v", "tag"), same),
+    )  # tags are the same
     # what user 4 sent herself is known to her
     thanks = cone(SEALING, "thanks:4:0:4:4").hidden
     assert (thanks.unseen, thanks.users) == ({"mixed": 12}, 11)

@@ -24,7 +24,9 @@ class Sealing(Protocol):
 
     ask = Message("user", "user", "asks", n=np.uint8)
     sealed = Message("user", "shuffler", "seals", sealed_for="learner", v=Vector(np.uint8, 2), tag=Bytes(3))
-    mixed = Message("shuffler", "learner", "forwards", sealed_for="learner", v=Vector(np.uint8, 2))
+    mixed = Message(
+        "shuffler", "learner", "forwards", sealed_for="learner", v=Vector(np.uint8, 2), tag=Bytes(3)
+    )
     thanks = Message("learner", "user", "thanks", n=np.uint8)
 
     def user(self, me):
@@ -37,7 +39,8 @@ class Sealing(Protocol):
 
     def shuffler(self, me):
         got = yield self.sealed.receive()
-        yield self.mixed(v=got.v.take(me.draw.permutation("order", each=got)))
+        order = me.draw.permutation("order", each=got)
+        yield self.mixed(v=got.v.take(order), tag=got.tag.take(order))
 
     def learner(self, me):
         got = yield self.mixed.receive()
