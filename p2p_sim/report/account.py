@@ -77,7 +77,7 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
     }  # fmt: skip
-    row["refused"] = question.misfit(view) or _long(question, view)
+    row["refused"] = question.misfit(view) or _long(question, view, end)
     if row["refused"]:
         return row
     profile = question.profile(view, _shown(question, sizes[-1:]))
@@ -98,10 +98,11 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
     return row
 
 
-def _long(question: Question, view: View) -> str:
+def _long(question: Question, view: View, end: float) -> str:
     """Return that a law on a graph takes too long to compute here, or nothing."""
     most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
-    if not question.quick or not question.on_graph or question.sizes()[-1] <= most:
+    late = bool(view.who.servers) and time.monotonic() > end
+    if not question.quick or not question.on_graph or (question.sizes()[-1] <= most and not late):
         return ""
     return "not computed here: see p2p-sim account, with the same --graph"
 

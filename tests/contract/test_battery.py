@@ -179,6 +179,7 @@ def test_docstrings_name_source_and_trust(shipped: Any) -> None:
         (lambda: PeerToPeer("0.1"), ["alpha", "'0.1'", "[0, 0.5]"]),  # type: ignore[arg-type]
         (lambda: PeerToPeer(0.1, 0.0), ["theta", "0.0", "(0, 1]"]),
         (lambda: PeerToPeer(0.1, 1.5), ["theta", "1.5", "(0, 1]"]),
+        (lambda: PeerToPeer(0.1, over="everybody"), ["over", "'everybody'", "cluster, neighbours"]),
         (lambda: RandomizedResponse(-1.0), ["epsilon", "-1.0", "[0, inf]"]),
         (lambda: RandomizedResponse(1.0, labels=1), ["labels", "1", "from 2 to 256"]),
         (lambda: RandomizedResponse(1.0, labels=257), ["labels", "257", "from 2 to 256"]),
