@@ -65,6 +65,17 @@ def test_attacks_on_sealed_reports_are_told_and_the_run_goes_on(cli):
     assert "replayed" in cli(*chain, *attacks).out
 
 
+def test_an_audit_seals_for_real_where_it_is_told_to(cli):
+    ask = ("audit", "encrypted-shuffle", "--cluster-size", "3", "--trials", "200", "--json")
+    modelled, real = (json.loads(cli(*ask, "--crypto", how).out) for how in ("modelled", "real"))
+    assert "--crypto real" in real["command"]
+    assert "--crypto" not in modelled["command"]
+    assert (modelled["crypto"], real["crypto"]) == ("modelled", "real")
+    assert modelled["views"][0]["lower"] == real["views"][0]["lower"]
+    done = cli(*ask, "--crypto", "none")
+    assert (done.status, "crypto = 'none': must be one of modelled, real" in done.err) == (2, True)
+
+
 def test_account_and_audit_take_them(cli):
     ask = ("account", "peer-to-peer", "--cluster-size", "20", "--view", "learner", "--json")
     plain, wrong = (json.loads(cli(*ask, *more).out)["views"][0] for more in ((), ("--fault", "loss=0.1")))

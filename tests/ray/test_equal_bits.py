@@ -63,6 +63,14 @@ def test_faults(faults: list[str]) -> None:
     check_equal(protocol, POPULATIONS["scattered"](16), faults, backend="actors")
 
 
+def test_real_cryptography_with_one_actor_a_user() -> None:
+    protocol, how = PROTOCOLS["secure aggregation"], {"seed": 7, "crypto": "real", "faults": ["tamper=0.1"]}
+    here, there = (
+        p2p_sim.run(protocol, POPULATIONS["contiguous"](6), backend=b, **how) for b in ("local", "actors")
+    )
+    assert (here.digest, here.work, here.faults_seen) == (there.digest, there.work, there.faults_seen)
+
+
 def test_shards_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("P2P_SIM_NUMBA", "1")
     check_equal(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](5_000), backend="shards", shards=2)
