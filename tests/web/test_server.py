@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import quote, urlsplit
@@ -246,6 +247,22 @@ def test_one_run_is_held_and_read_once(runs):
         told(server, "api/lanes?run=faults")
         told(server, "api/lanes?run=peers")
     assert read == ["peers", "faults", "peers"]
+
+
+def test_a_population_is_read_once_whoever_asks_first(runs):
+    read = []
+
+    class Slow(Opened):
+        def __getattr__(self, name):
+            if name == "population":
+                read.append(name)
+                time.sleep(0.2)
+            return super().__getattr__(name)
+
+    with served(runs / "peers", load=Slow) as server, ThreadPoolExecutor(4) as pool:
+        asked = ["api/figures?view=wire", "api/lanes", "api/figures?view=learner", "api/lanes?user=3"]
+        assert [status for status, _, _ in pool.map(lambda path: ask(server, path), asked)] == [200] * 4
+    assert read == ["population"]
 
 
 def test_a_port_in_use_is_named(server, runs):

@@ -35,6 +35,10 @@ class _Held:
             lambda view, channels: viewers.learnt(run, view, channels)
         )
 
+    def read(self) -> None:
+        """Read the population, if that has not been done; of millions of users once is enough."""
+        _ = self.run.population
+
 
 class Answers:
     """What is known of the runs in ``root``: itself a run directory, or a folder of some.
@@ -72,6 +76,8 @@ class Answers:
             return overview(opened.run, name or self._root.name, opened.known)
         place, look = _read(asked)
         if what == "figures":
+            with self._looking:
+                opened.read()
             with self._counting:  # takes up to two seconds, during which one can go on looking
                 return opened.learnt(look.view or opened.known.main, look.channels)
         with self._looking:

@@ -53,9 +53,17 @@ def lanes(
     return {
         "lanes": _lanes(run, told, found, named=eyes is None),
         "messages": _rows(shown, told, eyes, look.channels),
-        "total": len(wanted), "users": found.users, "most": LANES, "cluster": found.cluster,
+        "total": len(wanted), "users": found.users, "most": LANES,
+        "cluster": found.cluster, "clusters": _clusters(run.population),
         "coalition": "" if eyes is None else str(eyes), "notes": notes,
     }  # fmt: skip
+
+
+def _clusters(people: Any) -> dict[str, Any] | None:
+    """Return how many clusters there are, of how many users; None if there is one, or that was not kept."""
+    if people is None or len(people.sizes) < 2:
+        return None
+    return {"count": len(people.sizes), "least": int(people.sizes.min()), "most": int(people.sizes.max())}
 
 
 def _filtered(part: Slice, look: Look) -> Slice:

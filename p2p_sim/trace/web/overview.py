@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from p2p_sim.core.message import USER
+from p2p_sim.trace import query
 from p2p_sim.trace.diagram import labels
 from p2p_sim.trace.web.known import Known
 
@@ -16,20 +17,21 @@ FOCUS = "user:*"
 
 
 def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
-    """Return the run's setting, its rounds, its roles, clusters and viewpoints, as JSON values."""
-    users = run.population.users if run.population is not None else run.users
+    """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
+    people = query.census(run)
     return {
         "name": labels.clean(name, 200),
         "protocol": run.protocol.partition(":")[2],
         "parameters": {key: str(value) for key, value in run.parameters.items() if value is not None},
-        "seed": run.seed, "backend": run.backend, "trace": run.trace, "digest": run.digest, "users": users,
+        "seed": run.seed, "backend": run.backend, "trace": run.trace, "digest": run.digest,
+        "users": run.users if people is None else people.users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
         "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
         "faults_seen": [
             {"what": what, "kind": kind, "round": round, "messages": count}
             for (what, kind, round), count in run.faults_seen.items()
         ],
-        "clusters": _clusters(run.population), "viewpoints": _viewpoints(told),
+        "viewpoints": _viewpoints(told),
     }  # fmt: skip
 
 
@@ -67,14 +69,6 @@ def _roles(told: Known) -> list[dict[str, Any]]:
                 row[way] += count.travelled
                 row[f"{way}_bytes"] += count.nbytes
     return list(found.values())
-
-
-def _clusters(people: Any) -> dict[str, Any] | None:
-    """Return how many clusters there are, of how many users; None if that was not kept."""
-    if people is None:
-        return None
-    sizes = people.sizes
-    return {"count": len(sizes), "least": int(sizes.min()), "most": int(sizes.max())}
 
 
 def _viewpoints(told: Known) -> list[dict[str, str]]:

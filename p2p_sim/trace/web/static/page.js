@@ -2,9 +2,10 @@
 // The page: what is asked for, and what happens when somebody chooses something else.
 
 const NOTHING = { user: "", cluster: "", kind: "", round: "", offset: "0", view: "", channels: "plain" };
+const NONE = { messages: [], lanes: [], total: 0, users: 0, most: 1, cluster: null, clusters: null };
 const OTHER = "?"; // the choice of a viewpoint that is typed
 const state = { run: "", ...NOTHING };
-let about = null, shown = { messages: [], lanes: [], users: 0, most: 1 }, at = -1, latest = 0, known = "";
+let about = null, shown = NONE, at = -1, latest = 0, known = "";
 
 async function start() {
   try {
@@ -22,15 +23,15 @@ async function open() {
   Object.assign(state, NOTHING, inside ? { user: String(inside.user ?? "") } : {});
   known = "";
   about = null;
+  shown = NONE;
   for (const id of ["picture", "notes", "figures", "message", "setting", "rounds", "roles"]) by(id).replaceChildren();
   by("error").hidden = true;
   const told = await working(ask("overview", { run: state.run }));
   if (mine !== latest) return;
   about = told;
-  setting(about);
+  setting(about, null);
   fill(by("kind"), [["", "all"], ...Object.keys(about.kinds).map((kind) => [kind, kind])]);
   fill(by("round"), [["", "all"], ...roundsOf().map((round) => [round, round])]);
-  by("going").hidden = Boolean(inside) || !about.clusters || about.clusters.count < 2;
   by("finding").hidden = Boolean(inside);
   message(null);
   forms();
@@ -88,6 +89,7 @@ function paint() {
   at = -1;
   forms();
   overview(about, state, show);
+  setting(about, shown.clusters);
   by("what").textContent = heading();
   by("notes").replaceChildren();
   const notes = shown.total ? shown.notes : ["they sent and received no such messages", ...shown.notes];
@@ -103,7 +105,7 @@ function heading() {
   const parts = [cut + counted(shown.total, "message")];
   if (state.user !== "") parts.push("user " + state.user);
   else if (some.length) parts.push(`users ${some[0].user} to ${some[some.length - 1].user}, ${some.length} of ${whole(shown.users)}`);
-  if (shown.cluster !== null && about.clusters && about.clusters.count > 1) parts.push("cluster " + shown.cluster);
+  if (shown.cluster !== null && shown.clusters) parts.push("cluster " + shown.cluster);
   if (state.round) parts.push("round " + state.round);
   if (state.kind) parts.push(state.kind);
   return parts.join(" · ");
@@ -127,8 +129,9 @@ function forms() {
   by("before").disabled = Number(state.offset) === 0;
   by("after").disabled = Number(state.offset) + shown.most >= shown.users;
   by("before").parentElement.hidden = Boolean(inside) || focused || shown.users <= shown.most;
+  by("going").hidden = Boolean(inside) || !shown.clusters;
   by("whole").hidden = Boolean(inside) || !focused;
-  by("whole").textContent = about.clusters && about.clusters.count > 1 ? "Her cluster" : "All users";
+  by("whole").textContent = shown.clusters ? "Her cluster" : "All users";
 }
 
 function pick(index) {

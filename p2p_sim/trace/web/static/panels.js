@@ -1,15 +1,15 @@
 "use strict";
 // What stands around the picture: the overview, the chosen message, and what the viewpoint learns.
 
-function setting(about) {
+function setting(about, clusters) {
   document.title = about.name + " – p2p-sim";
   by("title").textContent = about.protocol + ": " + about.name;
   const parts = Object.entries(about.parameters).map(([name, value]) => name + " = " + value);
   parts.push("seed " + (about.seed ?? "withheld"), (about.users === null ? "?" : whole(about.users)) + " users", "trace " + about.trace);
   if (about.crypto === "real") parts.push("real cryptography, keys from the seed");
   if (about.faults.length) parts.push("faults " + about.faults.join(", "));
-  if (about.clusters && about.clusters.count > 1) {
-    const { count, least, most } = about.clusters;
+  if (clusters) {
+    const { count, least, most } = clusters;
     parts.push(whole(count) + " clusters of " + whole(least) + (most > least ? " to " + whole(most) : "") + " users");
   }
   if (about.digest) parts.push("digest " + about.digest);
