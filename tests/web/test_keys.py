@@ -133,6 +133,7 @@ def test_arrows_belong_to_the_picture_again_after_a_choice_by_mouse(tab, server)
     assert focus(tab) == "view", "who chooses by keys goes on choosing"
     tab.page.keyboard.press("Escape")
     assert focus(tab) == "picture"
+    tab.page.locator("#view").focus()
     tab.page.dispatch_event("#view", "pointerdown")
     tab.page.select_option("#view", "wire")
     tab.drawn()

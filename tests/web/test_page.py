@@ -89,6 +89,10 @@ def test_a_user_is_found_and_left(tab, server):
     tab.page.wait_for_selector("#error:not([hidden])")
     assert tab.text("#error") == "user 60: not in this run; its users are 0 to 59"
     assert tab.marks() == ids(wanted("peers", Place(cluster=4, offset=24))), "an error changes nothing"
+    assert tab.page.input_value("#user") == ""
+    tab.page.click("#later")
+    tab.drawn()
+    assert tab.marks() == ids(wanted("peers", Place(cluster=4, offset=24), round=1))
     tab.complaints.remove(
         "error: Failed to load resource: the server responded with a status of 400 (Bad Request)"
     )

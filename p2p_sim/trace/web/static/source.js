@@ -34,14 +34,9 @@ function fromInside(what, asked) {
   const key = asked.view + "|" + asked.channels, sight = inside.sights[key];
   if (what === "figures") return inside.figures[key];
   const messages = inside.lanes.messages
-    .map((message, i) => (sight ? through(message, sight, i) : message))
+    .map((m, i) => (sight ? { ...m, seen: sight.seen[i] === "1", readable: sight.readable[i] === "1" } : m))
     .filter((m) => (!asked.kind || m.kind === asked.kind) && (!asked.round || m.round === Number(asked.round)));
   return { ...inside.lanes, messages, total: messages.length };
-}
-
-function through(message, sight, i) {
-  const readable = sight.readable[i] === "1";
-  return { ...message, seen: sight.seen[i] === "1", readable, fields: readable ? message.fields : null };
 }
 
 /** Make an element; `text` is put in as text, never as HTML. */
