@@ -31,7 +31,8 @@ def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
     row = table["views"][0]
     found = [_promised(theorem) for theorem in row["theorems"]]
     if row["refused"]:
-        found.insert(0, _row("refused", row["refused"]))
+        late = row["refused"].partition("not computed here: ")[2]
+        found.insert(0, _row("not computed here", late) if late else _row("refused", row["refused"]))
     if row["exact"] is not None:
         exact = row["exact"]
         told = f"ε = {bracket_text(exact)} at δ = {table['delta']:.2g}"

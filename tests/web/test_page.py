@@ -164,6 +164,7 @@ def test_the_user_in_focus_and_others_that_are_typed(tab, server):
     tab.page.press("#who", "Enter")
     tab.drawn()
     assert tab.page.is_visible("#channels")
+    assert "wire+2*user looks: here, user:0+user:1+wire" in tab.text("#notes")
     assert tab.page.locator(".mark.unseen").count() == 0
     tab.page.select_option("#channels", "encrypted")
     tab.drawn()

@@ -48,6 +48,8 @@ def lanes(
     wanted = _filtered(found.part, look)
     shown = around.first(wanted, MARKS)
     notes = list(found.notes)
+    if "*user" in look.view:
+        notes.append(f"{look.view} looks: here, {eyes}")
     if len(wanted) > len(shown):
         notes.append(f"only {len(shown):,} of {len(wanted):,} messages are drawn: choose a kind or a round")
     return {

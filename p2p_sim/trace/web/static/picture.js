@@ -1,7 +1,7 @@
 "use strict";
 // The picture: a lane for each party, an arrow for each message, rounds from top to bottom.
 
-const ROW = 23, EDGE = 10, NARROW = 62, WIDE = 112;
+const ROW = 23, EDGE = 10, NARROW = 62, WIDE = 112, LABEL = 120;
 
 /** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(user)` of one on a user's name. */
 function picture(place, told, kinds, focus, chosen, focused) {
@@ -10,7 +10,7 @@ function picture(place, told, kinds, focus, chosen, focused) {
   const longest = Math.max(0, ...told.lanes.map((lane) => lane.title.length));
   const step = Math.min(WIDE, Math.max(NARROW, longest * 8 + 20));
   const lanes = new Map(told.lanes.map((lane, number) => [lane.id, EDGE + (number + 0.5) * step]));
-  const width = Math.max(EDGE * 2 + told.lanes.length * step, 240);
+  const width = EDGE + told.lanes.length * step + LABEL;
   const heads = make("div", { id: "heads" }, "", place);
   heads.style.width = width + "px";
   for (const lane of told.lanes) head(heads, lane, lanes.get(lane.id), step, focus, focused);

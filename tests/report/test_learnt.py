@@ -1,0 +1,71 @@
+"""What a page says that a view of a run learns: the figures of the account, each with its basis."""
+
+from __future__ import annotations
+
+import pytest
+
+import p2p_sim
+from p2p_sim import Population, privacy
+from p2p_sim.core.errors import InputError
+from p2p_sim.report.figures import bracket_text, figure
+from p2p_sim.report.learnt import learnt
+from protocols import NetworkShuffle, PeerToPeer
+
+PEOPLE = Population.synthetic(users=200, cluster_size=50, seed=1)
+
+
+@pytest.fixture
+def run():
+    return p2p_sim.run(PeerToPeer(0.1, theta=0.5), PEOPLE, seed=3)
+
+
+def rows(found):
+    return {row["basis"]: row["text"] for row in reversed(found["rows"])}
+
+
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ("learner", "learner"),
+        ("user:17", "user"),
+        ("learner+user:7", "learner+user"),
+        ("wire", "wire"),
+        ("user:3+user:9", "2*user"),
+        ("user:3+learner+user:9+wire", "learner+2*user+wire"),
+    ],
+)
+def test_a_view_has_the_figure_of_its_account(run, view, name):
+    profile = privacy.profile(run.source, name, population=PEOPLE)
+    found = learnt(run, view)
+    assert found["view"] == view
+    assert rows(found)[profile.basis] == f"ε = {bracket_text(figure(profile, 1e-6))} at δ = 1e-06"
+
+
+def test_the_wire_reads_nothing_through_encrypted_channels():
+    people = Population.synthetic(users=50, seed=1)
+    run = p2p_sim.run(PeerToPeer(0.1), people, seed=3)
+    plain, closed = (learnt(run, "wire", channels) for channels in ("plain", "encrypted"))
+    assert rows(closed)["exact"].startswith("ε = 0 ")
+    assert rows(plain)["exact"] != rows(closed)["exact"]
+    assert closed["note"].endswith("encrypted channels.")
+
+
+def test_what_takes_long_and_what_is_refused_say_so(run):
+    assert rows(learnt(run, "learner+3*user"))["not computed here"] == "see p2p-sim account"
+    graph = Population.synthetic(users=4, seed=1).with_graph([(0, 1), (1, 2), (2, 3)])
+    walk = p2p_sim.run(NetworkShuffle(1.0, steps=2), graph, seed=1)
+    assert {row["basis"] for row in learnt(walk, "learner")["rows"]} <= {
+        "refused",
+        "upper",
+        "exact",
+        "not computed here",
+    }
+
+
+def test_what_cannot_be_said_is_named(run, tmp_path):
+    bare = p2p_sim.load(run.save(tmp_path / "bare", population=False))
+    with pytest.raises(InputError, match="saved without its population"):
+        learnt(bare, "learner")
+    run.source = None
+    with pytest.raises(InputError, match="is not a shipped protocol"):
+        learnt(run, "learner")
