@@ -133,9 +133,9 @@ def _pairs(run: Any, examples: Any) -> dealt.Pairs:
 
 
 def _matched(run: Any, examples: Any, lie: Fraction) -> float:
-    bags = corrected.bags_of(run.output("learner"), examples.population, run.source.label_noise())
-    assert bags is not None
-    return _right(regression.match(examples.population.x, bags, lie), examples)
+    told = corrected.released(run.output("learner"), examples.population, run.source.label_noise())
+    assert told is not None
+    return _right(regression.match(examples.population.x, told, lie), examples)
 
 
 def _told(run: Any, examples: Any) -> proportions.Proportions:

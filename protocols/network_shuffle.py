@@ -67,8 +67,9 @@ class NetworkShuffle(Protocol):
         return self.labels
 
     def label_noise(self) -> LabelNoise:
-        """Return that users lie, and that a label that walked may be anybody's."""
-        return LabelNoise(self.randomizer.lying(), self.labels, "everybody" if self.steps else "sender")
+        """Return that users lie, and that labels walked over the graph."""
+        whose = "walk" if self.steps else "sender"
+        return LabelNoise(self.randomizer.lying(), self.labels, whose, self.steps)
 
     def graph_over(self) -> str:
         """Return that one graph joins everybody."""

@@ -59,8 +59,8 @@ class PeerToPeer(Protocol):
             raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
 
     def label_noise(self) -> LabelNoise:
-        """Return that labels are flipped, and drawn from the cluster."""
-        return LabelNoise(Fraction(self.alpha), whose="cluster")
+        """Return that labels are flipped, and drawn from the cluster or from the reporter's neighbours."""
+        return LabelNoise(Fraction(self.alpha), whose=self.over)
 
     def graph_over(self) -> str | None:
         """Return that peers among neighbours need a graph in each cluster."""

@@ -24,12 +24,15 @@ class LabelNoise:
     """How the labels that a learner gets came about, as far as a model trained on them should know.
 
     ``lie``: probability that a label is replaced by one of the ``labels`` - 1 others, uniformly.  ``whose``: it is that
-    of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody".
+    of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody", or of a random
+    one of the sender's "neighbours", or, after a "walk" of ``steps`` over the graph that ended at the sender, of who
+    began it.
     """
 
     lie: Fraction
     labels: int = 2
     whose: str = "sender"
+    steps: int = 1
 
 
 class Protocol:

@@ -10,24 +10,30 @@ import numpy.typing as npt
 
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import LabelNoise
-from p2p_sim.learning import dealt
-from p2p_sim.learning.losses import Bags
+from p2p_sim.learning import dealt, origins
+from p2p_sim.learning.losses import Bags, Released
 from p2p_sim.learning.regression import match
 from p2p_sim.learning.training import Comparison
 
 Array = npt.NDArray[Any]
 
-LIES, MATCHED = "corrected for lies", "matched by cluster"
+LIES = "corrected for lies"
+KNOWN = {
+    "cluster": ["matched by cluster"],
+    "neighbours": ["matched by neighbours"],
+    "walk": ["followed back"],
+}
+"""What a corrected model knows of whose labels may be."""
 
 
-def bags_of(columns: dict[str, Array], people: Population, noise: LabelNoise) -> Bags | None:
-    """Return whose labels the learner knows together: a user's, or those of a cluster, whoever sent them.
+def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -> Released | None:
+    """Return the labels that a learner has, with whose they may be; None where labels are everybody's.
 
     ``columns``: y, and sender or cluster.  A label of a cluster says as much of each of its users: dealing it to one of
-    them, to whom it most likely does not belong, blurs what sets users of a cluster apart.  None where labels are
-    everybody's, and so say nothing of anybody's features.
+    them, to whom it most likely does not belong, blurs what sets users of a cluster apart.  None also where a walk is
+    too long to be followed back; labels that may be everybody's say nothing of anybody's features.
     """
-    y, sender = columns["y"].astype(np.int64), columns.get("sender")
+    y, sender, graph = columns["y"].astype(np.int64), columns.get("sender"), people.graph
     users: Array | None = sender
     bag: Array = np.arange(people.users)
     if noise.whose == "cluster":
@@ -37,7 +43,12 @@ def bags_of(columns: dict[str, Array], people: Population, noise: LabelNoise) ->
         return None
     counts = np.zeros((int(bag.max()) + 1, noise.labels))
     np.add.at(counts, (users, y), 1.0)
-    return Bags(bag, counts)
+    if noise.whose not in ("neighbours", "walk"):
+        return Bags(bag, counts)
+    assert graph is not None, "labels came over a graph"
+    if noise.whose == "neighbours":
+        return origins.of_neighbours(graph, counts)
+    return origins.of_walks(graph, noise.steps, counts) if origins.short(graph, noise.steps) else None
 
 
 def beside(found: Comparison, run: Any, people: Population, x_test: Array, y_test: Array) -> Comparison:
@@ -49,19 +60,21 @@ def beside(found: Comparison, run: Any, people: Population, x_test: Array, y_tes
     noise = None if run.source is None else run.source.label_noise()
     if noise is None or (noise.whose == "sender" and not noise.lie):
         return found
-    bags, accuracy, notes = bags_of(run.outputs["learner"], people, noise), None, [found.note]
-    if bags is None:
-        notes.append("a label may be anybody's: no model is corrected for that")
+    told, accuracy, notes = released(run.outputs["learner"], people, noise), None, [found.note]
+    if told is None:
+        walked = "walks this long are not followed back: no model is corrected for them"
+        anybody = "a label may be anybody's: no model is corrected for that"
+        notes.append(walked if noise.whose == "walk" else anybody)
     elif noise.lie * noise.labels >= noise.labels - 1:
         notes.append("the released labels say nothing of the true ones: no model is corrected for that")
-    elif bags.counts.any():
+    elif told.counts.any():
         assert people.x is not None
-        model = match(people.x, bags, noise.lie)
+        model = match(people.x, told, noise.lie)
         accuracy = float(np.mean(model.predict(x_test) == y_test))
         notes += [] if model.converged else ["the corrected model did not converge"]
         notes += ["the corrected model is a logistic regression"] * (found.model != "logistic-regression")
         unknown = "the correction does not know of users who lie beyond the protocol"
         notes += [unknown] * bool(len(run.faulty.get("lied", ())))
-    made_up = [MATCHED] * (noise.whose == "cluster") + [LIES] * bool(noise.lie)
+    made_up = KNOWN.get(noise.whose, []) + [LIES] * bool(noise.lie)
     note = "; ".join(filter(None, notes))
     return replace(found, accuracy_corrected=accuracy, correction=", ".join(made_up), note=note)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.losses import Bags, channel, forward, undo
+from p2p_sim.learning.losses import Bags, Released, channel, forward, undo
 from p2p_sim.learning.threads import one_thread
 
 Array = npt.NDArray[Any]
@@ -84,14 +84,14 @@ class Regression:
         return scores
 
 
-def match(x: Array, bags: Bags, lie: Any = 0.0) -> Regression:
-    """Return the logistic regression that matches bags of labels that are lies with probability ``lie``.
+def match(x: Array, told: Released, lie: Any = 0.0) -> Regression:
+    """Return the logistic regression that matches labels, as ``Bags``, that are lies with probability ``lie``.
 
     x (n, d); the loss is ``forward``.  Raises InputError where nothing was released, and where a released label says
     nothing of the true one: ``lie`` not below (k - 1) / k.
     """
-    labels = bags.counts.shape[1]
-    if not bags.counts.sum() > 0:
+    labels = told.counts.shape[1]
+    if not told.counts.sum() > 0:
         raise InputError("no label was released: there is nothing to learn from")
     if not 0 <= lie * labels < labels - 1:
         raise InputError(
@@ -99,7 +99,6 @@ def match(x: Array, bags: Bags, lie: Any = 0.0) -> Regression:
             f"give a probability below {labels - 1}/{labels}"
         )
     law = channel(labels, float(lie))
-    inside = bags.bag >= 0
-    kept = Bags(bags.bag[inside], bags.counts)
-    shares = np.clip(undo(law, bags.counts.sum(axis=0) / bags.counts.sum()), 0.01, 0.99)
-    return Regression(labels).fit(x, lambda scores: forward(scores, kept, law), shares / shares.sum(), inside)
+    rows, kept = told.inside() if isinstance(told, Bags) else (None, told)
+    shares = np.clip(undo(law, told.counts.sum(axis=0) / told.counts.sum()), 0.01, 0.99)
+    return Regression(labels).fit(x, lambda scores: forward(scores, kept, law), shares / shares.sum(), rows)

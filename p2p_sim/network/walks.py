@@ -45,11 +45,30 @@ def distribution(graph: Members, start: int, steps: int) -> Floats:
         raise InputError(f"start = {start}: users are 0 to {users - 1:,}")
     if steps < 0:
         raise InputError(f"steps = {steps}: must be 0 or more")
-    law, degree, sums = np.zeros(users), graph.size.astype(np.float64), _sums(graph)
+    law = np.zeros(users)
     law[start] = 1
-    for _ in range(steps):
-        law = sums(law / degree)
-    return law
+    return stepping(graph, steps)[0](law)
+
+
+def stepping(graph: Members, steps: int) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+    """Return two maps of columns (users,) or (users, k), each the other's transpose.
+
+    The first takes what starts at each user, in shares or numbers, to where it is after so many steps, on average; the
+    second takes values of users to their mean where a walk from each user ends.
+    """
+    degree, sums = graph.size.astype(np.float64), _sums(graph)
+
+    def ahead(column: Floats) -> Floats:
+        for _ in range(steps):
+            column = sums((column.T / degree).T)
+        return column
+
+    def back(column: Floats) -> Floats:
+        for _ in range(steps):
+            column = (sums(column).T / degree).T
+        return column
+
+    return ahead, back
 
 
 def collision(law: Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +14,8 @@ from scipy.stats import binomtest
 import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.core import LabelNoise
-from p2p_sim.learning import corrected, dealt, experiment, models
+from p2p_sim.learning import corrected, dealt, experiment, models, origins
 from p2p_sim.learning.datasets import Dataset
-from p2p_sim.learning.losses import Bags
 from p2p_sim.learning.regression import match
 from p2p_sim.network import topologies
 from protocols import (
@@ -78,7 +78,7 @@ Y = np.array([1, 0, 1, 1])
 
 def test_labels_of_senders_are_bags_of_one() -> None:
     columns = {"sender": np.array([4, 0, 4, 2]), "y": Y}
-    bags = corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0)))
+    bags = corrected.released(columns, PEOPLE, LabelNoise(Fraction(0)))
     assert bags is not None
     assert bags.bag.tolist() == [0, 1, 2, 3, 4, 5]
     assert bags.counts.tolist() == [[1, 0], [0, 0], [0, 1], [0, 0], [0, 2], [0, 0]]
@@ -86,8 +86,8 @@ def test_labels_of_senders_are_bags_of_one() -> None:
 
 def test_labels_of_a_cluster_are_one_bag_whoever_sent_them() -> None:
     noise = LabelNoise(Fraction(0), 3, "cluster")
-    sent = corrected.bags_of({"sender": np.array([4, 0, 1, 3]), "y": Y}, PEOPLE, noise)
-    shuffled = corrected.bags_of({"cluster": np.array([3, 7, 3, 30]), "y": Y}, PEOPLE, noise)
+    sent = corrected.released({"sender": np.array([4, 0, 1, 3]), "y": Y}, PEOPLE, noise)
+    shuffled = corrected.released({"cluster": np.array([3, 7, 3, 30]), "y": Y}, PEOPLE, noise)
     for bags in (sent, shuffled):
         assert bags is not None
         assert bags.bag.tolist() == [1, 0, 1, 2, 0, 1]
@@ -96,18 +96,18 @@ def test_labels_of_a_cluster_are_one_bag_whoever_sent_them() -> None:
 
 def test_labels_of_everybody_or_of_no_cluster_are_no_bags() -> None:
     columns = {"sender": np.array([4, 0, 1, 3]), "y": Y}
-    assert corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0), 2, "everybody")) is None
+    assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "everybody")) is None
     columns = {"cluster": np.array([3, 7, 3, 5]), "y": Y}
-    assert corrected.bags_of(columns, PEOPLE, LabelNoise(Fraction(0), 2, "cluster")) is None
+    assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "cluster")) is None
 
 
 def test_clusters_of_one_user_are_labels_of_senders() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50)[::-1])
     run = p2p_sim.run(EncryptedShuffle(2.0), people)
-    shuffled = corrected.bags_of(run.output("learner"), people, run.source.label_noise())
+    shuffled = corrected.released(run.output("learner"), people, run.source.label_noise())
     assert shuffled is not None
     y = run.output("learner")["y"][np.argsort(run.output("learner")["cluster"])][::-1]  # by user
-    alone = corrected.bags_of({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
+    alone = corrected.released({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
     assert alone is not None
     assert np.array_equal(shuffled.counts[shuffled.bag], alone.counts[alone.bag])
 
@@ -144,14 +144,14 @@ def gain(new: Any, old: Any) -> float:
     return float(binomtest(alone[0], max(1, sum(alone)), 0.5, "greater").pvalue)
 
 
-def better(protocol: Any, examples: Dataset) -> Any:
+def better(protocol: Any, examples: Dataset, graph: str | None = None) -> Any:
     """Assert that the corrected model beats the plain one, and that a twin does not that is told of other clusters or
-    of no lies; return the run's comparison, whose figures are those of both.
+    users, or of no lies; return the run's comparison, whose figures are those of both.
     """
-    result = experiment.learn(protocol, examples)
+    result = experiment.learn(protocol, examples, graph=graph)
     found, people, noise = result.comparison, result.examples.population, protocol.label_noise()
     x_test, y_test = result.examples.x_test, result.examples.y_test
-    bags = corrected.bags_of(result.run.output("learner"), people, noise)
+    bags = corrected.released(result.run.output("learner"), people, noise)
     pairs = dealt.pairs(result.run.output("learner"), people)
     assert found is not None
     assert bags is not None
@@ -162,8 +162,13 @@ def better(protocol: Any, examples: Dataset) -> Any:
     assert (np.mean(new), np.mean(old)) == (found.accuracy_corrected, found.accuracy_private)
     assert gain(new, old) < FALSE_ALARM
     lie = 0.0 if noise.whose == "sender" else noise.lie
-    other = Bags(bags.bag, bags.counts if noise.whose == "sender" else np.roll(bags.counts, 1, axis=0))
-    assert gain(match(people.x, other, lie).predict(x_test) == y_test, old) > FALSE_ALARM
+    shift = 0 if noise.whose == "sender" else len(bags.counts) // 2
+    other = replace(bags, counts=np.roll(bags.counts, shift, axis=0))  # type: ignore[type-var]
+    twin = match(people.x, other, lie).predict(x_test) == y_test
+    if graph is None:
+        assert gain(twin, old) > FALSE_ALARM
+    else:  # labels that walked teach the plain model less than a constant one knows
+        assert gain(new, twin) < FALSE_ALARM
     return found
 
 
@@ -184,6 +189,18 @@ def test_it_pays_to_know_how_often_senders_lie_among_several_labels() -> None:
 )
 def test_it_pays_to_know_that_a_label_is_anybody_s_of_the_cluster(protocol: Any, correction: str) -> None:
     assert better(protocol, data(10_000)).correction == correction
+
+
+@pytest.mark.parametrize(
+    ("protocol", "correction"),
+    [
+        (NetworkShuffle(3.0, 1), "followed back, corrected for lies"),
+        (PeerToPeer(0.1, over="neighbours"), "matched by neighbours, corrected for lies"),
+    ],
+    ids=repr,
+)
+def test_it_pays_to_know_over_which_graph_labels_came(protocol: Any, correction: str) -> None:
+    assert better(protocol, data(6000), "regular:8").correction == correction
 
 
 def comparison(protocol: Any, **more: Any) -> Any:
@@ -211,14 +228,26 @@ def test_notes_on_users_who_lie_another_model_and_nothing_released() -> None:
     assert "no label among the released labels" in silent.note
 
 
-def test_walked_labels_are_not_corrected() -> None:
+def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = experiment.gather(NetworkShuffle(1.0), data(400))
     people = topologies.join(examples.population, "regular:4", 0)
-    run = p2p_sim.run(NetworkShuffle(1.0, 3), people)
-    found = experiment.train(run, examples)
-    assert found is not None
-    assert found.accuracy_corrected is None
-    assert found.note.endswith("a label may be anybody's: no model is corrected for that")
+    examples = replace(examples, population=people)
+    run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people), people.users
+    for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
+        monkeypatch.setattr(origins, "LONGEST", longest)
+        found = experiment.train(run, examples)
+        assert found is not None
+        assert (found.accuracy_corrected is None) is not fits
+        assert (
+            found.note.endswith("walks this long are not followed back: no model is corrected for them")
+            is not fits
+        )
+
+
+def test_labels_that_stood_still_are_those_of_senders() -> None:
+    examples = experiment.gather(NetworkShuffle(1.0), data(400))
+    people = topologies.join(examples.population, "regular:4", 0)
     still = experiment.train(p2p_sim.run(NetworkShuffle(1.0, 0), people), examples)
     assert still is not None
     assert still.accuracy_corrected is not None
+    assert still.correction == "corrected for lies"

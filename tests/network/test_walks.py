@@ -37,6 +37,17 @@ def test_the_law_of_a_walk_is_a_row_of_the_power(word, users):
 
 
 @pytest.mark.parametrize("word", WORDS)
+def test_stepping_is_a_power_and_its_transpose(word):
+    graph = build(word, 9, 3)
+    for steps in (0, 1, 3):
+        power = np.linalg.matrix_power(transition(graph), steps)
+        ahead, back = walks.stepping(graph, steps)
+        for column in (np.arange(9.0), np.arange(18.0).reshape(9, 2) ** 2):
+            np.testing.assert_allclose(ahead(column), power.T @ column, rtol=1e-13)
+            np.testing.assert_allclose(back(column), power @ column, rtol=1e-13)
+
+
+@pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("users", [9, 30])
 def test_gap_bound_and_mixing_against_all_eigenvalues(word, users):
     graph = build(word, users, 3)
