@@ -19,7 +19,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import code, manifest, people, tables
+from p2p_sim.trace import code, manifest, people, sums, tables
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored
@@ -63,8 +63,8 @@ def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool
                     tables.write_apart(building.make() / folder, name, columns)
         if population and run.population is not None:
             people.write(building.make(), run.population)
-        told = json.dumps(described(run, population), indent=2, allow_nan=False)
-        (building.make() / RUN).write_text(told + "\n")
+        about = described(run, population) | {"sha256": sums.of(building.make())}
+        (building.make() / RUN).write_text(json.dumps(about, indent=2, allow_nan=False) + "\n")
         _put_in_place(building.make(), path, force)
     except BaseException:
         building.clear()
@@ -189,15 +189,19 @@ def told_of(path: Path) -> dict[str, Any]:
 
 
 def _outputs(path: Path) -> dict[str, dict[str, Any]]:
-    outputs: dict[str, dict[str, Any]] = {role: {} for role in told_of(path)["outputs"]}
+    told = told_of(path)
+    sums.check(path, told.get("sha256", {}), "outputs")
+    outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
     return outputs | tables.read_apart(path / "outputs")
 
 
 def _population(path: Path) -> Population | None:
-    return people.read(path, told_of(path).get("stored_hash"))
+    expected = told_of(path).get("stored_hash")
+    return guarded(path / "population.parquet", lambda: people.read(path, expected))
 
 
 def _faulty(path: Path) -> dict[str, Any]:
+    sums.check(path, told_of(path).get("sha256", {}), "faults")
     return {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
 
 

@@ -95,6 +95,42 @@ def test_a_manifest_that_refers_to_what_is_not_there(change, path):
         reader.open_trace(path)
 
 
+@pytest.fixture
+def faulty(tmp_path: Path) -> Path:
+    run = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, faults=["drop=0.2"])
+    return run.save(tmp_path / "faulty")
+
+
+@pytest.mark.parametrize("part", ["outputs", "faults"])
+def test_altered_outputs_and_faults_are_named(part, faulty):
+    file = next((faulty / part).rglob("*.parquet"))
+    columns = tables.read_all(file.parent)[file.stem]
+    before = p2p_sim.load(faulty)
+    tables.write(file, {name: column[::-1] for name, column in columns.items()})
+    with pytest.raises(InputError, match=rf"{part}/{file.name}' is damaged: its SHA-256 is"):
+        p2p_sim.load(faulty)
+    file.unlink()
+    with pytest.raises(InputError, match=rf"{part}/{file.name}' is missing; restore it"):
+        p2p_sim.load(faulty)
+    tables.write(file, columns)
+    assert p2p_sim.load(faulty).digest == before.digest
+
+
+def test_a_run_that_tells_no_checksums_is_read(faulty):
+    """Earlier versions wrote none."""
+    told = json.loads((faulty / "run.json").read_text())
+    assert told.pop("sha256")
+    (faulty / "run.json").write_text(json.dumps(told))
+    assert p2p_sim.load(faulty).outputs["learner"]
+
+
+def test_a_population_that_was_cut_is_named(faulty):
+    file = faulty / "population.parquet"
+    file.write_bytes(file.read_bytes()[:60])
+    with pytest.raises(InputError, match=r"population.parquet' is damaged"):
+        p2p_sim.load(faulty)
+
+
 def test_newer_versions_are_refused_and_named(path):
     rewrite(path / "messages/manifest.json", format=2)
     with pytest.raises(InputError, match=r"manifest.json' has format 2; this version reads up to 1"):

@@ -1,4 +1,4 @@
-"""What docs/trace.md shows of pandas, polars and duckdb does what it says, on the run that it makes."""
+"""What docs/trace.md and the README show of pandas, polars and duckdb do what they say, on the run that it makes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import p2p_sim
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
 
-def block(language: str, word: str) -> str:
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def block(language: str, word: str, text: str = TEXT) -> str:
     """The block of the page that holds a word."""
-    found = re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return next(text for text in found if word in text)
 
 
@@ -60,3 +63,11 @@ def test_duckdb(run: p2p_sim.Run) -> None:
     mine = labels["sender"] == 17
     np.testing.assert_array_equal(found["sender"], labels["sender"][mine])
     np.testing.assert_array_equal(found["y_hat"], labels["y_hat"][mine])
+
+
+def test_readme(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("polars", "duckdb"):
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install p2p-sim[dev]")
+    run.save("runs/demo")
+    exec(block("py", "duckdb", README), {})
+    assert capsys.readouterr().out.count("recipient") == 3

@@ -1,0 +1,40 @@
+"""Checksums of the outputs and faults of a run directory, so that an altered file is found and named."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from p2p_sim.core.errors import InputError
+
+PARTS = ("outputs", "faults")
+
+
+def of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file of outputs and faults, by its path in the run directory."""
+    files = sorted(file for part in PARTS for file in (folder / part).rglob("*.parquet"))
+    return {file.relative_to(folder).as_posix(): _sum(file) for file in files}
+
+
+def check(folder: Path, told: Mapping[str, str], part: str) -> None:
+    """Check the files of ``part``, outputs or faults, as run.json tells of them; earlier versions told nothing.
+
+    Raises InputError for a file that is missing or was altered.
+    """
+    for name, expected in told.items():
+        if not name.startswith(f"{part}/"):
+            continue
+        file = folder / name
+        if not file.is_file():
+            raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
+        if (found := _sum(file)) != expected:
+            raise InputError(
+                f"{str(file)!r} is damaged: its SHA-256 is {found}, not {expected}; restore it, or run the protocol "
+                "again"
+            )
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
