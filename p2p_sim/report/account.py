@@ -195,7 +195,7 @@ def as_text(told: Mapping[str, Any]) -> str:
     def note(text: str) -> str:
         return f"[{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
-    several = any(row["by_cluster"] for row in told["views"])
+    several = (told["clusters"] or {}).get("count", 1) > 1 and any(row["by_cluster"] for row in told["views"])
     head = ["View", "worst cluster's ε" if several else "exact ε", "basis"]
     head += ["smallest", "median", "largest"] if several else []
     head += ["theorem ε", "local ε0", "notes"]
@@ -224,6 +224,8 @@ def _above(told: Mapping[str, Any], several: bool) -> str:
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
         above += f"; {clusters['count']:,} clusters: {ends}"
+    elif (told.get("graph") or {}).get("over") == "everybody" and clusters is not None:
+        above += f"; {clusters['largest']:,} users"  # no clusters: all walk over one graph
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"

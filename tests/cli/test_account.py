@@ -53,6 +53,13 @@ def test_table_and_footnotes(cli):
     assert "2.197 (local ln((1-alpha)/alpha))" in done.out
 
 
+def test_one_cluster_has_no_smallest_and_largest(cli):
+    words = ("account", "encrypted-shuffle", "--epsilon", "1", "--view", "learner", "--over", "everybody")
+    text = cli(*words, "--users", "50").out
+    assert "plain channels; clusters of 50\n" in text
+    assert "smallest" not in text
+
+
 def test_theorems_apply_to_large_clusters():
     third, ninth = promises.of(PeerToPeer(0.45), "learner", [20_000, 30_000], 1e-6, True)
     assert third["holds"] is ninth["holds"] is True

@@ -95,6 +95,7 @@ def test_an_edge_list_of_a_data_set_names_its_rows(cli, tmp_path):
     [
         (("network-shuffle",), "NetworkShuffle needs a graph that joins everybody: give --graph regular:20"),
         (("peer-to-peer", "--graph", "grid"), "PeerToPeer uses no graph: leave out --graph grid"),
+        (("peer-to-peer", "--graph", "grid"), "PeerToPeer uses one with over = neighbours"),
         (
             ("network-shuffle", "--graph", "regular"),
             "graph = 'regular': allowed are complete, regular:DEGREE",

@@ -24,7 +24,7 @@ def test_account_walks(cli):
     assert told["graph"]["source"] == "regular:8"
     assert told["local_epsilon"] == 2
     text = cli(*words, "--graph", "regular:8", "--seed", "3").out
-    assert "clusters of 80; graph regular:8 over everybody; neighbours: 8 each" in text
+    assert "channels; 80 users; graph regular:8 over everybody; neighbours: 8 each" in text
 
 
 def test_clusters_do_not_matter_to_walks(cli):
