@@ -28,8 +28,8 @@ class PeerPermutation(Protocol):
     ``alpha``: probability in [0, 1/2] that a user flips her own label.  Everybody sends everybody of her cluster a
     random contribution, sealed: s (s - 1) messages in a cluster of s, where Algorithm 2 sends 2 a user.  The sum of
     all seeds the permutation: it is uniform, and unknown to whoever lacks one of them.  Labels are bits.  The
-    learner returns columns ``sender`` and ``y``.  Raises InputError for parameters out of range, and for clusters that
-    exchange more than 50 million contributions.
+    learner returns columns ``sender`` and ``y``.  Raises InputError for parameters out of range; a run among clusters
+    that exchange more than 50 million contributions raises ProtocolError.
 
     *Source:* Clustering 2022, section 5.1.
     *Assumes:* users follow the protocol, none of them talks to the learner, who does not watch who writes to whom;

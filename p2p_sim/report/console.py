@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core.sealing import REAL
 from p2p_sim.report import terminal
 from p2p_sim.run import Run
 
@@ -35,6 +36,7 @@ def document(
         "defaults": list(defaults),
         "seed": run.seed,
         "backend": run.backend,
+        "crypto": run.crypto,
         "trace": run.trace,
         "messages_kept": run.kept(),
         "data": notes.get("data"),
@@ -59,6 +61,7 @@ def as_text(told: Mapping[str, Any]) -> str:
     from p2p_sim.report import account, costs
 
     head = f"{told['protocol']}: {parameters(told)}; seed {told['seed']}, backend {told['backend']}"
+    head += "; sealed for real, under keys that follow from the seed" if told["crypto"] == REAL else ""
     rows = [
         _entry("Data", _data(told)),
         _entry("Users", _users(told)),

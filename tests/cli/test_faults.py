@@ -60,9 +60,13 @@ def test_attacks_on_sealed_reports_are_told_and_the_run_goes_on(cli):
     assert {name for name, _ in seen} == {"tampered", "misdirected", "replayed"}
     lost = sum(number for (name, _), number in seen.items() if name != "replayed")
     assert told["released"]["labels"] == 300 - lost < 300
+    assert told["crypto"] == "real"
     modelled = json.loads(cli(*chain[:-1], "modelled", *attacks, "--json").out)
     assert (modelled["digest"], modelled["faults_seen"]) == (told["digest"], told["faults_seen"])
-    assert "replayed" in cli(*chain, *attacks).out
+    text = cli(*chain, *attacks).out
+    assert "backend local; sealed for real, under keys that follow from the seed\n" in text
+    assert "replayed" in text
+    assert "sealed for real" not in cli(*chain[:-1], "modelled").out
 
 
 def test_an_audit_seals_for_real_where_it_is_told_to(cli):

@@ -16,7 +16,7 @@ from p2p_sim.learning import clusters, corrected, datasets, training
 from protocols import PeerToPeer, RandomizedResponse
 
 KEYS = {
-    "protocol", "parameters", "defaults", "seed", "backend", "trace", "messages_kept", "data", "users",
+    "protocol", "parameters", "defaults", "seed", "backend", "crypto", "trace", "messages_kept", "data", "users",
     "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
     "graph", "faults", "faulty_users", "faults_seen", "costs",
 }  # fmt: skip
