@@ -232,7 +232,7 @@ def test_what_is_assumed_of_messages() -> None:
     arrives = "no message is lost, late or doubled, so nobody asks again"
     asks = PeerToPeer(0.1, 1.0, retries=3)
     assert arrives in privacy.profile(asks, cluster_size=4).assumes
-    faulty = privacy.profile(asks, cluster_size=4, faults=["loss=0.1"])
+    faulty = privacy.profile(asks, cluster_size=4, faults=["drop=0.1"])
     assert arrives not in faulty.assumes
     assert "retries tell no more" in faulty.source
     assert faulty.epsilon(0.0) == promises.local_epsilon(

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.accounts import aggregation, neighbours, thinned, walks
 from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
+from p2p_sim.privacy.accounts.peer_to_peer import seen
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
@@ -45,6 +46,9 @@ GROUPS = 16
 LARGEST = 1_000_000
 """Largest cluster of which groups are made."""
 
+ONCE = "all that leaves a user depends on her one noisy label: retries tell no more"
+"""The first statement."""
+
 
 def local_response(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile of a protocol in which a user says one noisy label: that she said it."""
@@ -59,20 +63,32 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     plain = law(protocol, setting)
     if plain.law is None or isinstance(plain.law, Nothing) or not silent(faults):
         return upper(plain, faults, "every message arrives in time")
-    local = upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults, "")
-    if protocol.retries:
-        return replace(
-            local, source="all that leaves a user depends on her one noisy label: retries tell no more"
-        )
-    deviating = setting.deviating and setting.view.user_count > 0
-    if deviating or setting.view.wire or not setting.learner:
-        return upper(plain, faults, "fewer messages show the victim's bit less often")
+    local = upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults)
+    colluders = setting.view.user_count
+    if protocol.retries and (setting.people is not None or (setting.deviating and colluders)):
+        return replace(local, source=ONCE)
+    if (setting.deviating and colluders) or setting.view.wire or not setting.learner:
+        return _in_the_clear(plain, protocol, setting, faults)
     if setting.people is not None:
         return neighbours.under_faults(plain, protocol, setting, faults)
-    thinned = _thinned(law, protocol, setting, faults)
+    told = bool(
+        protocol.retries and (faults.drop or colluders)
+    )  # they ask again, who answered is another matter
+    thinned = None if told else _thinned(law, protocol, setting, faults)
     if thinned is None:
-        return replace(local, source="all that leaves a user depends on her one noisy label")
+        return replace(local, source=ONCE)
     return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
+
+
+def _in_the_clear(plain: PrivacyProfile, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile of a view that sees the victim's bit in the clear or not at all; all may ask several times."""
+    if protocol.retries:
+        n, c = setting.size or 1, setting.view.user_count
+        chance = seen(setting, n, c, float(protocol.theta), 1 + protocol.retries)
+        about = f"of {1 + protocol.retries} peers whom each may ask"
+        law = Scaled(chance, LocalResponse.flipping(float(protocol.alpha)))
+        plain = replace(plain, law=law, source=f"{plain.source}, {about}")
+    return upper(plain, faults, "fewer messages show the victim's bit less often")
 
 
 COVERED: dict[type, Any] = {
@@ -109,10 +125,15 @@ class Thinning:
     rate: float
 
     @classmethod
-    def of(cls, faults: Faults, theta: float, size: int) -> Thinning:
-        """Derive it: an ask, an answer and a report travel; the first two must come in time."""
+    def of(cls, faults: Faults, theta: float, size: int, retries: int = 0) -> Thinning:
+        """Derive it: an ask, an answer and a report travel; the first two must come in time, or it is asked again.
+
+        ``retries``: 0 where users drop out, for then who can answer changes.
+        """
         relayed = ((1 - faults.loss) * (1 - faults.late)) ** 2
-        reported = theta * (1 - faults.loss) * (1 - faults.drop)
+        fails = (1 - 1 / size) * (1 - relayed)
+        turns = math.fsum(fails**turn for turn in range(1 + retries))
+        reported = theta * (1 - faults.loss) * (1 - faults.drop) * turns
         clear = reported * (1 - relayed) / size
         return cls((1 - faults.drop) ** 2, clear, reported * relayed / size / (1 - clear))
 
@@ -122,7 +143,7 @@ def _thinned(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> Law
     n, colluders = setting.size or 1, setting.view.user_count
     if n > LARGEST:
         return None
-    left = Thinning.of(faults, float(protocol.theta), n)
+    left = Thinning.of(faults, float(protocol.theta), n, int(protocol.retries))
     local = LocalResponse.flipping(float(protocol.alpha))
     if not left.rate:
         return Scaled(left.answers * left.clear, local)

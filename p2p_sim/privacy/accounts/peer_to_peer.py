@@ -34,7 +34,7 @@ def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     if alpha == 0.5:
         return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
     if view.wire or not setting.learner:
-        law: Law = Scaled(_seen(setting, n, c, theta), local)
+        law: Law = Scaled(seen(setting, n, c, theta), local)
         about = "the victim's bit is seen in the clear or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
     rest = Drawn(alpha, theta, n, c, setting.composition)
@@ -44,20 +44,29 @@ def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
     return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
 
 
-def _seen(setting: Setting, n: int, c: int, theta: float) -> float:
-    """Return the probability that a view that knows who asks whom sees the victim's bit."""
+def seen(setting: Setting, n: int, c: int, theta: float, turns: int = 1) -> float:
+    """Return the probability that a view that knows who asks whom sees the victim's bit.
+
+    ``turns``: how often everybody asks.
+    """
     if setting.view.wire and not setting.encrypted:
-        return -math.expm1((n - 1) * _log1m(1 / n) + math.log1p(-theta / n)) if n > 1 else theta
+        hit = theta * _met(n, turns)
+        return -math.expm1((n - 1) * turns * _log1m(1 / n) + math.log1p(-hit)) if n > 1 else theta
     if setting.view.wire and setting.learner:
-        return _caught(n, c, theta, n - c)
-    return _caught(n, c, 0.0, 0)
+        return _caught(n, c, theta, n - c, turns)
+    return _caught(n, c, 0.0, 0, turns)
 
 
-def _caught(n: int, c: int, theta: float, reporters: int) -> float:
+def _met(n: int, turns: int) -> float:
+    """Return the probability that one user asks a certain one."""
+    return 1 / n if turns == 1 else -math.expm1(turns * _log1m(1 / n))
+
+
+def _caught(n: int, c: int, theta: float, reporters: int, turns: int = 1) -> float:
     """Return the probability that a colluder, or a reporter, asks the victim."""
     if n == 1:
         return theta if reporters else 0.0
-    return -math.expm1(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
+    return -math.expm1(c * turns * _log1m(1 / n) + reporters * math.log1p(-theta * _met(n, turns)))
 
 
 def _missed(n: int, c: int, theta: float, reporters: int) -> float:

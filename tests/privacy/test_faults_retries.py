@@ -1,0 +1,114 @@
+"""Algorithm 2 with retries where messages are lost: by hand and by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from p2p_sim import Population, privacy
+from p2p_sim.privacy.enumerate import EnumeratedView
+from protocols import PeerToPeer
+
+EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.2)
+
+
+def report(
+    user: int, bits: tuple[int, ...], turns: int, theta: Fraction, loss: Fraction, late: Fraction
+) -> dict[int | None, Fraction]:
+    """What of a user's report arrives, by every peer that she may ask in turn, and every message on its way."""
+    found: dict[int | None, Fraction] = {}
+    asking = Fraction(1)
+    for _ in range(turns):
+        each, asking = asking / len(bits), Fraction(0)
+        for peer, bit in enumerate(bits):
+            there = Fraction(1) if peer == user else ((1 - loss) * (1 - late)) ** 2
+            found[bit] = found.get(bit, Fraction(0)) + each * there * theta * (1 - loss)
+            asking += each * (1 - there)
+    return {**found, None: 1 - sum(found.values())}
+
+
+def by_hand(
+    users: int, ones: int, alpha: Fraction, turns: int, theta: Fraction, **wrong: Fraction
+) -> EnumeratedView:
+    worlds: list[dict[Any, Fraction]] = [{}, {}]
+    for label, world in enumerate(worlds):
+        truth = [label] + [int(i < ones) for i in range(users - 1)]
+        for flips in itertools.product((0, 1), repeat=users):
+            noise = math.prod((alpha if f else 1 - alpha for f in flips), start=Fraction(1))
+            bits = tuple(y ^ f for y, f in zip(truth, flips, strict=True))
+            laws = [report(u, bits, turns, theta, **wrong) for u in range(users)]
+            for seen in itertools.product((None, 0, 1), repeat=users):
+                chance = math.prod(
+                    (law.get(s, Fraction(0)) for law, s in zip(laws, seen, strict=True)), start=noise
+                )
+                world[seen] = world.get(seen, Fraction(0)) + chance
+    return EnumeratedView("learner", *worlds)
+
+
+def figures(profile: Any) -> list[float]:
+    return [profile.delta_bracket(at).upper * (1 + 1e-9) for at in EPSILONS]
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4])
+@pytest.mark.parametrize(("loss", "late"), [("1/4", "0"), ("0", "1/2"), ("1/10", "1/10")])
+@pytest.mark.parametrize("users", [1, 2, 4])
+def test_the_learner_s_figure_is_not_below_the_law(users: int, loss: str, late: str, turns: int) -> None:
+    protocol = PeerToPeer(0.125, 0.75, retries=turns - 1)
+    faults = [f"loss={float(Fraction(loss))}", f"late={float(Fraction(late))}"]
+    found = privacy.profile(protocol, cluster_size=users, faults=faults)
+    assert found.basis == "upper"
+    truths = [
+        by_hand(users, ones, Fraction(1, 8), turns, Fraction(3, 4), loss=Fraction(loss), late=Fraction(late))
+        for ones in range(users)
+    ]
+    for at, upper in zip(EPSILONS, figures(found), strict=True):
+        assert max(truth.delta(at) for truth in truths) <= upper
+    assert users == 1 or found.delta(0.0) < 0.75  # what one noisy label tells
+
+
+def test_the_hand_is_the_program() -> None:
+    people = Population.from_arrays(y=np.array([False, True]))
+    law = privacy.enumerate_view(PeerToPeer(0.0, retries=1), people, faults=["late=0.5"])
+    hand = by_hand(2, 1, Fraction(0), 2, Fraction(1), loss=Fraction(0), late=Fraction(1, 2))
+    assert [law.delta(at) for at in EPSILONS] == pytest.approx([hand.delta(at) for at in EPSILONS], rel=1e-12)
+
+
+def test_reports_without_retries_would_be_no_bound() -> None:
+    """Power: who asks again reports more."""
+    once, again = (
+        privacy.profile(PeerToPeer(0.125, retries=r), cluster_size=4, faults=["loss=0.5"]) for r in (0, 3)
+    )
+    truth = by_hand(4, 3, Fraction(1, 8), 4, Fraction(1), loss=Fraction(1, 2), late=Fraction(0))
+    assert once.delta(0.0) < truth.delta(0.0) <= again.delta(0.0)
+
+
+def test_peers_see_more_who_ask_more_often() -> None:
+    people = Population.from_arrays(y=np.array([False, True]))
+    law = privacy.enumerate_view(PeerToPeer(0.0, retries=1), people, view="user", faults=["late=0.5"])
+    found = privacy.profile(PeerToPeer(0.0, retries=1), "user", cluster_size=2, faults=["late=0.5"])
+    assert law.delta(1.0) <= found.delta(1.0)
+    for n, turns in ((10, 3), (50, 2)):  # nobody of c users, each of whom asks so often, asks one of n
+        for c in (1, 4):
+            found = privacy.profile(
+                PeerToPeer(0.0, retries=turns - 1), f"{c}*user", cluster_size=n, faults=["loss=0.1"]
+            )
+            assert found.delta(0.0) == pytest.approx(1 - (1 - 1 / n) ** (c * turns))
+
+
+def test_what_is_not_proven_has_the_local_guarantee() -> None:
+    again = PeerToPeer(0.2, retries=1)
+    for view, faults in (("learner", ["drop=0.1"]), ("learner+user", ["loss=0.1"])):
+        found = privacy.profile(again, view, cluster_size=50, faults=faults)
+        assert (found.delta(0), found.epsilon(0)) == (pytest.approx(0.6), pytest.approx(math.log(4)))
+        assert "retries tell no more" in found.source
+
+
+def test_figures_move_gently() -> None:
+    plain = privacy.profile(PeerToPeer(0.1, 0.5), cluster_size=300).epsilon(1e-4)
+    found = privacy.profile(PeerToPeer(0.1, 0.5, retries=2), cluster_size=300, faults=["loss=0.001"])
+    assert plain * 0.99 < found.epsilon(1e-4) < plain * 1.05
