@@ -1,6 +1,6 @@
 """What traces cost: writing all messages of a run beside the floor, and reading them back.
 
-``python -m benchmarks.trace --users 10000000 --cases write,user,page,stats,replay,predict,memory`` is the targets'
+``python -m benchmarks.trace --users 10000000 --cases write,user,page,web,stats,replay,predict,memory`` is the targets'
 size.  A ratio is the floor's time over the whole traced run's, writing included: above 1 the run is faster.
 ``python -m benchmarks.trace memory RUN``: prints the peak bytes of a fresh process that looks at a stored trace.
 """
@@ -21,16 +21,18 @@ from benchmarks import engine, measure, workload
 from benchmarks.command import command_line
 from benchmarks.measure import Timed
 from p2p_sim.core.population import Population
+from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace import manifest, reader, stats
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.predict import predict
 from p2p_sim.trace.replay import replay
+from p2p_sim.trace.web.answers import Answers
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("write", "user", "page", "stats", "replay", "predict", "memory")
+CASES = ("write", "user", "page", "web", "stats", "replay", "predict", "memory")
 AT_LEAST = frozenset({"ratio_cpu", "ratio_wall"})
 """Figures whose target is a floor; of the others it is a ceiling."""
 
@@ -55,8 +57,8 @@ def main(
     chosen = [name for name in CASES if name in cases]
     rows: list[Row] = []
     each = {
-        "write": _write, "user": _user, "page": _page, "stats": _stats, "replay": _replay, "predict": _predict,
-        "memory": _memory,
+        "write": _write, "user": _user, "page": _page, "web": _web, "stats": _stats, "replay": _replay,
+        "predict": _predict, "memory": _memory,
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for done, name in enumerate(chosen, 1):
@@ -165,6 +167,30 @@ def _page(folder: Path, users: int, repeat: int) -> list[Row]:
                     trace.rows(kind, limit=50, offset=offset)
 
             rows.append(_row("page", users, clusters, {}, offset=offset, seconds=_seconds(look, repeat)))
+    return rows
+
+
+def _web(folder: Path, users: int, _repeat: int) -> list[Row]:
+    """What the page is answered: at first, of an unopened run; then another round, viewpoint and user, once each."""
+    rows = []
+    for clusters in workload.BOTH:
+        path = path_of(folder, users, clusters)
+
+        def first(path: Path = path) -> Answers:
+            page = Answers(path, VIEWERS)
+            page.answer("overview", {})
+            page.answer("lanes", {})
+            return page
+
+        page = first()
+        looks: dict[str, tuple[float, Callable[[], Any]]] = {"first view": (3.0, first)}
+        for name, value in (("round", "2"), ("view", "learner"), ("user", f"{users // 3}")):
+            asked = {name: value}
+            looks[name] = (1.0, lambda page=page, asked=asked: page.answer("lanes", asked))
+        for of, (bound, look) in looks.items():
+            (cost,) = measure.interleaved([measure.timed(look)], 1, lambda: None)[0]
+            figures = {"cpu_seconds": cost.cpu, "seconds": cost.wall}
+            rows.append(_row("web", users, clusters, {"cpu_seconds": bound}, of=of, **figures))
     return rows
 
 
