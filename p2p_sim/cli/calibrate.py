@@ -208,6 +208,6 @@ def _as_text(told: Mapping[str, Any]) -> str:
         else [found["view"], bracket_text(found), found["basis"]]
         for found in told["views"].values()
     ]
-    head = ["What other views get", "exact ε (nats)", "basis"]
+    head = ["What other views get", "ε (nats)", "basis"]
     remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
     return "\n".join([*lines, "", console.table(head, rows), *remarks]) + "\n"

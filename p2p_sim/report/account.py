@@ -196,7 +196,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         return f"[{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
     several = (told["clusters"] or {}).get("count", 1) > 1 and any(row["by_cluster"] for row in told["views"])
-    head = ["View", "worst cluster's ε" if several else "exact ε", "basis"]
+    head = ["View", "worst cluster's ε" if several else "ε", "basis"]
     head += ["smallest", "median", "largest"] if several else []
     head += ["theorem ε", "local ε0", "notes"]
     local = told["local_epsilon"]

@@ -111,7 +111,9 @@ def test_runs_side_by_side(runs):
     assert by_name["messages"] == [
         f"{sum(c['messages'] for c in manifest(path)['costs']):,}" for path in paths
     ]
-    assert by_name["ε: learner"][2:] == ["not computed", "refused"]
+    walked = next(v for v in manifest(runs / "walk")["notes"]["privacy"]["views"] if v["name"] == "learner")
+    told = f"{walked['exact']['epsilon']:.3g} ({walked['exact']['basis']})"
+    assert by_name["ε: learner"][2:] == ["not computed", told]
     assert by_name["ε: wire"][2] == "inf (upper)"
     assert by_name["test accuracy"][1:] == ["", "", ""]
     assert len(list(root.iter("code"))) == len(RUNS)
@@ -134,9 +136,17 @@ def test_pictures_say_what_the_tables_say(runs):
     assert "1,438 messages, 22.9 kB" in figures[""]
     infinite = read(page("html", runs / "open"))
     assert "∞ upper" in words(infinite)
-    assert "picture-privacy" not in {
-        svg.get("id") for svg in read(page("html", runs / "walk")).iter(f"{SVG}svg")
-    }
+
+
+def test_a_run_without_figures_has_no_picture_of_them(runs, tmp_path):
+    shutil.copytree(runs / "walk", tmp_path / "walk")
+    told = manifest(tmp_path / "walk")
+    for view in told["notes"]["privacy"]["views"]:
+        view |= {"exact": None, "theorems": [], "refused": "nothing is proven of it"}
+    (tmp_path / "walk" / "run.json").write_text(json.dumps(told))
+    root = read(page("html", tmp_path / "walk"))
+    assert "picture-privacy" not in {svg.get("id") for svg in root.iter(f"{SVG}svg")}
+    assert "refused" in words(root)
 
 
 def test_the_page_stands_alone(runs):
@@ -211,7 +221,8 @@ def test_a_run_from_python_and_one_without_its_population(tmp_path):
     run.save(tmp_path / "bare", population=False)
     own, bare = document.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
     assert own["command"].endswith(
-        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0), population, seed=3, faults=['loss=0.1'])"
+        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster'), population, seed=3, "
+        "faults=['loss=0.1'])"
     )
     assert own["privacy"]["views"][0]["view"] == "learner"
     assert "costs=True" in own["costs"] or "costs" in own["costs"]
