@@ -13,7 +13,7 @@ from p2p_sim.core import Bytes, InputError, Message, Party, Protocol, Rounds, Ve
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.crypto import field, pairs, shamir
 from p2p_sim.crypto.octets import Octets
-from p2p_sim.network.bags import bag_numbers, once
+from p2p_sim.network.bags import bag_numbers, bags_of, largest, once
 from protocols._unmasking import Server
 from protocols.laplace_label_proportions import check_noise, scale
 from protocols.polya import polya_weights
@@ -23,6 +23,9 @@ LIMBS = 5
 
 MOST_STEPS = 150
 """Largest scale of the noise, in steps: a user's share is drawn from a table of some 50 entries a step."""
+
+MOST_SHARES = 10_000_000
+"""Shares that users of a run send each other, one for each neighbour of each: about a kilobyte of memory each."""
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +40,8 @@ class SecureAggregation(Protocol):
     (0, 700], in nats: every user adds a share of discrete Laplace noise of scale 1 / epsilon to her label, of which t
     are the whole noise; infinity adds none.  ``grid``: steps a label, as in LaplaceLabelProportions.  Labels are bits.
     The learner returns columns ``bag``, ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps,
-    exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range.
+    exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range, and for more than 10 million
+    shares, one for each neighbour of each user.
 
     Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
     drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, or her bag
@@ -121,8 +125,24 @@ class SecureAggregation(Protocol):
         half = neighbours // 2 + 1
         return np.where(neighbours == joined - 1, np.minimum(half, self.least - 1), half)
 
+    def users_at_once(self, cluster_size: int) -> int:
+        """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
+        return cluster_size * MOST_SHARES // 10 // max(1, self.shares(np.array([cluster_size])))
+
+    def shares(self, clusters: Array) -> int:
+        """Return how many shares are sent in clusters of some sizes, if everybody joins."""
+        sizes, times = np.unique(clusters, return_counts=True)
+        first = self.bag_size * min(self.bag_size - 1, self.degree)
+        total = 0
+        for users, count in zip(sizes.tolist(), times.tolist(), strict=True):
+            most = largest(users, self.bag_size)
+            bags = bags_of(users, self.bag_size) - 1
+            total += count * (bags * first + most * min(most - 1, self.degree))
+        return total
+
     def user(self, me: Party) -> Rounds:
         """Run the four rounds for a block of users."""
+        self._check_size(np.diff(me.cluster.starts))
         crypto = pairs.mode(me)
         bag = bag_numbers(me.cluster, me.id, self.bag_size)
         private = _secret(me, "private key")
@@ -178,6 +198,15 @@ class SecureAggregation(Protocol):
         """Receive the sums."""
         totals = yield self.total.receive()
         return totals.columns()
+
+    def _check_size(self, clusters: Array) -> None:
+        shares = self.shares(clusters)
+        if shares > MOST_SHARES:
+            raise InputError(
+                f"{clusters.sum():,} users in bags of {self.bag_size}, with up to {self.degree} neighbours each, send "
+                f"{shares:,} shares; at most {MOST_SHARES:,} are simulated: give fewer users, smaller bags or a lower "
+                "degree"
+            )
 
     def _noise(self, me: Party) -> Array:
         """Draw each user's share of the noise: the difference of two Polya variables."""

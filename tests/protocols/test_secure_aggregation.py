@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population
-from protocols import SecureAggregation
+from p2p_sim import InputError, Population, ProtocolError
+from protocols import SecureAggregation, secure_aggregation
 from tests.contract.cases import POPULATIONS
 from tests.protocols.dropping import Dropping
 
@@ -139,3 +139,24 @@ def test_a_sparse_bag_whose_dropouts_are_all_neighbours_is_refused() -> None:
         assert out["total"].tolist() == [0 if out["refused"][0] else 28]
         refused += int(out["refused"][0])
     assert refused > 0
+
+
+@pytest.mark.parametrize(("bag", "degree"), [(2, 2), (5, 2), (5, 4), (8, 20)])
+def test_shares_are_as_many_as_counted(bag: int, degree: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = SecureAggregation(bag, degree=degree)
+    people = Population.from_arrays(y=np.ones(40, bool), cluster=np.repeat([0, 1, 2, 3], [1, 9, 13, 17]))
+    sent = p2p_sim.run(protocol, people).by_kind()["share"].messages
+    assert protocol.shares(people.sizes) == sent
+    monkeypatch.setattr(secure_aggregation, "MOST_SHARES", sent)
+    p2p_sim.run(protocol, people)
+    monkeypatch.setattr(secure_aggregation, "MOST_SHARES", sent - 1)
+    with pytest.raises(ProtocolError, match=f"send {sent} shares; at most {sent - 1} are simulated"):
+        p2p_sim.run(protocol, people)
+
+
+def test_an_audit_takes_no_more_users_at_once_than_fit() -> None:
+    protocol = SecureAggregation(10, degree=4)
+    for size in (1, 2, 10, 35, 10**6):
+        users = protocol.users_at_once(size)
+        clusters = np.full(users // size, size)
+        assert protocol.shares(clusters) <= secure_aggregation.MOST_SHARES // 10
