@@ -14,6 +14,7 @@ from p2p_sim.learning.datasets import Dataset
 from p2p_sim.learning.proportions import MODEL, Proportions, of_run
 from p2p_sim.learning.regression import match
 from protocols import LabelProportions, LaplaceLabelProportions, RandomizedResponse, SecureAggregation
+from tests.learning.test_corrected import FALSE_ALARM, gain
 
 
 def examples(n: int, seed: int = 0) -> tuple[Any, Any]:
@@ -34,13 +35,14 @@ def proportions(y: Any, k: int) -> Proportions:
 
 @pytest.mark.parametrize("k", [2, 8, 32])
 def test_it_learns_from_bags(k: int) -> None:
+    """As well as the labels themselves teach, as far as the test rows can tell; a twin is told of other bags."""
     (x, y), (x_test, y_test) = examples(6400), examples(4000, seed=1)
-    accuracy = float((match(x, proportions(y, k).counts()).predict(x_test) == y_test).mean())
-    best = float((match(x, proportions(y, 1).counts()).predict(x_test) == y_test).mean())
-    assert accuracy > best - 0.03
-    mixed = np.random.default_rng(2).permutation(len(y))  # twin: proportions of other bags teach nothing
-    wrong = match(x, proportions(y[mixed], k).counts()).predict(x_test)
-    assert float((wrong == y_test).mean()) < best - 0.1
+    best = match(x, proportions(y, 1).counts()).predict(x_test) == y_test
+    found = match(x, proportions(y, k).counts()).predict(x_test) == y_test
+    assert gain(best, found) > FALSE_ALARM
+    mixed = np.random.default_rng(2).permutation(len(y))
+    wrong = match(x, proportions(y[mixed], k).counts()).predict(x_test) == y_test
+    assert gain(best, wrong) < FALSE_ALARM
 
 
 def test_proportions_beyond_0_to_1_are_taken_for_the_nearer() -> None:
@@ -76,7 +78,7 @@ def test_a_run_trains_on_its_bags(protocol: Any) -> None:
     assert found.model == MODEL
     assert found.trained_on == 150
     assert found.accuracy_private > found.baseline
-    assert found.accuracy_true >= found.accuracy_private - 0.02
+    assert found.accuracy_true >= found.accuracy_private
 
 
 def test_where_every_bag_is_refused_the_note_says_so() -> None:
