@@ -32,12 +32,15 @@ def read(path: str | Path) -> Array:
         if source.suffix == ".parquet":
             table = parquet.read_table(source)
         else:
-            with source.open(encoding="utf-8", errors="replace") as lines:
-                head = [part.strip() for part in lines.readline().split(",")]
-            bare = all(part.lstrip("-").isdigit() for part in head)
+            with source.open(encoding="utf-8-sig", errors="replace") as lines:
+                head = [part.strip(' "\r\n') for part in lines.readline().split(",")]
+            # whatever looks like a number is no name of a column, lest an edge be taken for a header and lost
+            bare = any(part[:1] in "+-.0123456789" for part in head if part)
             table = csv.read_csv(source, csv.ReadOptions(autogenerate_column_names=bare))
     except (ArrowInvalid, OSError) as error:
         raise InputError(f"edge list {str(source)!r} cannot be read: {error}") from error
+    if not table.num_rows:
+        raise InputError(f"edge list {str(source)!r} has no edges: give a pair of users a row")
     if table.num_columns != 2:
         raise InputError(
             f"edge list {str(source)!r} has the columns {table.column_names}: needed are two, a pair of users a row"

@@ -58,13 +58,18 @@ class Topology:
         if self.kind not in _FORMS:
             raise InputError(f"graph {self.kind!r} is not known: allowed are {_ALLOWED}")
         if self.kind not in ("complete", "grid") and self.degree < 1:
-            raise InputError(f"graph = {str(self)!r}: the degree must be 1 or more")
+            raise InputError(f"graph = {str(self)!r}: {self.number} must be 1 or more")
         if self.kind in ("small-world", "ring") and self.degree % 2:
             raise InputError(
                 f"graph = {str(self)!r}: the degree must be even, half of it on each side of a ring"
             )
         if not 0 <= self.moved <= 1:
             raise InputError(f"graph = {str(self)!r}: the probability must lie from 0 to 1")
+
+    @property
+    def number(self) -> str:
+        """What its number is called."""
+        return "the links of a new user" if self.kind == "scale-free" else "the degree"
 
     def __str__(self) -> str:
         degree = "" if self.kind in ("complete", "grid") else f":{self.degree}"
@@ -163,16 +168,20 @@ def _check_sizes(kind: Topology, sizes: Ints, clusters: Members | None) -> None:
         return f"cluster {name} of {sizes[code]:,} users"
 
     alone = np.flatnonzero(sizes == 1)
-    if len(alone):
-        names = (
-            [int(sizes[0]) - 1] if clusters is None else rows(clusters)[clusters.starts[alone[:5]]].tolist()
+    if len(alone) and clusters is None:
+        raise InputError(
+            f"graph = {str(kind)!r}: one user alone has no neighbour: give more users, or complete"
         )
+    if len(alone) and clusters is not None:
+        names = rows(clusters)[clusters.starts[alone[:5]]].tolist()
         raise InputError(
             f"graph = {str(kind)!r}: {len(alone):,} users would have no neighbour, alone in their clusters "
             f"(user {', '.join(map(str, names))}{', ...' if len(alone) > 5 else ''}): merge these clusters"
         )
     if clusters is None and kind.degree >= sizes[0]:
-        raise InputError(f"graph = {str(kind)!r}: the degree must be below the number of users, {sizes[0]:,}")
+        raise InputError(
+            f"graph = {str(kind)!r}: {kind.number} must be below the number of users, {sizes[0]:,}"
+        )
     if kind.kind != "regular":
         return
     odd = np.flatnonzero((sizes * kind.degree % 2 == 1) & (sizes > kind.degree + 1))
@@ -181,7 +190,7 @@ def _check_sizes(kind: Topology, sizes: Ints, clusters: Members | None) -> None:
             f"graph = {str(kind)!r}: no such graph has {where(int(odd[0]))}, degree times users is odd: "
             "choose an even degree"
         )
-    thin = np.flatnonzero(sizes > kind.degree + 1)
+    thin = np.flatnonzero(sizes > (2 if kind.degree == 1 else 5))  # five users with two each are a circle
     if kind.degree < 3 and len(thin):
         raise InputError(
             f"graph = {str(kind)!r}: with {where(int(thin[0]))} it falls into pieces: "

@@ -33,6 +33,13 @@ def test_csv_with_and_without_a_header(tmp_path, header):
     assert near(graph_of(str(file), 4, 0)) == near(from_edges(PATH, 4))
 
 
+@pytest.mark.parametrize("first", ["\ufeff0,1", '"0","1"', " 0, 1", "0,1\r"])
+def test_a_first_edge_is_never_taken_for_a_header(tmp_path, first):
+    file = tmp_path / "edges.csv"
+    file.write_text(f"{first}\n2,1\n3,2\n3,0\n", encoding="utf-8", newline="")
+    assert near(graph_of(file, 4, 0)) == near(from_edges([*PATH, [0, 3]], 4))
+
+
 def test_parquet(tmp_path):
     file = tmp_path / "edges.parquet"
     parquet.write_table(pa.table({"a": [0, 2, 3], "b": [1, 1, 2]}), file)
@@ -48,6 +55,9 @@ def test_parquet(tmp_path):
         ("a,b\n0,x\n", "type string"),
         ("a,b\n0,1\n2\n", "cannot be read"),
         ("", "cannot be read"),
+        ("a,b\n", "has no edges"),
+        ("+0,+1\n2,1\n", "type double"),
+        ("0.0,1.0\n2,1\n", "type double"),
     ],
 )
 def test_files_that_are_no_edge_list(tmp_path, text, what):

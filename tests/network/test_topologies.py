@@ -224,7 +224,9 @@ def test_join_gives_neighbours():
         ("scale-free:12", 9, "below the number of users"),
         ("regular:2", 9, "falls into pieces: choose a degree of 3"),
         ("regular:1", 2000, "falls into pieces"),
-        ("grid", 1, "1 users would have no neighbour"),
+        ("grid", 1, "one user alone has no neighbour"),
+        ("scale-free:3", 3, "the links of a new user must be below the number of users, 3"),
+        ("regular:2", 6, "falls into pieces"),
     ],
 )
 def test_graphs_that_do_not_exist_are_refused(word, users, text):
@@ -276,3 +278,11 @@ def test_a_topology_made_by_hand_is_checked():
         Topology("star", 3)
     with pytest.raises(InputError, match="seed"):
         build("grid", 9, -1)
+
+
+@pytest.mark.parametrize("users", [3, 4, 5])
+def test_up_to_five_users_with_two_neighbours_each_are_a_circle(users: int) -> None:
+    for seed in range(20):
+        graph = build("regular:2", users, seed)
+        assert (graph.size == 2).all()
+        assert int(graph.components.max()) == 0
