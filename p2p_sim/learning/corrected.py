@@ -39,13 +39,13 @@ def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -
     if noise.whose == "cluster":
         bag = np.zeros(people.users, np.int64) if people.clusters is None else people.clusters.codes
         users = dealt.codes(people, columns["cluster"]) if sender is None else bag[sender]
-    if users is None or noise.whose == "everybody":
+    over_graph = noise.whose in ("neighbours", "walk")
+    if users is None or noise.whose == "everybody" or (over_graph and graph is None):
         return None
     counts = np.zeros((int(bag.max()) + 1, noise.labels))
     np.add.at(counts, (users, y), 1.0)
-    if noise.whose not in ("neighbours", "walk"):
+    if graph is None or not over_graph:
         return Bags(bag, counts)
-    assert graph is not None, "labels came over a graph"
     if noise.whose == "neighbours":
         return origins.of_neighbours(graph, counts)
     return origins.of_walks(graph, noise.steps, counts) if origins.short(graph, noise.steps) else None

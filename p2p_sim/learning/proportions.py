@@ -79,9 +79,11 @@ def of_run(columns: dict[str, Array], protocol: Any, people: Population) -> Prop
 
 def _refusals(columns: dict[str, Array], protocol: Any) -> str:
     """Say how many bags were refused, and why: too few users stayed, or too few of those who share their secrets."""
-    refused, stayed, joined = columns["refused"], columns["size"], columns["joined"]
-    short = refused & (stayed < protocol.least)
+    refused, stayed, joined = columns["refused"], columns["size"], columns.get("joined")
     told = f"{int(refused.sum()):,} of {len(refused):,} bags were refused"
+    if joined is None or not hasattr(protocol, "least"):  # a protocol of one's own
+        return told
+    short = refused & (stayed < protocol.least)
     if short.any():
         worst = np.flatnonzero(short)[stayed[short].argmin()]
         told += f": {protocol.least:,} users must stay, in {int(short.sum()):,} of them fewer did"

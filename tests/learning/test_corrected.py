@@ -251,3 +251,9 @@ def test_labels_that_stood_still_are_those_of_senders() -> None:
     assert still is not None
     assert still.accuracy_corrected is not None
     assert still.correction == "corrected for lies"
+
+
+def test_labels_that_came_over_a_graph_that_is_not_there_are_anybody_s() -> None:
+    columns = {"sender": np.array([4, 0, 1, 3]), "y": Y}
+    for whose in ("neighbours", "walk"):
+        assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, whose)) is None

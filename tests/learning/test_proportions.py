@@ -129,6 +129,10 @@ def test_a_refusal_has_the_numbers() -> None:
     alone = of_run({name: column[2:] for name, column in columns.items()}, protocol, people)
     assert alone is not None
     assert alone.refused == "1 of 2 bags were refused: in 1 secrets of somebody were lost"
+    columns.pop("joined")
+    own = of_run(columns, protocol, people)
+    assert own is not None
+    assert own.refused == "3 of 4 bags were refused"
     fine = of_run({name: column[3:] for name, column in columns.items()}, protocol, people)
     assert fine is not None
     assert fine.refused == ""
