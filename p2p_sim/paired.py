@@ -108,16 +108,14 @@ def paired(
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     layout.check(protocol, population)
-    whole = isinstance(change, (int, np.integer)) and not isinstance(change, bool)
-    if not whole or not 0 <= change < population.users:
-        raise InputError(f"change = {change!r}: users are 0 to {population.users - 1}")
+    row = population.row(change, f"change = {change!r}")
     labels = protocol.label_count()
-    before = int(population.y[change])
+    before = int(population.y[row])
     after = (before + 1) % labels if to is None else to
     if after not in range(labels) or after == before:
         raise InputError(f"to = {to!r}: must be another label than user {change}'s, from 0 to {labels - 1}")
     y = population.y.copy()
-    y[change] = after
+    y[row] = after
     runs = [
         run(protocol, people, seed=seed, backend=backend, trace="full", faults=faults, crypto=crypto)
         for people in (population, replace(population, y=y))

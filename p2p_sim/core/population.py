@@ -189,6 +189,21 @@ class Population:
         """How many users there are."""
         return len(self.y)
 
+    def row(self, user: Any, what: str) -> int:
+        """Return the row of a user, given by id; raises InputError, which begins with ``what``, if she is not there."""
+        ids = range(self.users) if self.ids is None else self.ids
+        first, last = int(ids[0]), int(ids[-1])
+        whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
+        row = (
+            int(np.searchsorted(ids, user))
+            if whole and first <= user <= last and self.ids is not None
+            else user
+        )
+        if not whole or not first <= user <= last or int(ids[row]) != user:
+            some = "" if last - first + 1 == self.users else f", {self.users:,} of them"
+            raise InputError(f"{what}: users are {first} to {last}{some}")
+        return int(row)
+
     @cached_property
     def labels(self) -> int:
         """How many label values there can be: 2 for bool, otherwise the largest present plus one."""

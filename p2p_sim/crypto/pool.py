@@ -100,8 +100,8 @@ def _ask(process: subprocess.Popen[bytes], task: tuple[Work, tuple[Any, ...]]) -
         done, answer = pickle.load(process.stdout)
     except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
         raise RunLostError(
-            f"a worker process for cryptography was lost (exit status {process.poll()}): run again, "
-            "or with workers=1 to stay in one process"
+            f"a worker process for cryptography was lost (exit status {process.poll()}), killed or out of memory: run "
+            "again, with fewer users if memory is short"
         ) from error
     if not done:
         raise answer

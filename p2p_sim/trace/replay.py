@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from p2p_sim.backends import local
 from p2p_sim.core.engine import Finished
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel, Watch
 from p2p_sim.core.message import USER
@@ -83,13 +82,7 @@ def replay(
     crypto: str = MODELLED,
 ) -> Life:
     """Recompute the life of one user, given by id; raises InputError if there is no such user."""
-    ids = population.ids
-    first, last = (0, population.users - 1) if ids is None else (int(ids[0]), int(ids[-1]))
-    whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
-    if not whole or not first <= user <= last or not (ids is None or user in ids):
-        some = "" if last - first + 1 == population.users else f", {population.users:,} of them"
-        raise InputError(f"user {user!r}: this population has users {first} to {last}{some}")
-    row = np.array([user]) if ids is None else np.searchsorted(ids, [user])
+    row = np.array([population.row(user, f"user {user!r}")])
     past = relive(protocol, population, seed, {USER: row}, faults, crypto, digest=False)
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}

@@ -76,5 +76,5 @@ def test_a_part_of_a_population_is_replayed_by_ids(name: str, people: str) -> No
                     np.testing.assert_array_equal(values, told[column][mine], err_msg=kind)
     if len(rows) < USERS:
         stranger = int(np.setdiff1d(np.arange(USERS), rows)[0])
-        with pytest.raises(InputError, match=f"user {stranger}: this population has users .* of them"):
+        with pytest.raises(InputError, match=f"user {stranger}: users are .* of them"):
             run.replay(stranger)

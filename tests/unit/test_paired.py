@@ -175,3 +175,14 @@ def test_a_view_that_there_is_not() -> None:
             pair.diff(name)
     with pytest.raises(InputError, match="channels = 'x'"):
         pair.diff("wire", channels="x")
+
+
+def test_the_user_of_a_part_is_given_by_id() -> None:
+    whole = people()
+    rows = np.array([1, 4, 7])
+    pair = p2p_sim.paired(RandomizedResponse(1.0), whole.part(rows), change=7, seed=2)
+    assert pair.labels == (LABELS[7], 1 - LABELS[7])
+    assert pair.diff("learner")["report"]["sender"].tolist() == [7]
+    for stranger in (2, 0, 8, -1, True, "7"):
+        with pytest.raises(InputError, match="users are 1 to 7, 3 of them"):
+            p2p_sim.paired(RandomizedResponse(1.0), whole.part(rows), change=stranger)
