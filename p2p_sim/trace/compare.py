@@ -207,7 +207,12 @@ def _notes(runs: list[Any]) -> list[str]:
     for name in _HOW:
         values = [getattr(run, name) for run in runs]
         if values[0] != values[1]:
-            notes.append(f"{name}: {values[0]} and {values[1]}, which is no difference")
+            what = (
+                "which only keys, and what is made of keys, depend on"
+                if name == "crypto"
+                else "which is no difference"
+            )
+            notes.append(f"{name}: {values[0]} and {values[1]}, {what}")
     for name in dict.fromkeys([*runs[0].versions, *runs[1].versions]):
         found = [run.versions.get(name, "unknown") for run in runs]
         if found[0] != found[1] and all(run.versions for run in runs):

@@ -13,7 +13,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.trace import query, reader, recompute, source
 from p2p_sim.trace.apart import apart
 from p2p_sim.trace.compare import Unlike, compare
-from protocols import PeerToPeer, RandomizedResponse
+from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.unit.tiny import LABELS, people
 
@@ -195,3 +195,13 @@ def test_without_populations(tmp_path: Any) -> None:
     assert "labels, clusters and seeds were not compared" in found.notes[0]
     with pytest.raises(InputError, match="not a run directory"):
         compare(run, tmp_path)
+
+
+def test_modes_of_cryptography_differ_in_keys_and_the_note_says_so() -> None:
+    few = Population.synthetic(users=6, seed=1)
+    runs = [
+        p2p_sim.run(SecureAggregation(3), few, trace="full", crypto=mode) for mode in ("modelled", "real")
+    ]
+    found = compare(*runs)
+    assert not found.equal
+    assert "crypto: modelled and real, which only keys, and what is made of keys, depend on" in found.notes
