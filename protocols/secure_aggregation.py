@@ -24,7 +24,7 @@ LIMBS = 5
 MOST_STEPS = 150
 """Largest scale of the noise, in steps: a user's share is drawn from a table of some 50 entries a step."""
 
-MOST_SHARES = 10_000_000
+MOST_SHARES = 5_000_000
 """Shares that users of a run send each other, one for each neighbour of each: about a kilobyte of memory each."""
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ class SecureAggregation(Protocol):
     (0, 700], in nats: every user adds a share of discrete Laplace noise of scale 1 / epsilon to her label, of which t
     are the whole noise; infinity adds none.  ``grid``: steps a label, as in LaplaceLabelProportions.  Labels are bits.
     The learner returns columns ``bag``, ``cluster``, ``joined``, ``size`` (who stayed), ``total`` (the sum in steps,
-    exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range, and for more than 10 million
+    exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range, and for more than 5 million
     shares, one for each neighbour of each user.
 
     Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
@@ -127,7 +127,7 @@ class SecureAggregation(Protocol):
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
-        return cluster_size * MOST_SHARES // 10 // max(1, self.shares(np.array([cluster_size])))
+        return cluster_size * MOST_SHARES // 5 // max(1, self.shares(np.array([cluster_size])))
 
     def shares(self, clusters: Array) -> int:
         """Return how many shares are sent in clusters of some sizes, if everybody joins."""
