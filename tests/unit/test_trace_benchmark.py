@@ -13,6 +13,7 @@ FIGURES = {
     "write": {"ratio_cpu", "ratio_wall", "bytes_per_message", "messages", "digest"},
     "user": {"messages", "seconds"},
     "page": {"offset", "seconds"},
+    "web": {"of", "cpu_seconds", "seconds"},
     "stats": {"seconds"},
     "replay": {"cpu_seconds", "seconds"},
     "predict": {"messages", "nbytes", "seconds"},
