@@ -12,6 +12,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from p2p_sim import cli as program
 from tests.cli.conftest import cli  # noqa: F401
 from tests.web.conftest import make
@@ -56,6 +58,27 @@ def test_an_export_is_written_whole(cli, tmp_path):  # noqa: F811
     page = (tmp_path / "page.html").read_text()
     assert re.search(r"This file holds \d+ of the run's", page)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: re.sub(r'"format": \d+', '"format": 99', text), "has format 99"),
+        (lambda text: text[: len(text) // 2], "is damaged"),
+    ],
+    ids=["newer", "cut"],
+)
+def test_a_run_that_cannot_be_read_is_not_served(tmp_path, spoil, said):
+    make("peers").save(tmp_path / "run")
+    told = tmp_path / "run" / "run.json"
+    told.write_text(spoil(told.read_text()))
+    process = start(tmp_path / "run")
+    try:
+        out, err = process.communicate(timeout=60)  # one that is served would go on
+    finally:
+        process.kill()
+    assert (process.returncode, out) == (2, "")
+    assert said in err
 
 
 def test_bad_usage_is_named(cli, tmp_path):  # noqa: F811

@@ -54,6 +54,7 @@ class Serve:
         from p2p_sim.trace.web.server import serving
 
         answers = Answers(Path(self.run), VIEWERS)
+        answers.check()
         with serving(answers, self.port) as server:
             print(server.url, flush=True)
             print("Ctrl-C ends it.", file=sys.stderr)

@@ -83,6 +83,11 @@ class Answers:
         with self._looking:
             return lanes(opened.run, opened.known, opened.found(place), look, self._viewers.eyes)
 
+    def check(self) -> None:
+        """Open the folder, if it is a run itself; raises InputError if that is damaged or of a newer version."""
+        if self._first() == "":
+            self._open("")
+
     def warm(self) -> None:
         """Read the first run, so that the page need not wait; what is wrong with it will be said there."""
         with suppress(Exception):
