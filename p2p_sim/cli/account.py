@@ -89,9 +89,9 @@ class Account:
         graphs.check(chosen.protocol, self.graph)
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(chosen, progress)
-        from p2p_sim.report import account, console
+        from p2p_sim.report import account, console, layout
 
-        head = f"{told['protocol']}: {console.parameters(told)}"
+        head = f"{told['protocol']}: {layout.parameters(told)}"
         shown = "\n\n".join([head, account.as_text(told), *account.drawn(told)]) + "\n"
         sys.stdout.write(console.as_json(told) if as_json else shown)
         return 0

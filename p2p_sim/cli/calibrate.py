@@ -183,11 +183,11 @@ def _clusters(people: Population | None) -> dict[str, int] | None:
 
 
 def _as_text(told: Mapping[str, Any]) -> str:
-    from p2p_sim.report import console
+    from p2p_sim.report import layout
     from p2p_sim.report.figures import bracket_text
 
     fixed = (
-        console.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
+        layout.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
         if told["fixed"]
         else ""
     )
@@ -210,4 +210,4 @@ def _as_text(told: Mapping[str, Any]) -> str:
     ]
     head = ["What other views get", "ε (nats)", "basis"]
     remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
-    return "\n".join([*lines, "", console.table(head, rows), *remarks]) + "\n"
+    return "\n".join([*lines, "", layout.table(head, rows), *remarks]) + "\n"

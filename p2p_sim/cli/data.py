@@ -20,10 +20,10 @@ class Data:
     def work(self, _command: Command) -> int:
         """List them."""
         from p2p_sim.learning import datasets
-        from p2p_sim.report import console
+        from p2p_sim.report import console, layout
 
         as_json = wants_json(self.json, self.format)
         rows = [vars(info) for info in datasets.available()]
         head = ("name", "rows", "features", "label", "positive", "where")
-        sys.stdout.write(console.as_json(rows) if as_json else console.table_of(head, rows))
+        sys.stdout.write(console.as_json(rows) if as_json else layout.table_of(head, rows))
         return 0

@@ -95,7 +95,7 @@ class Run:
     def work(self, command: Command) -> int:
         """Run, train, save, tell."""
         from p2p_sim.learning import graphs
-        from p2p_sim.report import console, costs, directory, memory, parameters, quick
+        from p2p_sim.report import console, costs, directory, memory, parameters, quick, ran
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
@@ -123,8 +123,8 @@ class Run:
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
-        told = console.document(run, name, chosen.defaults, path, memory.peak(self.backend))
-        sys.stdout.write(console.as_json(told) if as_json else console.as_text(told))
+        told = ran.document(run, name, chosen.defaults, path, memory.peak(self.backend))
+        sys.stdout.write(console.as_json(told) if as_json else ran.as_text(told))
         return 0
 
     def _foretell(self, protocol: Any, level: str, population: Any) -> None:

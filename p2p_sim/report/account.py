@@ -13,7 +13,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.combine import Scaled
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.rows import View
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.figures import bracket_text, figure, number_text
 from p2p_sim.report.question import REAL, Question
 
@@ -215,7 +215,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
     foot = [f"[{number}] {text}" for text, number in notes.items()]
     remarks = [f"note: {told['hidden']}"] if told.get("hidden") else []
-    return "\n".join([_above(told, several), console.table(head, lines), *foot, *remarks])
+    return "\n".join([_above(told, several), layout.table(head, lines), *foot, *remarks])
 
 
 def _above(told: Mapping[str, Any], several: bool) -> str:
@@ -229,7 +229,7 @@ def _above(told: Mapping[str, Any], several: bool) -> str:
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
-    above += f"; graph {console.graph(told['graph'])}" if told.get("graph") else ""
+    above += f"; graph {layout.graph(told['graph'])}" if told.get("graph") else ""
     return above + (f"; faults: {', '.join(told['faults'])}" if told.get("faults") else "")
 
 

@@ -12,7 +12,7 @@ from p2p_sim.privacy.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.measure import MEASURABLE
 from p2p_sim.privacy.rows import View
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.figures import number_text
 
 REJECTED = "law rejected"
@@ -58,7 +58,7 @@ def as_text(told: Told) -> str:
 
 
 def _head(told: Told) -> str:
-    given = console.parameters(told)
+    given = layout.parameters(told)
     point = f"δ = {told['at']:g}" if told["kind"] == "delta" else f"ε = {told['at']:g} nats"
     measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
     size = told["cluster_size"]
@@ -91,7 +91,7 @@ def _table(told: Told) -> str:
         cells = [_claim(claims.get(name), of, note) for name in (EXACT, *names, LOCAL)]
         lines.append([each["view"], _down(each["lower"]), *cells, _law(each["law"], note), _verdict(each)])
     foot = [f"[{number}] {text}" for text, number in notes.items()]
-    return "\n".join([console.table(head, lines), *foot])
+    return "\n".join([layout.table(head, lines), *foot])
 
 
 def _column(claim: Told) -> str:
@@ -147,7 +147,7 @@ def _how(told: Told, done: list[Told]) -> str:
     cap = f"{_figure(told)} it could show"
     head = ["View", "trials counted", cap, "others with label 1", "seconds", "statistic"]
     names = ("trials", "cap", "composition", "seconds", "statistic")
-    return console.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
+    return layout.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
 
 
 def _too_small(told: Told, done: list[Told]) -> list[str]:
@@ -171,7 +171,7 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
     ]
     if rows:
         lines += ["Instead, δ at several ε, beside the exact curve of the labels that ran:", ""]
-        lines.append(console.table(["View", "at ε", "δ at least", "exact δ", "verdict"], rows))
+        lines.append(layout.table(["View", "at ε", "δ at least", "exact δ", "verdict"], rows))
     return ["\n".join(lines)]
 
 

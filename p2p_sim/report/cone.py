@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.message import USER
-from p2p_sim.report import console, messages
+from p2p_sim.report import layout, messages
 from p2p_sim.report.terminal import visible
 from p2p_sim.trace.cone import Cone, Half
 from p2p_sim.trace.hiding import Alike, Hidden
@@ -89,6 +89,6 @@ def as_text(told: Mapping[str, Any]) -> str:
             blocks.append(f"{title}: nothing")
             continue
         rows = [[row["round"], row["kind"], row["messages"]] for row in half["rounds"]]
-        blocks.append(f"{title}: {who}\n{console.table(['round', 'kind', 'messages'], rows)}")
+        blocks.append(f"{title}: {who}\n{layout.table(['round', 'kind', 'messages'], rows)}")
         blocks += ["\n".join(map(visible, messages.lines(part))) for part in half["nearest"]]
     return "\n\n".join(blocks) + "\n"

@@ -1,287 +1,18 @@
-"""One document, two faces: JSON that any program reads, and plain text for a person."""
+"""What commands print: JSON that any program reads, and a benchmark's rows as text."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from p2p_sim.core.sealing import REAL
-from p2p_sim.report import terminal
-from p2p_sim.run import Run
-
-_WIDTH = 12
+from p2p_sim.report.layout import cell, table_of
 
 
 def as_json(document: Any) -> str:
     """Return a document as JSON: infinity as "inf", not-a-number as null."""
     return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
-
-
-def document(
-    run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]
-) -> dict[str, Any]:
-    """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
-    notes = run.notes
-    options = {key: value for key, value in run.parameters.items() if value is not None}
-    kinds = [
-        {"kind": kind, "messages": c.messages, "travelled": c.travelled, "bytes": c.nbytes}
-        for kind, c in run.by_kind().items()
-    ]
-    return {
-        "protocol": name,
-        "parameters": options,
-        "defaults": list(defaults),
-        "seed": run.seed,
-        "backend": run.backend,
-        "crypto": run.crypto,
-        "trace": run.trace,
-        "messages_kept": run.kept(),
-        "data": notes.get("data"),
-        "users": run.users,
-        "clusters": notes.get("clusters"),
-        "graph": notes.get("graph"),
-        "messages": kinds,
-        "costs": notes.get("costs"),
-        **_faults(run),
-        "seconds": run.timings,
-        "peak_memory": peak,
-        "released": notes.get("released"),
-        "accuracy": notes.get("accuracy"),
-        "digest": run.digest,
-        "directory": str(directory),
-        "privacy": notes.get("privacy"),
-    }
-
-
-def as_text(told: Mapping[str, Any]) -> str:
-    """Return a run's document as text."""
-    from p2p_sim.report import account, costs
-
-    head = f"{told['protocol']}: {parameters(told)}; seed {told['seed']}, backend {told['backend']}"
-    head += "; sealed for real, under keys that follow from the seed" if told["crypto"] == REAL else ""
-    rows = [
-        _entry("Data", _data(told)),
-        _entry("Users", _users(told)),
-        _entry("Clusters", _clusters(told["clusters"])),
-        *([_entry("Graph", graph(told["graph"]))] if told.get("graph") else []),
-    ]
-    spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
-    end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
-    end += [
-        _entry("Digest", told["digest"] or "not asked for"),
-        _entry("Saved in", told["directory"]),
-    ]
-    blocks = [
-        [head],
-        rows,
-        [_messages(told["messages"])],
-        *([block] for block in costs.as_text(told["costs"])),
-        _wrong(told),
-        spent,
-        _released(told),
-        [account.as_text(told["privacy"])],
-        end,
-    ]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
-
-
-def measured(result: Mapping[str, Any]) -> str:
-    """Return a benchmark's result as text: the machine, and a table of its rows."""
-    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
-    rows = [dict(row) for row in result["rows"]]
-    for row in rows:
-        goals = row.get("target")
-        if isinstance(goals, Mapping):
-            row["target"] = ", ".join(f"{name} {cell(value)}" for name, value in goals.items())
-    head = list(
-        dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows))
-    )
-    return f"{machine}\n\n{table_of(head, rows)}"
-
-
-def table_of(head: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out rows that are mappings, the names in ``head`` as columns."""
-    return table(head, [[row.get(name) for name in head] for row in rows]) + "\n"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out rows under a head: columns of numbers to the right, others to the left."""
-    cells = [[cell(value) for value in row] for row in rows]
-    right = [
-        bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
-    ]
-    every = [[terminal.visible(name) for name in head], *cells]
-    widths = [max(len(line[i]) for line in every) for i in range(len(head))]
-    lines = []
-    for line in every:
-        padded = [
-            text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
-        ]
-        lines.append("   ".join(padded).rstrip())
-    return "\n".join(lines)
-
-
-def cell(value: Any) -> str:
-    """Return one value of a table: thousands with commas, four digits of a fraction."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else terminal.visible(str(value))
-
-
-def nbytes(count: float) -> str:
-    """Return a number of bytes in the unit that suits it."""
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:,.1f} GiB"
-
-
-def _trace(told: Mapping[str, Any]) -> str:
-    whole, kept = sum(row["messages"] for row in told["messages"]), told["messages_kept"]
-    left = "nothing is left out" if kept == whole else f"{whole - kept:,} are left out"
-    return f"{told['trace']}: {kept:,} of {whole:,} messages kept; {left}"
-
-
-def _entry(name: str, text: str) -> str:
-    return f"{name:<{_WIDTH}}{text}"
-
-
-def parameters(told: Mapping[str, Any]) -> str:
-    """Return a protocol's parameters, with those that were not given marked as defaults."""
-    defaults = told["defaults"]
-    shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
-    return ", ".join(shown) or "no parameters"
-
-
-def _data(told: Mapping[str, Any]) -> str:
-    data = told["data"]
-    if "label" not in data:
-        return f"{data['name']}, {data['source']}"
-    classes = data["classes"]
-    if data["positive"] is None:
-        shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
-        meaning = f"{len(classes)} classes, {shown}"
-    else:
-        meaning = f"1 means {data['positive']}, 0 means {classes[0]}"
-    size = f"{data['rows']:,} rows, {data['features']:,} features"
-    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}label {data['label']}: {meaning}"
-
-
-def _users(told: Mapping[str, Any]) -> str:
-    data, users = told["data"], f"{told['users']:,}"
-    if "test_rows" not in data:
-        return users
-    return (
-        f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
-    )
-
-
-def _clusters(told: Mapping[str, Any] | None) -> str:
-    if told is None:
-        return "none"
-    sizes = (
-        f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
-    )
-    return f"{told['count']:,} {told['origin']}; {sizes}"
-
-
-def graph(told: Mapping[str, Any]) -> str:
-    """Return a graph's numbers in words."""
-    over = "over everybody" if told["over"] == "everybody" else "within each cluster"
-    least, most = told["minimum"], told["maximum"]
-    each = (
-        f"{least:,} each"
-        if least == most
-        else f"minimum {least:,}, median {told['median']:,g}, maximum {most:,}"
-    )
-    return f"{told['source']} {over}; neighbours: {each}" + (", herself included" if told["complete"] else "")
-
-
-def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
-    rows = [[k["kind"], k["messages"], k["travelled"], k["bytes"]] for k in kinds]
-    if len(rows) > 1:
-        rows.append(["in all", *(sum(row[i] for row in rows) for i in (1, 2, 3))])
-    return table(["Messages", "delivered", "travelled", "bytes"], rows)
-
-
-def _faults(run: Run) -> dict[str, Any]:
-    """Return what could go wrong, and what did: messages by what and kind, and how many users."""
-    seen: dict[tuple[str, str], int] = {}
-    for (what, kind, _), number in run.faults_seen.items():
-        seen[what, kind] = seen.get((what, kind), 0) + number
-    return {
-        "faults": [] if run.faults is None else run.faults.texts(),
-        "faults_seen": [{"fault": f, "kind": k, "messages": number} for (f, k), number in seen.items()],
-        "faulty_users": {what: len(users) for what, users in run.faulty.items()},
-    }
-
-
-def _wrong(told: Mapping[str, Any]) -> list[str]:
-    if not told["faults"]:
-        return []
-    users = "".join(f"; {number:,} users {what}" for what, number in told["faulty_users"].items())
-    rows: dict[str, dict[str, int]] = {}
-    for row in told["faults_seen"]:
-        rows.setdefault(row["fault"], {})[row["kind"]] = row["messages"]
-    kinds = [row["kind"] for row in told["messages"]]
-    cells = [[what, *(found.get(kind, 0) for kind in kinds)] for what, found in rows.items()]
-    return [_entry("Faults", ", ".join(told["faults"]) + users)] + (
-        [table(["Messages", *kinds], cells)] if cells else []
-    )
-
-
-def _seconds(seconds: Mapping[str, float]) -> str:
-    parts = [f"{phase} {value:.2f}" for phase, value in seconds.items()]
-    return f"{', '.join(parts)}; in all {sum(seconds.values()):.2f}"
-
-
-def _peak(peak: Mapping[str, Any]) -> str:
-    size = "not known here" if peak["bytes"] is None else nbytes(peak["bytes"])
-    return f"{size} ({peak['covers']})"
-
-
-def _released(told: Mapping[str, Any]) -> list[str]:
-    accuracy, released = told["accuracy"], told["released"]
-    if accuracy is not None:
-        rows = [
-            [
-                f"trained on the {accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released",
-                _percent(accuracy["accuracy_private"]),
-            ],
-            *_corrected(accuracy),
-            [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
-            ["always the true labels' majority", _percent(accuracy["baseline"])],
-        ]
-        text = table([f"Test accuracy, {accuracy['model']}", ""], rows)
-        return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
-    if released is None:
-        return [_entry("Released", "no labels: the learner of this protocol returns something else")]
-    share = released["positive_share"]
-    positive = "" if share is None else f", {_percent(share)} of them positive"
-    bags = f" in {released['bags']:,} bags" if "bags" in released else ""
-    line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
-    return [line, f"note: {released['refused']}"] if released.get("refused") else [line]
-
-
-def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:
-    share = accuracy.get("accuracy_corrected")
-    return [] if share is None else [[f"the same, {accuracy['correction']}", _percent(share)]]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def plain(value: Any) -> Any:
@@ -297,3 +28,17 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def measured(result: Mapping[str, Any]) -> str:
+    """Return a benchmark's result as text: the machine, and a table of its rows."""
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    rows = [dict(row) for row in result["rows"]]
+    for row in rows:
+        goals = row.get("target")
+        if isinstance(goals, Mapping):
+            row["target"] = ", ".join(f"{name} {cell(value)}" for name, value in goals.items())
+    head = list(
+        dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows))
+    )
+    return f"{machine}\n\n{table_of(head, rows)}"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.costing import Bill
+from p2p_sim.report.layout import table
 
 SHOWN = 12
 """Rounds that text shows, the longest ones."""
@@ -30,8 +31,6 @@ def document(bill: Bill) -> dict[str, Any]:
 
 def as_text(told: Mapping[str, Any]) -> list[str]:
     """Return what ``document`` returned as blocks of text: a table of roles, and one of rounds."""
-    from p2p_sim.report.console import table
-
     head = ["Costs", "parties", "sent", "received", "bytes up", "bytes down", "CPU s", "CPU s each"]
     names = ("role", "parties", "messages_up", "messages_down", "bytes_up", "bytes_down")
     seconds = ("compute_seconds", "compute_seconds_each")
@@ -44,8 +43,6 @@ def as_text(told: Mapping[str, Any]) -> list[str]:
 
 
 def _path(told: Mapping[str, Any]) -> str:
-    from p2p_sim.report.console import table
-
     legs = sorted(told["path"], key=lambda leg: leg["seconds"], reverse=True)
     shown = sorted(legs[:SHOWN], key=lambda leg: leg["round"])
     names = ("round", "seconds", "sender", "computing", "sending", "recipient", "receiving")

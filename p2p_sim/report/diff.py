@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from p2p_sim.report import console, messages
+from p2p_sim.report import layout, messages
 from p2p_sim.report.terminal import visible
 from p2p_sim.trace.compare import Comparison
 
@@ -37,7 +37,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         for row in told[part]
     ]
     if rows:
-        blocks.append(console.table(["What", "first", "second", "differ", "first party"], rows))
+        blocks.append(layout.table(["What", "first", "second", "differ", "first party"], rows))
     if told["messages"] is not None:
         blocks.append(_messages(told["messages"]))
     return "\n\n".join(blocks) + "\n"
@@ -50,7 +50,7 @@ def _messages(told: Mapping[str, Any]) -> str:
         return f"Messages: {one:,} compared; all are equal."
     names = ["round", "kind", "only_first", "only_second", "changed"]
     rows = [[row[name] for name in names] for row in told["different"]]
-    table = console.table(["round", "kind", "only in the first", "only in the second", "other fields"], rows)
+    table = layout.table(["round", "kind", "only in the first", "only in the second", "other fields"], rows)
     head = f"The first that differs: {first['id']}, from {first['sender']} to {first['recipient']}"
     lines = [head, *messages.sides(first, "first", "second")]
     return f"Messages: {one:,} and {other:,} compared\n{table}\n\n" + "\n".join(map(visible, lines))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.message import HEADER_BYTES, USER
-from p2p_sim.report import console
+from p2p_sim.report import console, layout
 from p2p_sim.report.terminal import visible
 from p2p_sim.trace import tables as arrow_tables
 from p2p_sim.trace.slices import Slice
@@ -201,7 +201,7 @@ def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> 
     right = [all(row[i].lstrip("-").isdigit() for row in rows) for i in range(len(names))]
     widths = [max(len(row[i]) for row in rows) if right[i] else 0 for i in range(len(names))]
     padded = [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
-    return [*console.table(names, padded).splitlines(), said(part)]
+    return [*layout.table(names, padded).splitlines(), said(part)]
 
 
 def cell(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.terminal import visible
 from p2p_sim.trace.degrees import QUANTILES
 from p2p_sim.trace.stats import Stats
@@ -49,12 +49,12 @@ def as_text(told: Mapping[str, Any]) -> str:
     names = ("messages", "travelled", "bytes")
     rows = [[row["round"], row["kind"], *(row[name] for name in names)] for row in told["rounds"]]
     rows.append(["in all", None, *(sum(row[name] for row in told["rounds"]) for name in names)])
-    blocks.append(console.table(["round", "kind", *names], rows))
+    blocks.append(layout.table(["round", "kind", *names], rows))
     rows = [[f"{row['sender']} to {row['recipient']}", row["kind"], *(row[name] for name in names)]
             for row in told["between"]]  # fmt: skip
-    blocks.append(console.table(["who to whom", "kind", *names], rows))
+    blocks.append(layout.table(["who to whom", "kind", *names], rows))
     rows = [[row["role"], row["way"], *(row[name] for name in names)] for row in told["roles"]]
-    blocks.append(console.table(["role", "", *names], rows))
+    blocks.append(layout.table(["role", "", *names], rows))
     if told["degrees"]:
         blocks.append(_degrees(told["degrees"]))
     return "\n\n".join(blocks) + "\n"
@@ -70,4 +70,4 @@ def _degrees(degrees: list[dict[str, Any]]) -> str:
             [f"{kind}, {row['way']}", span, *(row[name] for name in numbers), f"{USER}:{row['busiest']}"]
         )
     title = "Messages a user (qP: the least number that P % of the users do not exceed)"
-    return f"{title}\n{console.table(['', 'round', *numbers, 'most by'], rows)}"
+    return f"{title}\n{layout.table(['', 'round', *numbers, 'most by'], rows)}"

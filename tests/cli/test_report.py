@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from p2p_sim.report import console, progress
+from p2p_sim.report import console, layout, progress
 from p2p_sim.report.progress import Progress
 
 
@@ -29,13 +29,13 @@ def test_json_is_json():
 
 
 def test_table():
-    text = console.table(["name", "n", "share"], [["a", 1234567, 0.123456], ["long name", None, 2.0]])
+    text = layout.table(["name", "n", "share"], [["a", 1234567, 0.123456], ["long name", None, 2.0]])
     assert text.splitlines() == [
         "name                n    share",
         "a           1,234,567   0.1235",
         "long name           -        2",
     ]
-    assert console.table(["name"], []) == "name"
+    assert layout.table(["name"], []) == "name"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_table():
     ],
 )
 def test_nbytes(count, text):
-    assert console.nbytes(count) == text
+    assert layout.nbytes(count) == text
 
 
 def test_progress_is_silent_in_short_work():

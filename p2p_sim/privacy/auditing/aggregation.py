@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.network.bags import bags_of, smallest
+from p2p_sim.privacy.auditing.answered import Answered
 from p2p_sim.privacy.auditing.base import NEVER, Array, Blind, Columns, Statistic, in_table
-from p2p_sim.privacy.auditing.statistics import Answered
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.shares import table
 from p2p_sim.views import Coalition

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from p2p_sim.privacy.accounts.shuffles import chain
-from p2p_sim.privacy.auditing.base import Array, Blind, Columns, Statistic, in_table
+from p2p_sim.privacy.auditing import aggregation, shuffles
+from p2p_sim.privacy.auditing.answered import Answered
+from p2p_sim.privacy.auditing.base import Blind, Statistic
 from p2p_sim.privacy.auditing.peer_to_peer import Reported, Told
-from p2p_sim.privacy.auditing.reading import readable
-from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.views import Coalition
 from protocols import (
     EncryptedShuffle,
@@ -55,8 +51,6 @@ def _others(
     protocol: Any, coalition: Coalition, size: int, composition: int, channels: str
 ) -> Statistic | None:
     """Return the statistic of a protocol whose statistics are in a file of their own."""
-    from p2p_sim.privacy.auditing import aggregation, shuffles
-
     if type(protocol) is EncryptedShuffle:
         if chain(protocol) | {"learner"} <= coalition.servers:
             return Answered.of(protocol.randomizer, shuffles.ENTRIES[protocol.shufflers - 1])
@@ -82,51 +76,3 @@ def _told(coalition: Coalition, size: int, theta: float, reads: bool, channels: 
     if reporting:
         miss += math.log1p(-theta / size) * reporting if theta < size else -math.inf
     return -math.expm1(miss)
-
-
-@dataclass(frozen=True)
-class Answered(Statistic):
-    """The victim's own answer ``y`` to randomized response, -1 if there is none and -2 if there are several.
-
-    ``epsilon``: at least 0, in nats.  ``lie``: the chance of any one other label.  ``labels``: k.  ``kind``: of report.
-
-    *Source:* Warner 1965; Kairouz, Oh, Viswanath 2014.
-    """
-
-    epsilon: float
-    lie: float
-    labels: int
-    kind: str = "report"
-    coordinates = ("y",)
-
-    @classmethod
-    def of(cls, protocol: RandomizedResponse, kind: str = "report") -> Answered:
-        """Return the statistic of a protocol."""
-        lying = protocol.lying()
-        exact = protocol.lie is not None
-        epsilon = LocalResponse.flipping(float(lying)).epsilon0 if exact else float(protocol.epsilon)
-        return cls(epsilon, float(lying / (protocol.labels - 1)), protocol.labels, kind)
-
-    def read(self, seen: Seen) -> Columns:
-        """Look up the victim's report."""
-        y = np.full(seen.worlds, -1, np.int16)
-        reports = seen.kinds.get(self.kind)
-        if reports is not None:
-            rows = readable(reports, "y", reports.sender % seen.size == 0)
-            world = reports.sender[rows] // seen.size
-            y[world] = reports.fields["y"][rows] if len(rows) else 0
-            y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
-        return {"y": y}
-
-    def _ratio(self, rows: Columns) -> Array:
-        return np.where(rows["y"] == 1, self.epsilon, np.where(rows["y"] == 0, -self.epsilon, 0.0))
-
-    def few(self, label: int) -> Array:
-        """Return the law of the labels that are said."""
-        table = np.full(self.labels, self.lie)
-        table[label] = 1 - self.lie * (self.labels - 1)
-        return table
-
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
-        below, mass = in_table(self.few(label), rows["y"])
-        return below[:, None], mass[:, None]

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head.  Numbers are laid out by ``console.cell``; ``notes``: numbered from 1, below the table."""
+    """Rows under a head.  Numbers are laid out by ``layout.cell``; ``notes``: numbered from 1, below the table."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]

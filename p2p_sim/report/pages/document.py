@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import console, costs, quick
+from p2p_sim.report import console, costs, quick, ran
 from p2p_sim.run import Run, load
 
 WITHHELD = "withheld"
@@ -38,7 +38,7 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
     """Return what is told of one run; ``name``: what it is called beside others."""
     notes = run.notes
-    told = console.document(run, _protocol(run), notes.get("defaults", []), path, {})
+    told = ran.document(run, _protocol(run), notes.get("defaults", []), path, {})
     told |= {
         "run": name,
         "privacy": notes.get("privacy") or _privacy(run),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.pages.blocks import Block, Code, Figure, Section, Table
 
 _STYLE = """
@@ -83,9 +83,9 @@ def _numbers(values: Sequence[Any]) -> bool:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else console.cell(value)
+    return "" if value is None else layout.cell(value)
 
 
 def _text(text: str) -> str:
-    """Escape text; what HTML cannot hold is spelt out by ``console.cell`` and here."""
+    """Escape text; what HTML cannot hold is spelt out by ``layout.cell`` and here."""
     return escape("".join(c if c.isprintable() or c == "\n" else "�" for c in text))

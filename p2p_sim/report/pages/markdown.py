@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.pages.blocks import Block, Code, Figure, Section, Table
 
 
@@ -41,7 +41,7 @@ def _table(table: Table) -> str:
 
 
 def _line(cells: Sequence[Any], plain: bool = False) -> str:
-    shown = [cell if plain else _text("" if cell is None else console.cell(cell)) for cell in cells]
+    shown = [cell if plain else _text("" if cell is None else layout.cell(cell)) for cell in cells]
     return f"| {' | '.join(shown)} |"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message
-from p2p_sim.report import console
+from p2p_sim.report import layout
 from p2p_sim.report.pages import pictures, privacy
 from p2p_sim.report.pages.blocks import Block, Code, Figure, Section, Table, Words, beside, whose
 from p2p_sim.report.pages.document import WITHHELD
@@ -230,7 +230,7 @@ def glance(runs: Sequence[Document]) -> Table:
         ("test accuracy", [_accuracy(run, "accuracy_private") for run in runs]),
         ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
         ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
-        ("bytes on the wire", [console.nbytes(sum(row["bytes"] for row in run["messages"])) for run in runs]),
+        ("bytes on the wire", [layout.nbytes(sum(row["bytes"] for row in run["messages"])) for run in runs]),
         ("digest", [run["digest"] for run in runs]),
     ]
     return beside(names(runs), rows)
