@@ -10,7 +10,6 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.core import compute as computing
-from p2p_sim.core.compose import World
 from p2p_sim.core.engine import Issue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.faults import Faults
@@ -18,6 +17,7 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.world import World
 
 
 @dataclass(frozen=True)

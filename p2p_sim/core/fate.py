@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact
-from p2p_sim.core.compose import World
 from p2p_sim.core.faults import CHANCES, Faults, constant
 from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.plain import as_array
 from p2p_sim.core.words import stream
+from p2p_sim.core.world import World
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.compose import World
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.mail import Batch
@@ -22,6 +21,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.plain import as_array
 from p2p_sim.core.tally import Most, Tally, merge
+from p2p_sim.core.world import World
 
 Array = npt.NDArray[Any]
 _LANE = 1 << 64

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.compose import World
 from p2p_sim.core.fate import NO_ATTACK, Fate
 from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEALED, USER, Message
 from p2p_sim.core.plain import as_array
 from p2p_sim.core.sealing import Seals
+from p2p_sim.core.world import World
 
 Bools = npt.NDArray[np.bool_]
 

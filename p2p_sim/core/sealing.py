@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,10 @@ import numpy.typing as npt
 from p2p_sim.core.columns import Layout, PerMessage, aligned
 from p2p_sim.core.envelope import mismatch
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.fate import Attack
+from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEALED, USER, Message, Send
-
-if TYPE_CHECKING:
-    from p2p_sim.core.compose import World
-    from p2p_sim.core.fate import Attack
-    from p2p_sim.core.mail import Batch
+from p2p_sim.core.world import World
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.block import Block, Item
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.compose import Answer, World, looked
+from p2p_sim.core.compose import Answer, looked
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fate import Fate
 from p2p_sim.core.ledger import Ledger, Totals
@@ -29,6 +29,7 @@ from p2p_sim.core.plain import as_array
 from p2p_sim.core.sealer import Sealer
 from p2p_sim.core.sealing import Seals
 from p2p_sim.core.tally import Tally
+from p2p_sim.core.world import World
 
 Array = npt.NDArray[Any]
 Bundle = list[Parcel]

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,38 @@ def test_packages_of_one_layer_do_not_import_each_other_in_circles():
             assert not any(name in reach[other] for other in reach[name]), (
                 f"{name} and {reach[name]} are in a circle"
             )
+
+
+def at_run_time(tree: ast.Module) -> ast.Module:
+    """The file without what is imported for its types alone."""
+    typed = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    for node in typed:
+        node.body = [ast.Pass()]
+    return tree
+
+
+def in_order(files: dict[str, ast.Module], packages: set[str]) -> list[str]:
+    """The modules, each after all that it imports anywhere; raises CycleError naming a circle."""
+    needs: dict[str, set[str]] = {module: set() for module in files}
+    for module, tree in files.items():
+        for name in imports_of(at_run_time(tree), module, module in packages):
+            found = name if name in files else name.rpartition(".")[0]
+            needs[module] |= {found} & set(files) - {module}
+    return list(TopologicalSorter(needs).static_order())
+
+
+def test_no_files_import_each_other_in_circles():
+    files = {module_of(path): ast.parse(path.read_text()) for path in SOURCES + PROTOCOLS}
+    packages = {module_of(path) for path in SOURCES + PROTOCOLS if path.name == "__init__.py"}
+    assert len(in_order(files, packages)) == len(files)
+
+
+def test_the_check_for_circles_finds_late_ones():
+    late = {"a": "import b", "b": "def f():\n    from a import x"}
+    with pytest.raises(CycleError):
+        in_order({name: ast.parse(text) for name, text in late.items()}, set())
+    typed = {"a": "import b", "b": "if TYPE_CHECKING:\n    from a import x"}
+    assert in_order({name: ast.parse(text) for name, text in typed.items()}, set()) == ["b", "a"]
 
 
 @pytest.mark.parametrize(
