@@ -14,7 +14,7 @@ from p2p_sim.crypto import field as modular
 from p2p_sim.crypto import pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.crypto.pairs import Mode
-from p2p_sim.network.rings import Ring
+from p2p_sim.network.rings import Ring, connected
 
 Array = npt.NDArray[Any]
 
@@ -78,7 +78,11 @@ class Server:
         return shares.where(PerMessage(keep, shares.layout)), edges[keep]
 
     def close(self, reports: Inbox, edges: Array) -> dict[str, Array]:
-        """Take the masked values; return whom to ask for what.  Bags of which too few stayed are refused."""
+        """Take the masked values; return whom to ask for what.
+
+        Refused are bags of which too few stayed, and bags whose masks fall apart into sets with none in common: the
+        server could add up each by itself.
+        """
         ring, users = self.ring, len(self.ids)
         at = np.searchsorted(self.ids, reports.sender.data)
         masks = np.bincount(ring.peer[edges], minlength=users)
@@ -86,7 +90,11 @@ class Server:
         self.value[at] = reports.value.data
         # who missed a share has a mask too few: she is left out
         self.stayed[at] = reports.masks.data == masks[at]
+        both = self.routed & self.stayed[ring.owner] & self.stayed[ring.peer]
+        part = connected(users, ring.owner[both], ring.peer[both])[self.stayed]
+        bags = self.bag[np.flatnonzero(self.stayed)[np.unique(part, return_index=True)[1]]]
         self.refused = np.bincount(self.bag[self.stayed], minlength=self._bags) < self.protocol.least
+        self.refused |= np.bincount(bags, minlength=self._bags) > 1
         open_ = self.routed & self.stayed[ring.peer] & ~self.refused[self.bag[ring.owner]]
         self.asked = np.flatnonzero(open_)
         owner = ring.owner[self.asked]

@@ -44,8 +44,9 @@ class SecureAggregation(Protocol):
     shares, one for each neighbour of each user.
 
     Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
-    drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, or her bag
-    is refused.  If m stay, the noise has m / t times the variance of Laplace noise: the price of being safe with t.
+    drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, and masks
+    must join all who stayed, or her bag is refused.  If m stay, the noise has m / t times the variance of Laplace
+    noise: the price of being safe with t.
 
     *Source:* Bonawitz et al. 2017, figure 4; Bell et al. 2020 (a sparse graph); Unified 2023, section 6 (the noise).
     *Assumes:* the aggregator follows the protocol but may be curious, and is trusted not to ask for both secrets of a

@@ -46,3 +46,12 @@ class Ring:
         by_code = np.argsort(codes)
         back = by_code[np.searchsorted(codes[by_code], peer * len(bag) + owner)]
         return cls(owner, peer, place, back)
+
+
+def connected(users: int, owner: Array, peer: Array) -> Array:
+    """Return for each of ``users`` the number (users,) of the part of the graph of edges in which she is."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = coo_array((np.ones(len(owner), np.bool_), (owner, peer)), shape=(users, users))
+    return np.asarray(connected_components(edges, directed=False)[1])

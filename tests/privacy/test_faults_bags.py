@@ -62,6 +62,7 @@ def apart(protocol: Any, joined: int, colluders: int, lossy: bool) -> int:
     """The smallest set of honest stayers whose sum an aggregator can tell, over all that faults can do.
 
     Everybody is in the set, elsewhere (and stays), a colluder, or gone; between the first two, what can be lost is.
+    Without colluders the set and those elsewhere have no mask in common, and their bag is refused.
     """
     degree = min(joined - 1, protocol.degree)
     near = [
@@ -73,6 +74,8 @@ def apart(protocol: Any, joined: int, colluders: int, lossy: bool) -> int:
     need, best = int(protocol.needed(joined, degree)), joined
     for parts in itertools.product("SECG", repeat=joined):
         count = {part: parts.count(part) for part in "SEC"}
+        if not count["C"] and count["E"]:
+            continue
         if count["C"] != colluders or sum(count.values()) < protocol.least or not 0 < count["S"] < best:
             continue
         rows = [(part, "".join(parts[j] for j in near[i])) for i, part in enumerate(parts)]
@@ -116,7 +119,12 @@ def test_two_colluders_and_two_who_are_gone_cut_a_ring() -> None:
         privacy.profile(protocol, "aggregator", cluster_size=9, faults=faults).epsilon(0)
         for faults in (GONE, LOST)
     )
-    assert alone == 1.0 < missing < few.epsilon(0)
+    assert alone == missing == 1.0 < few.epsilon(0)
+    one, lost = (
+        privacy.profile(protocol, "aggregator+user", cluster_size=9, faults=faults).epsilon(0)
+        for faults in (GONE, LOST)
+    )
+    assert alone < one < lost
     for fault, figure in (
         ("tamper", missing),
         ("misdirect", missing),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
-from protocols import SecureAggregation, secure_aggregation
+from protocols import SecureAggregation, _unmasking, secure_aggregation
 from tests.contract.cases import POPULATIONS
 from tests.protocols.dropping import Dropping
 
@@ -160,3 +162,31 @@ def test_an_audit_takes_no_more_users_at_once_than_fit() -> None:
         users = protocol.users_at_once(size)
         clusters = np.full(users // size, size)
         assert protocol.shares(clusters) <= secure_aggregation.MOST_SHARES // 5
+
+
+@dataclass(frozen=True)
+class Careless(Dropping):
+    """One share recovers a secret, so that users go on whose neighbours' shares did not come."""
+
+    def needed(self, joined: Any, neighbours: Any) -> Any:
+        return np.minimum(neighbours, 1)
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_a_bag_whose_masks_fall_apart_is_refused(careful: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost shares leave sets of users with no mask in common, whom the server could add up apart."""
+    if not careful:  # the twin does not look
+        monkeypatch.setattr(_unmasking, "connected", lambda users, owner, peer: np.zeros(users, np.int64))
+    protocol = Careless(9, threshold=7, degree=2, lost=("share", 0.1, 5))
+    people = Population.synthetic(users=1_800, cluster_size=9, seed=1)
+    run = p2p_sim.run(protocol, people, seed=2, trace="full")
+    routed, stayed = run.messages("routed"), run.messages("report")["sender"]
+    masks = networkx.Graph(zip(routed["recipient"].tolist(), routed["giver"].tolist(), strict=True))
+    told = run.output("learner")
+    whole = np.array(
+        [networkx.is_connected(masks.subgraph(stayed[stayed // 9 == c])) for c in told["cluster"]]
+    )
+    enough = told["size"] >= 7
+    assert np.count_nonzero(enough & ~whole) > 10
+    assert np.count_nonzero(enough & whole) > 10
+    assert np.array_equal(told["refused"], ~(enough & whole)) is careful

@@ -66,16 +66,18 @@ def least_together(protocol: Any, setting: Setting, users: int, faults: Faults) 
     of honest users who stay and have no other masks, if each one's own mask can be recovered, by ``needed`` of her
     neighbours in that set or among the colluders.  There is no such set but all who stay where
 
+    - nobody colludes: a bag whose masks fall apart is refused;
     - no message is missing and all are neighbours: all of them have a mask in common;
-    - no message is missing and at most one colludes: on a ring, the user before a gap has half of her neighbours on its
+    - no message is missing and one colludes: on a ring, the user before a gap has half of her neighbours on its
       other side, and needs one more;
-    - all are neighbours and at most one colludes: two sets apart would need more than half of the bag each.
+    - all are neighbours and one colludes: two sets apart would need more than half of the bag each.
     """
     colluders, bag = setting.view.user_count, smallest(users, protocol.bag_size)
     all_who_stay = min(bag, int(protocol.least)) - colluders
     everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
     whole = not missing(faults)
-    if not _masked(setting) or (whole and everybody) or (colluders <= 1 and (whole or everybody)):
+    alone = not _masked(setting) or not colluders
+    if alone or (whole and everybody) or (colluders == 1 and (whole or everybody)):
         return all_who_stay
     return min(all_who_stay, _needed(protocol, bag, protocol.least) + 1 - colluders)
 
