@@ -53,18 +53,18 @@ def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str
     return counted(len(next(iter(columns.values()))), rows, offset)
 
 
-def of_user(columns: Mapping[str, Any], name: str, user: int | None) -> dict[str, Any]:
-    """Return the rows in which a column names a user; None: all."""
-    mine = slice(None) if user is None else columns[name] == user
+def of_users(columns: Mapping[str, Any], name: str, users: Any) -> dict[str, Any]:
+    """Return the rows in which a column names one of some users (ids); None: all."""
+    mine = slice(None) if users is None else np.isin(columns[name], users)
     return {key: column[mine] for key, column in columns.items()}
 
 
-def draws(drawn: Mapping[str, Any], user: int | None, limit: int, offset: int = 0) -> dict[str, Any]:
-    """Return draws as rows: stream, party, slot, value; ``user``: whose, beside those of servers."""
+def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> dict[str, Any]:
+    """Return draws as rows: stream, party, slot, value; ``users``: whose, beside servers'; None: all."""
     seen = 0
     rows: list[dict[str, Any]] = []
     for stream, columns in drawn.items():
-        own = of_user(columns, "party", user if stream.startswith(f"{USER}/") else None)
+        own = of_users(columns, "party", users if stream.startswith(f"{USER}/") else None)
         here = limited(own, max(0, limit - len(rows)), max(0, offset - seen))
         seen += here["seen"]
         rows += [{"stream": stream} | row for row in here["rows"]]

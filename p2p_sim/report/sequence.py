@@ -84,17 +84,26 @@ def export(
     cluster_number: int | None,
     round: int | None,
     name: str,
+    view: str | None = None,
 ) -> str:
-    """Return a slice of a run in another program's format."""
-    return EXPORTS[form](
-        part, _title(run, name, users, cluster_number, round), (*part.notes, *left_out(part))
-    )
+    """Return a slice of a run in another program's format; ``view``: who looks."""
+    title = _title(run, name, users, cluster_number, round) + (f", as {view}" if view else "")
+    return EXPORTS[form](part, title, (*part.notes, *left_out(part, view)))
 
 
-def left_out(part: Slice) -> tuple[str, ...]:
-    """Say how many messages a slice lacks."""
+def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
+    """Say what a slice lacks: what ``view`` does not see or cannot read, and messages beyond the limit."""
     whole, cut = sum(part.total.values()), sum(part.cut.values())
-    return (f"the first {whole - cut:,} of {whole:,} messages; --limit for more",) if cut else ()
+    notes = []
+    if view is not None:
+        blind = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
+        notes.append(
+            f"as {view} saw it: messages that it does not see are left out, fields that it cannot read are struck out "
+            f"(in {blind:,} messages here)"
+        )
+    if cut:
+        notes.append(f"the first {whole - cut:,} of {whole:,} messages; --limit {whole} shows all")
+    return tuple(notes)
 
 
 def _title(
@@ -130,13 +139,14 @@ def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | N
 def _from_counts(
     run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any
 ) -> Scene:
+    fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
     if view is not None:
         raise InputError(
             f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
-            "--cluster or --user too"
+            f"{fewer} too"
         )
     source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     users = None if run.population is None else run.population.users
-    note = f"drawn by role from the counts of {total:,} messages; --cluster or --user draws single ones"
+    note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
     return overview(kinds, run.counts, users, title, round=round, notes=[note])

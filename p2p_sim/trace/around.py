@@ -14,6 +14,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.trace import query
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.recompute import ids_of, population_of
+from p2p_sim.trace.sight import Eyes, cut
 from p2p_sim.trace.slices import ADDRESS, Columns, Slice
 
 Array = npt.NDArray[Any]
@@ -45,18 +46,24 @@ def around(
     run: Any,
     users: Array | None = None,
     *,
+    kind: str | None = None,
     round: int | None = None,
+    as_: Eyes | None = None,
+    channels: str = "plain",
     limit: int | None = None,
     protocol: Any = None,
 ) -> Slice:
     """Return the messages of a ``Run`` that some users (ids) sent or received, by default all.
 
-    ``round``: of one round only; ``limit``: only the first so many, in causal order; ``total`` counts all.  Raises
-    InputError for a user or round that there is not, for messages that are neither kept nor recomputed, and for more
-    than 5,000,000 messages.
+    ``kind``, ``round``: only these; ``as_``, ``channels``: what a coalition sees of them, as ``query.messages`` takes
+    it; ``limit``: only the first so many, in causal order; ``total`` counts all.  Raises InputError for a user, kind or
+    round that there is not, for messages that are neither kept nor recomputed, and for more than 5,000,000 messages.
     """
     if users is None:
-        part = query.messages(run, round=round, limit=MOST if limit is None else limit, protocol=protocol)
+        most = MOST if limit is None else limit
+        part = query.messages(
+            run, kind=kind, round=round, as_=as_, channels=channels, limit=most, protocol=protocol
+        )
         _check(sum(part.total.values()) if limit is None else 0)
         return part if limit is None else first(part, limit)
     for user in users.tolist():
@@ -64,10 +71,14 @@ def around(
     program = run.source if protocol is None else protocol
     wanted = _Users(frozenset(users.tolist()))
     source, kinds, notes = query.trace_of(run, program, eyes=wanted)
+    query.check_kind(kinds, kind)
     query.check_round(source, round)
-    found = {kind: _gathered(source, message, wanted, round) for kind, message in kinds.items()}
+    asked = {name: message for name, message in kinds.items() if kind in (None, name)}
+    found = {name: _gathered(source, message, wanted, round) for name, message in asked.items()}
     _check(sum(len(columns["round"]) for columns in found.values()))
-    part = Slice.of(kinds, found, notes=notes)
+    if as_ is not None:
+        found = {name: cut(as_, asked[name], columns, channels) for name, columns in found.items()}
+    part = Slice.of(asked, found, notes=notes)
     return part if limit is None else first(part, limit)
 
 
@@ -87,12 +98,32 @@ def first(part: Slice, limit: int) -> Slice:
     return replace(part, kinds=kinds)
 
 
+def page(part: Slice, limit: int, offset: int) -> Slice:
+    """Return messages ``offset .. offset + limit - 1`` of each kind of a slice."""
+    shown = slice(offset, offset + limit)
+    kinds = {
+        kind: {name: column[shown] for name, column in columns.items()}
+        for kind, columns in part.kinds.items()
+    }
+    return replace(part, kinds=kinds)
+
+
 def cluster(run: Any, number: int) -> Array:
     """Return the ids of a cluster's users; a population without clusters is one, 0.  Raises InputError for another."""
+    if run.population is None:
+        raise InputError(
+            f"cluster {number}: this run was saved without its population, so who belongs to which cluster is not "
+            "known: choose users instead"
+        )
     people: Population = population_of(run)
     groups = people.clusters
     if groups is None:
-        found, known = ids_of(people) if number == 0 else np.zeros(0, np.int64), np.zeros(1, np.int64)
+        if number:
+            raise InputError(
+                f"cluster {number}: this run has no clusters; all its {people.users:,} users count as cluster 0: "
+                "choose users instead"
+            )
+        found, known = ids_of(people), np.zeros(1, np.int64)
     else:
         known = np.arange(len(groups.starts) - 1) if groups.labels is None else groups.labels
         code = int(np.searchsorted(known, number))
@@ -119,8 +150,8 @@ def clusters_of(run: Any, ids: Array) -> Array | None:
 def _check(messages: int) -> None:
     if messages > MOST:
         raise InputError(
-            f"{messages:,} messages are more than the {MOST:,} that are gathered: ask for fewer users, one cluster "
-            "or one round, or set a limit"
+            f"{messages:,} messages are more than the {MOST:,} that are gathered: ask for fewer users or one "
+            "round, or set a limit"
         )
 
 

@@ -16,6 +16,8 @@ from p2p_sim.trace.sight import Eyes, blind, cut, sees_all
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 
+_SPARE = 1 << 16  # rows that are held beside those asked for, so that they are not sorted at every batch
+
 
 @dataclass(frozen=True)
 class Pick:
@@ -56,25 +58,39 @@ class Pick:
         return next(iter(eyes.users)) if alone else self.user
 
     def _streamed(self, source: Source, message: Message, eyes: Eyes) -> tuple[Columns, int]:
-        """Look at every message; of those that are seen keep a part, so that memory stays bounded."""
-        total = 0
+        """Look at every message; of those that are seen keep the first, so that memory stays bounded."""
+        total, held = 0, 0
         kept: list[Columns] = []
         for columns in self._cuts(source, message, eyes):
-            low, size = total, len(columns["round"])
-            total += size
-            end = size if self._end is None else max(0, min(self._end - low, size))
-            start = max(0, min(self.offset - low, size))
-            if start < end or not kept:
-                kept.append(_part(columns, slice(start, end)))
-        joined = {name: np.concatenate([part[name] for part in kept]) for name in kept[0]}
+            total += len(columns["round"])
+            if self._end is not None and kept and len(kept[0]["round"]) == self._end > 0:
+                columns = _may_precede(columns, kept[0])
+            kept.append(columns)
+            held += len(columns["round"])
+            if self._end is not None and held > self._end + _SPARE:
+                kept = [self._first(kept)]
+                held = len(kept[0]["round"])
+        return _part(self._first(kept), slice(self.offset, None)), total
+
+    def _first(self, parts: list[Columns]) -> Columns:
+        """Return the rows that come first, in order."""
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
-        return {name: column[order] for name, column in joined.items()}, total
+        return {name: column[order[: self._end]] for name, column in joined.items()}
 
     def _cuts(self, source: Source, message: Message, eyes: Eyes) -> Iterator[Columns]:
         nothing, _ = source.rows(message.kind, limit=0)
         yield cut(eyes, message, nothing, self.channels)
         for columns in source.batches(message.kind, self.round):
             yield cut(eyes, message, columns, self.channels)
+
+
+def _may_precede(columns: Columns, kept: Columns) -> Columns:
+    """Return the rows whose round and recipient do not come after those of the last row kept."""
+    round, recipient = (kept[name][-1] for name in ("round", "recipient"))
+    same = columns["round"] == round
+    before = (columns["round"] < round) | (same & (columns["recipient"] <= recipient))
+    return {name: column[before] for name, column in columns.items()}
 
 
 def _part(columns: Columns, which: slice) -> Columns:

@@ -125,11 +125,14 @@ def test_exports(cli, run):
 def test_an_export_says_what_it_cut_and_recomputed(cli, run, tmp_path):
     done = cli("trace", "export", "bare", "--format", "shiviz", "--user", 4, "--limit", 2)
     assert len(entries(done.out)) == 4
-    assert said(done) == [RECOMPUTED, f"note: the first 2 of {len(mine(run, 4))} messages; --limit for more"]
+    assert said(done) == [
+        RECOMPUTED,
+        f"note: the first 2 of {len(mine(run, 4))} messages; --limit 5 shows all",
+    ]
     told = cli(*EXPORT, "graphml", "--limit", 5, "--out", "g.graphml", "--json")
     assert told.json == {
-        "out": "g.graphml", "format": "graphml", "messages": 5, "left_out": 31,
-        "notes": ["the first 5 of 36 messages; --limit for more"],
+        "out": "g.graphml", "format": "graphml", "view": None, "messages": 5, "left_out": 31,
+        "notes": ["the first 5 of 36 messages; --limit 36 shows all"],
     }  # fmt: skip
     assert networkx.read_graphml(tmp_path / "g.graphml").graph["notes"] == told.json["notes"][0]
 

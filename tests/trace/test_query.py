@@ -11,8 +11,11 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.trace import query, recompute, source
+from p2p_sim.trace import pick, query, recompute, source
+from p2p_sim.trace.draft import Draft
+from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.unit.tiny import people
 
 USERS = 24
 NAMES = [
@@ -163,3 +166,26 @@ def test_bad_input(how: Any, words: str) -> None:
 def test_no_run(tmp_path: Any) -> None:
     with pytest.raises(InputError, match="not a run directory"):
         query.messages(tmp_path)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 50, None])
+@pytest.mark.parametrize("view", ["3*user", "wire", "wire+user:4"])
+def test_pages_of_a_view_do_not_depend_on_how_the_run_was_cut(tmp_path, monkeypatch, view, limit):
+    monkeypatch.setattr(source, "BATCH", 3)
+    monkeypatch.setattr(pick, "_SPARE", 1)
+    pages = []
+    for blocks in (1, 4, 12):
+        path = tmp_path / str(blocks)
+        run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full", blocks=blocks, out=Draft(path))
+        run.save(path)
+        eyes = p2p_sim.load(path).coalition(view)
+        for offset in (0, 2, 5):
+            part = query.messages(path, as_=eyes, limit=limit, offset=offset)
+            pages.append((offset, part.total, part.ids()))
+    assert pages[:3] == pages[3:6] == pages[6:]
+    whole = query.messages(path, as_=eyes).ids()
+    for offset, _, shown in pages[:3]:
+        end = None if limit is None else offset + limit
+        assert shown == {kind: ids[offset:end] for kind, ids in whole.items()}
+        address = [[int(part) for part in name.split(":")[1:]] for name in whole["ask"]]
+        assert address == sorted(address, key=lambda key: (key[0], key[2], key[1], key[3]))

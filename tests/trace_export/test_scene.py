@@ -117,7 +117,7 @@ def test_many_are_drawn_by_cluster():
     )
     assert len(drawn.lanes) == 31
     assert {lane.parties for lane in drawn.lanes} == {10, 1}
-    assert drawn.notes[0].startswith("300 users are drawn together by cluster, in 30 lanes; ask for one")
+    assert drawn.notes[0].startswith("300 users are drawn together by cluster, in 30 lanes; to see")
 
 
 def test_too_many_clusters_are_drawn_by_role():

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from p2p_sim.cli.app import Command
 from p2p_sim.cli.trace.group import trace
-from p2p_sim.cli.trace.pages import Cluster, Out, Round, Users, check, tell, write
-from p2p_sim.cli.trace.show import LOOK, RunArgument
+from p2p_sim.cli.trace.pages import Cluster, Out, Users, Who, check, tell, write
+from p2p_sim.cli.trace.show import LOOK, Channels, Round, RunArgument
 from p2p_sim.report import terminal
 from p2p_sim.report.options import KEPT, count, flag, text
 
@@ -33,14 +31,8 @@ class Diagram:
     user: Users = None
     cluster: Cluster = None
     round: Round = None
-    who: Annotated[
-        str | None,
-        typer.Option(
-            "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
-            help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
-        ),
-    ] = None  # fmt: skip
-    channels: Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    who: Who = None
+    channels: Channels = "plain"
     limit: Annotated[
         int, count(LOOK, "Most arrows; users are drawn together if there are more; default 400.")
     ] = 400

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from p2p_sim.cli.app import Command
 from p2p_sim.cli.trace.group import trace
-from p2p_sim.cli.trace.pages import Cluster, Out, Round, Users, check, tell, write
-from p2p_sim.cli.trace.show import LOOK, RunArgument
+from p2p_sim.cli.trace.pages import Cluster, Out, Users, Who, check, tell, write
+from p2p_sim.cli.trace.show import LOOK, Channels, Round, RunArgument
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import KEPT, count, flag, text
@@ -34,6 +34,8 @@ class Export:
     user: Users = None
     cluster: Cluster = None
     round: Round = None
+    who: Who = None
+    channels: Channels = "plain"
     limit: Annotated[int, count(LOOK, "Most messages, the first of all; default 10,000.")] = 10_000
     json: Annotated[bool, flag(KEPT, "Say on stdout as JSON what was written to --out.", "--json")] = False
     out: Out = None
@@ -52,12 +54,16 @@ class Export:
             progress("writing", 0, 0)
             run, asked = load(Path(self.run)), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
-            part = around(run, chosen, round=self.round, limit=self.limit)
-            page = sequence.export(run, str(self.format), part, asked, self.cluster, self.round, self.run)
+            eyes = None if self.who is None else run.coalition(self.who)
+            view = None if eyes is None else str(eyes)
+            part = around(run, chosen, round=self.round, as_=eyes, channels=self.channels, limit=self.limit)
+            page = sequence.export(
+                run, str(self.format), part, asked, self.cluster, self.round, self.run, view
+            )
         write(self.out, page)
-        notes = [*part.notes, *sequence.left_out(part)]
+        notes = [*part.notes, *sequence.left_out(part, view)]
         tell(notes)
         if self.json:
-            told = {"out": self.out, "format": self.format, "messages": len(part)}
+            told = {"out": self.out, "format": self.format, "view": self.who, "messages": len(part)}
             sys.stdout.write(json.dumps(told | {"left_out": sum(part.cut.values()), "notes": notes}) + "\n")
         return 0

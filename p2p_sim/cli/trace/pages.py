@@ -20,8 +20,16 @@ Users = Annotated[
         help="Only what a user sent and received.  May be repeated.",
     ),
 ]  # fmt: skip
-Cluster = Annotated[int | None, count(LOOK, "Only what the users of one cluster sent and received.")]
-Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
+Cluster = Annotated[
+    int | None, count(LOOK, "Only what the users of one cluster, and of every --user, sent and received.")
+]
+Who = Annotated[
+    str | None,
+    typer.Option(
+        "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
+        help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
+    ),
+]  # fmt: skip
 Out = Annotated[str | None, text(KEPT, "A file that is written whole; default stdout.", "FILE")]
 
 

@@ -20,6 +20,8 @@ LOOK = "What is shown"
 _FORMATS = ("table", "json", "csv", "parquet")
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
+Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
+Channels = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
 
 
 @trace.command("show", epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report")
@@ -40,10 +42,13 @@ class Show:
     ] = None  # fmt: skip
     kind: Annotated[str | None, text(LOOK, "Only messages of one kind.")] = None
     user: Annotated[int | None, count(LOOK, "Only what one user sent, received, held and drew.")] = None
-    round: Annotated[int | None, count(LOOK, "Only messages of one round.")] = None
+    cluster: Annotated[
+        int | None, count(LOOK, "Only what the users of one cluster sent, received, held and drew.")
+    ] = None
+    round: Round = None
     limit: Annotated[int, count(LOOK, "Most rows of each table; default 50.")] = 50
     offset: Annotated[int, count(LOOK, "How many rows of each table come before; default 0.")] = 0
-    channels: Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")] = "plain"
+    channels: Channels = "plain"
     json: Json = False
     format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
         "table"
@@ -74,6 +79,8 @@ class Show:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
         if self.channels not in CHANNELS:
             raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
+        if self.user is not None and self.cluster is not None:
+            raise InputError("--user and --cluster are both there: leave one of them out")
         for name, value, least in (("limit", self.limit, 1), ("offset", self.offset, 0)):
             if value < least:
                 raise InputError(f"--{name} {value}: must be at least {least}")
@@ -83,34 +90,42 @@ class Show:
     def _told(self) -> tuple[Any, dict[str, Any]]:
         from p2p_sim.report import messages
         from p2p_sim.run import load
-        from p2p_sim.trace import query
+        from p2p_sim.trace import around, query
         from p2p_sim.trace.opened import Opened
 
         run: Any = Opened(Path(self.run)) if self.who is None else load(Path(self.run))
         eyes = None if self.who is None else run.coalition(self.who)
-        part = query.messages(
-            run, user=self.user, kind=self.kind, round=self.round, as_=eyes, channels=self.channels,
-            limit=self.limit, offset=self.offset,
-        )  # fmt: skip
+        asked: dict[str, Any] = {
+            "kind": self.kind,
+            "round": self.round,
+            "as_": eyes,
+            "channels": self.channels,
+        }
+        users: Any = None if self.user is None else [self.user]
+        if self.cluster is None:
+            part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **asked)
+        else:
+            users = around.cluster(run, self.cluster)
+            part = around.page(around.around(run, users, **asked), self.limit, self.offset)
         told: dict[str, Any] = {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "view": self.who,
             "coalition": None if eyes is None else str(eyes), "channels": self.channels,
             "notes": list(part.notes), "messages": messages.tables(part, self.offset),
         }  # fmt: skip
         if self.who is not None and eyes is not None and self.kind is None and self.round is None:
-            told |= self._own(run, self.who) if eyes.users or eyes.servers else {}
+            told |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
         return part, told
 
-    def _own(self, run: Any, who: str) -> dict[str, Any]:
-        """Return what those who look held and drew, as far as it is known."""
+    def _own(self, run: Any, who: str, users: Any) -> dict[str, Any]:
+        """Return what those who look, and are among some users, held and drew, as far as it is known."""
         from p2p_sim.report import messages
 
         try:
             view = run.view(who, channels=self.channels)
-            inputs = messages.of_user(view.inputs, "user", self.user)
+            inputs = messages.of_users(view.inputs, "user", users)
             return {
                 "inputs": messages.limited(inputs, self.limit, self.offset),
-                "draws": messages.draws(view.draws, self.user, self.limit, self.offset),
+                "draws": messages.draws(view.draws, users, self.limit, self.offset),
             }
         except InputError as error:
             return {"unknown": str(error)}

@@ -56,12 +56,24 @@ def choose(
     if len(parties) <= most_lanes and len(table) <= most_arrows:
         return _layout(table, parties, asked, None, asked, None)
     ways = ([("cluster", clusters)] if clusters is not None else []) + [("role", None)]
+    advice = _advice(table, parties, clusters, most_lanes)
     for kept in [asked, asked[:0]] if len(asked) else [asked]:
         for way, label in ways:
             found = _layout(table, parties, asked, way, kept, label)
+            found = replace(found, notes=tuple(f"{note}; {advice}" for note in found.notes))
             if len(found.lanes) <= most_lanes and len(found.first) <= most_arrows:
                 return found
     return _cut(found, most_arrows)
+
+
+def _advice(table: Flat, parties: Array, clusters: ClusterOf | None, most_lanes: int) -> str:
+    """Say how to see single messages: only what helps here."""
+    users = parties[parties >= 0]
+    ways = ["one --cluster"] if clusters is not None and len(np.unique(clusters(users))) > 1 else []
+    ways += ["a few users (--user)"]
+    if len(parties) <= most_lanes:
+        ways.append(f"--limit {len(table)}")
+    return f"to see single messages ask for {' or '.join(ways)}"
 
 
 def _layout(
@@ -109,7 +121,7 @@ def _said(way: str, lanes: tuple[Lane, ...], together: Array) -> str:
     lanes_of_many = sum(not lane.server and not lane.name.startswith(f"{USER} ") for lane in lanes)
     return (
         f"{labels.counted(int(together.sum()), USER)} are drawn together by {way}, in "
-        f"{labels.counted(lanes_of_many, 'lane')}; ask for one cluster or for a few users to see single messages"
+        f"{labels.counted(lanes_of_many, 'lane')}"
     )
 
 

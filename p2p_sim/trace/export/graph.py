@@ -14,7 +14,8 @@ from p2p_sim.trace.slices import Slice
 def to_networkx(part: Slice) -> Any:
     """Return a ``MultiDiGraph``: nodes ``user:17`` and ``learner`` with their role; an edge a message.
 
-    An edge's key is the message's id; it has ``kind``, ``round``, ``seq`` and ``nbytes`` (0 to oneself).
+    An edge's key is the message's id; it has ``kind``, ``round``, ``seq`` and ``nbytes`` (0 to oneself), and, where
+    somebody looks, ``readable``: whether she can read the fields.
     """
     import networkx
 
@@ -22,7 +23,14 @@ def to_networkx(part: Slice) -> Any:
     for event in part.events():
         for name, role in zip(event.ends, event.roles, strict=True):
             graph.add_node(name, role=role)
-        about = {"kind": event.kind, "round": event.round, "seq": event.seq, "nbytes": event.nbytes}
+        about: dict[str, Any] = {
+            "kind": event.kind,
+            "round": event.round,
+            "seq": event.seq,
+            "nbytes": event.nbytes,
+        }
+        if "readable" in part.kinds[event.kind]:
+            about["readable"] = event.fields is not None
         graph.add_edge(*event.ends, key=event.id, **about)
     return graph
 
