@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
 from types import ModuleType
 
 from p2p_sim.core.errors import InputError
 
+_PLACE = "p2p_sim.core"
 WORTH_COMPILING = 200_000
 """Users from which loading the compiled kernels (about a second) is repaid."""
+WORTH_CALLING = 10_000
+"""Users from which the kernels are used where this process has loaded them already."""
 
 
 def choose(users: int) -> ModuleType:
@@ -20,7 +24,8 @@ def choose(users: int) -> ModuleType:
         raise InputError(
             f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
         )
-    if wish == "0" or (wish == "" and users < WORTH_COMPILING):
+    least = WORTH_CALLING if f"{_PLACE}.kernels" in sys.modules else WORTH_COMPILING
+    if wish == "0" or (wish == "" and users < least):
         return load("plain")
     try:
         return load("kernels")
@@ -34,4 +39,4 @@ def choose(users: int) -> ModuleType:
 
 def load(name: str) -> ModuleType:
     """Import the module of inner loops called ``plain`` or ``kernels``."""
-    return importlib.import_module(f"p2p_sim.core.{name}")
+    return importlib.import_module(f"{_PLACE}.{name}")

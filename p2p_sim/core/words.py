@@ -19,7 +19,10 @@ Words = npt.NDArray[np.uint64]
 SEED_LIMIT = 1 << 64
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
-_FEW = 8192
+_FEW = 16_000
+"""Words computed at a time: what lies between fits the cache."""
+_MANY = 8_000
+"""Words from which it pays to go through them lane by lane, and then to compute no more than each lane needs."""
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 
@@ -42,7 +45,7 @@ def words(seed: int, stream: int, start: int, count: int) -> Words:
 def words_at(seed: int, stream: int, parties: npt.NDArray[Any]) -> Words:
     """Return the words of the given parties, in their order."""
     ids = parties.astype(np.uint64)
-    return _outputs(seed, stream, ids >> np.uint64(2), np.zeros_like(ids), ids & np.uint64(3))
+    return _outputs(seed, stream, ids >> np.uint64(2), np.zeros(1, np.uint64), ids & np.uint64(3))
 
 
 def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDArray[Any]) -> Words:
@@ -76,33 +79,74 @@ def order(drawn: Words) -> npt.NDArray[np.int64]:
 
 
 def high_product(a: Words, b: Words | np.uint64) -> Words:
-    """Return the high 64 bits of the 128-bit product, in 32-bit halves."""
-    a_low, a_high = a & _LOW, a >> _SHIFT
+    """Return the high 64 bits of the 128-bit product, in 32-bit halves; ``a`` has the shape of the product."""
+    low, high = a & _LOW, a >> _SHIFT
     b_low, b_high = b & _LOW, b >> _SHIFT
-    middle = a_high * b_low + ((a_low * b_low) >> _SHIFT)
-    middle_low = a_low * b_high + (middle & _LOW)
-    high: Words = a_high * b_high + (middle >> _SHIFT) + (middle_low >> _SHIFT)
+    middle = low * b_low
+    middle >>= _SHIFT  # in place wherever it can be: memory is what this waits for
+    middle += high * b_low
+    high *= b_high
+    low *= b_high
+    low += middle & _LOW
+    middle >>= _SHIFT
+    low >>= _SHIFT
+    high += middle
+    high += low
     return high
 
 
 def _outputs(seed: int, stream: int, block: Words, owner: Words, lane: Words) -> Words:
-    """Philox4x64-10 at counter (block + 1, owner, 0, 0), a few at a time: what lies between fits the cache."""
+    """Philox4x64-10 at counter (block + 1, owner, 0, 0): of its four words that of ``lane``, 0 to 3.
+
+    ``owner``: one each, or one for all.  Numpy counts before it encrypts, hence the + 1.
+    """
+    zero = np.zeros(1, np.uint64)
+    counter = block + np.uint64(1)
+    if len(block) < _MANY:
+        return np.choose(lane.astype(np.intp), _philox(seed, stream, [counter, owner, zero, zero], _ALL))
     out = np.empty(len(block), np.uint64)
-    for low in range(0, len(block), _FEW):
-        few = slice(low, low + _FEW)
-        out[few] = _philox(seed, stream, block[few], owner[few], lane[few])
+    for word, needed in enumerate(_NEEDED):
+        places = np.flatnonzero(lane == np.uint64(word))
+        for low in range(0, len(places), _FEW):
+            few = places[low : low + _FEW]
+            state = [counter[few], owner if len(owner) == 1 else owner[few], zero, zero]
+            out[few] = _philox(seed, stream, state, needed)[word]
     return out
 
 
-def _philox(seed: int, stream: int, block: Words, owner: Words, lane: Words) -> Words:
-    """Return one output each; numpy counts before it encrypts, hence the + 1."""
-    c0, c1 = block + np.uint64(1), owner.copy()
-    c2, c3 = np.zeros_like(c0), np.zeros_like(c0)
-    m0, m1 = (np.uint64(m) for m in _MULTIPLIERS)
-    key0, key1 = seed, stream
-    for _ in range(10):
-        high0, low0 = high_product(c0, m0), c0 * m0
-        high1, low1 = high_product(c2, m1), c2 * m1
-        c0, c1, c2, c3 = high1 ^ c1 ^ np.uint64(key0), low1, high0 ^ c3 ^ np.uint64(key1), low0
-        key0, key1 = (key0 + _WEYL[0]) % SEED_LIMIT, (key1 + _WEYL[1]) % SEED_LIMIT
-    return np.choose(lane.astype(np.intp), [c0, c1, c2, c3])
+def _philox(seed: int, stream: int, state: list[Words], needed: list[set[int]]) -> list[Words]:
+    """Return the state after ten rounds, each of which computes the needed words only.
+
+    What is the same for all, such as the zeros of the counter, has length 1 as long as it can.
+    """
+    keys = [seed, stream]
+    for these in needed:
+        state = [_round(state, i, keys) if i in these else state[i] for i in range(4)]
+        keys = [(key + weyl) % SEED_LIMIT for key, weyl in zip(keys, _WEYL, strict=True)]
+    return state
+
+
+def _round(state: list[Words], i: int, keys: list[int]) -> Words:
+    """Return word i of the state after one more round: the low half of a product, or its high half, mixed (even i)."""
+    factor, multiplier = state[2 - i // 2 * 2], np.uint64(_MULTIPLIERS[1 - i // 2])
+    if i % 2:
+        return factor * multiplier
+    high, other = high_product(factor, multiplier), state[i + 1]
+    high ^= np.uint64(keys[i // 2])
+    if high.shape != other.shape:
+        return high ^ other
+    high ^= other
+    return high
+
+
+def _needed(word: int) -> list[set[int]]:
+    """Return which words of the state each of ten rounds must compute, so that the last computes a given one."""
+    rounds = [{word}]
+    while len(rounds) < 10:
+        sources = [{2 - i // 2 * 2} | ({i + 1} if i % 2 == 0 else set()) for i in rounds[0]]
+        rounds.insert(0, set().union(*sources))
+    return rounds
+
+
+_NEEDED = [_needed(word) for word in range(4)]
+_ALL = [set(range(4))] * 10

@@ -44,7 +44,7 @@ class World:
                     f"{where}: {what} names users {ids.min()} to {ids.max()}; they are 0 to {self.users - 1}"
                 )
             return ids.astype(np.int32, copy=False)
-        place = np.searchsorted(self.ids, ids) if self.first is None else ids.astype(np.int64) - self.first
+        place = _places(self.ids, ids) if self.first is None else ids.astype(np.int64) - self.first
         rows = np.clip(place, 0, self.users - 1)
         if not bool((self.ids[rows] == ids).all()):
             stranger = int(ids[self.ids[rows] != ids][0])
@@ -60,3 +60,15 @@ class World:
         if isinstance(rows, range):
             return range(rows.start + self.first, rows.stop + self.first)
         return rows + np.int64(self.first)
+
+
+def _places(ids: Array, wanted: Array) -> Array:
+    """Return where the wanted ids stand among some (ascending); anywhere for one that is not among them.
+
+    Looked up in ascending order they cost a third of what they cost in any order.
+    """
+    packed = (wanted.astype(np.int64) << 32) | np.arange(len(wanted))
+    packed.sort()
+    places = np.empty(len(wanted), np.int64)
+    places[packed & 0xFFFFFFFF] = np.searchsorted(ids, packed >> 32)
+    return places

@@ -52,7 +52,8 @@ def subtract(a: Words, b: Words) -> Words:
 def multiply(a: Words, b: Words) -> Words:
     """Return a * b of field elements: the 122-bit product, folded at bit 61 since 2^61 is 1."""
     with np.errstate(over="ignore"):  # single values warn where arrays wrap
-        low, high = a * b, high_product(a, b)
+        low = a * b
+        high = high_product(np.broadcast_to(a, np.shape(low)), b)
     return _once((low & _PRIME) + ((low >> _BITS) | (high << _REST)))
 
 

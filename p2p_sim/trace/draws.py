@@ -31,8 +31,10 @@ class Recorder:
         if isinstance(ids, range):
             low, high = np.searchsorted(mine, [ids.start, ids.stop])
             names, places = mine[low:high], mine[low:high] - ids.start
-        else:
-            places = np.flatnonzero(np.isin(ids, mine)) if len(mine) else mine
+        else:  # ascending, and mostly many
+            places = np.searchsorted(ids, mine)
+            here = places < len(ids)
+            places = places[here][ids[places[here]] == mine[here]]
             names = ids[places]
         if not len(places):
             return None

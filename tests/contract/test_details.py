@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -229,11 +230,12 @@ def test_a_changed_population_is_noticed(tmp_path: Path) -> None:
 
 
 def test_kernels_are_compiled_from_a_size_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer users are enough once they are compiled."""
     monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
-    chosen = [
-        compute.choose(users).__name__ for users in (compute.WORTH_COMPILING - 1, compute.WORTH_COMPILING)
-    ]
-    assert chosen == ["p2p_sim.core.plain", "p2p_sim.core.kernels"]
+    monkeypatch.delitem(sys.modules, "p2p_sim.core.kernels", raising=False)
+    for least in (compute.WORTH_COMPILING, compute.WORTH_CALLING):
+        chosen = [compute.choose(users).__name__ for users in (least - 1, least)]
+        assert chosen == ["p2p_sim.core.plain", "p2p_sim.core.kernels"]
 
 
 @pytest.mark.parametrize("role", ["fault", "graph", "split", "synthetic"])

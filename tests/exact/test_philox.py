@@ -88,6 +88,22 @@ def test_words_at_takes_any_parties_in_any_order(seed, dtype):
     assert words.words_at(seed, 99, parties[:0]).tolist() == []
 
 
+@pytest.mark.parametrize("count", [7_999, 8_000, 8_001, 130_001])
+@pytest.mark.parametrize("high", [300_000, LAST])
+def test_many_words_are_numpys(count, high):
+    """So many that they go lane by lane, and in several parts: of each lane about a quarter, and of one lane alone."""
+    start, rng = high - 300_000, np.random.Generator(np.random.Philox(count))
+    places = rng.integers(0, 300_001, count)
+    stretch = words.words(SEEDS[3], STREAMS[3], start, 300_001)
+    for some in (places, places // 4 * 4, places[:0]):
+        assert np.array_equal(words.words_at(SEEDS[3], STREAMS[3], start + some), stretch[some])
+    owner, slots = rng.integers(0, 5, count) * high // 4, rng.integers(0, 3_000, count)
+    drawn = words.item_words(SEEDS[3], STREAMS[3], owner, slots)
+    for party in np.unique(owner).tolist():
+        own = numpy_outputs(SEEDS[3], STREAMS[3], [0, party + 1, 0, 0], 3_000)
+        assert np.array_equal(drawn[owner == party], np.array(own, np.uint64)[slots[owner == party]])
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("stream", STREAMS)
 def test_item_words_are_outputs_at_counter_0_u_plus_1(seed, stream):
