@@ -85,7 +85,9 @@ class Run:
     crypto: Crypto = MODELLED
     seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
-    out: Annotated[str | None, text(KEPT, "Folder of the run; default a new one in runs/.")] = None
+    out: Annotated[
+        str | None, text(KEPT, "Folder of the run; default a new one in runs/.  runs/latest links to it.")
+    ] = None
     force: Annotated[bool, flag(KEPT, "Replace the run in --out.", "--force")] = False
     no_population: Annotated[bool, flag(KEPT, "Leave labels out: no replay.", "--no-population")] = False
     no_digest: Annotated[bool, flag(KEPT, "Compute no digest: faster.", "--no-digest")] = False

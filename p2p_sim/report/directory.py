@@ -31,13 +31,13 @@ class Place:
         return Draft(self.path or Path(RUNS) / self.stem, announce)
 
     def save(self, run: Any, population: bool) -> Path:
-        """Write the run, link ``runs/latest`` to it, return its directory; InputError if that fails."""
+        """Write the run, link ``runs/latest`` to it, return its directory; InputError if it cannot be written."""
         try:
             path = self._save(run, population)
-            link(path)
         except OSError as error:
             where = self.path or Path(RUNS)
             raise InputError(f"cannot write to {str(where)!r}: {error.strerror or error}") from error
+        link(path)
         return path
 
     def _save(self, run: Any, population: bool) -> Path:
@@ -93,18 +93,26 @@ def stem(*parts: str) -> str:
 
 
 def link(path: Path) -> None:
-    """Point the link ``latest`` beside a directory at it, in one step, if it lies in a folder ``runs``."""
-    folder = path.absolute().parent
-    latest = folder / LATEST
-    if folder.name != RUNS:
-        return
-    if latest.exists() and not latest.is_symlink():
-        warnings.warn(f"{latest} is not a link, so it was left alone", UserWarning, stacklevel=2)
-        return
-    fresh = folder / f".{LATEST}.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(path.name, target_is_directory=True)
-    fresh.replace(latest)
+    """Point ``latest`` at a directory, in one step: beside it, if that is a folder ``runs``, and in ``runs`` here, if
+    there is one.
+
+    What cannot be linked is warned of: the run is there.
+    """
+    real = path.resolve()
+    folders = [folder for folder in (real.parent, Path(RUNS).absolute()) if folder.name == RUNS]
+    for folder in dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()):
+        latest = folder / LATEST
+        if latest.exists() and not latest.is_symlink():
+            warnings.warn(f"{latest} is not a link, so it was left alone", UserWarning, stacklevel=2)
+            continue
+        fresh = folder / f".{LATEST}.{os.getpid()}"
+        try:
+            fresh.unlink(missing_ok=True)
+            fresh.symlink_to(os.path.relpath(real, folder), target_is_directory=True)
+            fresh.replace(latest)
+        except OSError as error:
+            why = error.strerror or error
+            warnings.warn(f"{latest} could not be linked to the run: {why}", UserWarning, stacklevel=2)
 
 
 def _check_folder(folder: Path) -> None:

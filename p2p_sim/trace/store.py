@@ -173,12 +173,7 @@ def told_of(path: Path) -> dict[str, Any]:
     """Read run.json; raises InputError if there is none, or a newer version wrote it."""
     file = path / RUN
     if not file.is_file():
-        cut = (
-            "; its trace can be opened, it is that of a run that was cut off"
-            if (path / MESSAGES).is_dir()
-            else ""
-        )
-        raise InputError(f"{str(path)!r} is not a run directory: it has no {RUN}{cut}")
+        raise InputError(f"{str(path)!r} is not a run directory: {_why_none(path)}")
     told: dict[str, Any] = json.loads(file.read_text())
     if told["format"] not in (1, FORMAT):
         raise InputError(
@@ -186,6 +181,22 @@ def told_of(path: Path) -> dict[str, Any]:
             "version that wrote it"
         )
     return told
+
+
+def _why_none(path: Path) -> str:
+    """Say why a folder is no run directory, and what to do."""
+    if path.is_symlink() and not path.exists():
+        return f"it links to {str(path.readlink())!r}, which is gone; name another run"
+    if not path.exists():
+        return "there is no such folder; p2p-sim run makes one and says where it is"
+    if path.is_file():
+        return "it is a file; name the folder that p2p-sim run made"
+    if (path / MESSAGES).is_dir():
+        return f"it has no {RUN}; its trace can be opened, it is that of a run that was cut off"
+    inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))
+    return f"it has no {RUN}" + (
+        f"; it holds {len(inside):,}, such as {str(path / inside[0])!r}" if inside else ""
+    )
 
 
 def _outputs(path: Path) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 
 import p2p_sim
@@ -46,6 +47,53 @@ def test_names_count_up_and_latest_follows(cli, tmp_path):
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {
         "latest", "mine", *(f"peer-to-peer-synthetic-{n}" for n in (1, 2, 3)),
     }  # fmt: skip
+
+
+def test_latest_follows_runs_that_are_written_elsewhere(cli, tmp_path):
+    def links():
+        found = {
+            path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_symlink()
+        }
+        return {name: path.resolve().relative_to(tmp_path).as_posix() for name, path in found.items()}
+
+    cli(*MANY, "--out", "first")
+    assert links() == {}
+    assert cli("trace", "stats", "runs/latest").err == (
+        "error: 'runs/latest' is not a run directory: there is no such folder; p2p-sim run makes one and says where "
+        "it is\n"
+    )
+    cli(*MANY)
+    cli(*MANY, "--out", "second")
+    assert links() == {"runs/latest": "second"}
+    cli(*MANY, "--out", tmp_path / "deep/runs/third")
+    assert links() == {"runs/latest": "deep/runs/third", "deep/runs/latest": "deep/runs/third"}
+    assert os.readlink(tmp_path / "deep/runs/latest") == "third"  # noqa: PTH115
+    assert os.readlink(tmp_path / "runs/latest") == "../deep/runs/third"  # noqa: PTH115
+    cli(*MANY)
+    assert links() == {"runs/latest": "runs/peer-to-peer-synthetic-2", "deep/runs/latest": "deep/runs/third"}
+    shutil.rmtree(tmp_path / "runs/peer-to-peer-synthetic-2")
+    gone = cli("trace", "stats", "runs/latest")
+    assert (gone.status, "links to 'peer-to-peer-synthetic-2', which is gone" in gone.err) == (2, True)
+
+
+def test_a_link_through_another_link_leads_to_the_run(cli, tmp_path):
+    (tmp_path / "disk/a/b").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(tmp_path / "disk/a/b")
+    cli(*MANY, "--out", "first")
+    assert (tmp_path / "runs/latest").resolve() == tmp_path / "first"
+    cli(*MANY)
+    assert (tmp_path / "runs/latest").resolve() == tmp_path / "disk/a/b/peer-to-peer-synthetic-1"
+
+
+def test_a_run_whose_link_fails_is_there(cli, tmp_path, monkeypatch):
+    def denied(*_words, **_more):
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.symlink_to", denied)
+    done = cli(*MANY, "--json")
+    assert done.status == 0
+    assert "latest could not be linked to the run: Permission denied" in done.err
+    assert p2p_sim.load(tmp_path / done.json["directory"]).digest == done.json["digest"]
 
 
 def test_force_replaces_a_run(cli, tmp_path):
