@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import protocols
@@ -17,7 +18,6 @@ from p2p_sim.report.options import (
     ASKED,
     HOW,
     Channels,
-    Crypto,
     Fault,
     Format,
     Graph,
@@ -63,6 +63,9 @@ class Audit:
     """Run many small worlds and measure what a view learns of one label.  Exit status 1: a claim is violated."""
 
     words: Words = None
+    run: Annotated[
+        str | None, text(ASKED, "A run directory: audits what ran there, and keeps the result in it.", "RUN")
+    ] = None
     view: Annotated[list[str] | None, texts(ASKED, "Who looks; default learner.  May be repeated.")] = None
     all_views: Annotated[
         bool, flag(ASKED, "Every row of account whose users follow the protocol.", "--all-views")
@@ -86,23 +89,33 @@ class Audit:
     backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
     shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
     address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
-    crypto: Crypto = MODELLED
+    crypto: Annotated[
+        str | None, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+    ] = None
     json: Json = False
     format: Format = "text"
 
     def work(self, _command: Command) -> int:
         """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
+        from p2p_sim.cli import audited
         from p2p_sim.learning import graphs
-        from p2p_sim.report import audit, console
+        from p2p_sim.report import audit, console, kept
         from p2p_sim.report.progress import Progress
 
-        as_json = wants_json(self.json, self.format)
-        chosen = self._chosen()
-        graphs.check(chosen.protocol, self.graph)
-        kind, at = self._point()
+        as_json, run = wants_json(self.json, self.format), None
+        kind, at = self.point()
         with Progress() as progress, terminal.stdout_kept():
-            told = self._told(chosen, kind, at, progress)
+            if self.run is None:
+                chosen = self._chosen()
+                graphs.check(chosen.protocol, self.graph)
+                told = self.told(chosen, kind, at, progress)
+                told["command"] = self.again(chosen.protocol, told["parameters"], kind, at)
+            else:
+                told, run = audited.told(self, kind, at, progress)
         sys.stdout.write(console.as_json(told) if as_json else audit.as_text(told))
+        if self.run is not None:
+            place = kept.add(Path(self.run), run, told)
+            sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(any(row.get("failed") for row in told["views"]))
 
     def _chosen(self) -> Any:
@@ -118,7 +131,8 @@ class Audit:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def _told(self, chosen: Any, kind: str, at: float, progress: Any) -> dict[str, Any]:
+    def told(self, chosen: Any, kind: str, at: float, progress: Any) -> dict[str, Any]:
+        """Audit the views of a protocol and return what is told of them."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit
 
@@ -137,9 +151,8 @@ class Audit:
             "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
             "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
-            "graph": self.graph, "crypto": self.crypto, "statistic": self.statistic,
+            "graph": self.graph, "crypto": self.crypto or MODELLED, "statistic": self.statistic,
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
-            "command": self._again(protocol, values, kind, at),
         }  # fmt: skip
 
     def _views(self, protocol: Any, delta: float) -> tuple[list[Any], list[str]]:
@@ -185,7 +198,7 @@ class Audit:
             faults=self.fault, graph=self.graph, crypto=self.crypto,
         )  # fmt: skip
 
-    def _point(self) -> tuple[str, float]:
+    def point(self) -> tuple[str, float]:
         """Return the figure that is given, and its value."""
         if self.delta is not None and self.at_epsilon is not None:
             raise InputError("--delta and --at-epsilon are both there: the one is measured at the other")
@@ -193,14 +206,18 @@ class Audit:
             return "epsilon", self.at_epsilon
         return "delta", min(0.1, SEEN / max(1, self.trials)) if self.delta is None else self.delta
 
-    def _again(self, protocol: Any, values: dict[str, Any], kind: str, at: float) -> str:
+    def again(self, protocol: Any, values: dict[str, Any], kind: str, at: float) -> str:
         """Return the command that gives the same figures."""
         from p2p_sim.report import parameters
 
         own = next((word for word in self.words or [] if ":" in word and not word.startswith("-")), None)
-        words = ["p2p-sim", "audit", own or protocol.command_name()]
-        for name in (each.name for each in parameters.parameters(type(protocol)).values()):
-            words += [option(name), str(values[name])] if name in values else []
+        words = ["p2p-sim", "audit"]
+        if self.run is None:
+            words += [own or protocol.command_name()]
+            for name in (each.name for each in parameters.parameters(type(protocol)).values()):
+                words += [option(name), str(values[name])] if name in values else []
+        else:
+            words += [*([own] if own else []), "--run", self.run]
         for view in self.view or ([] if self.all_views else ["learner"]):
             words += ["--view", view]
         words += ["--all-views"] if self.all_views else []

@@ -39,11 +39,13 @@ from p2p_sim.privacy.auditing.claims import (
 from p2p_sim.privacy.auditing.evidence import by_law, by_learning
 from p2p_sim.privacy.auditing.lawtest import LawTest, law_test
 from p2p_sim.privacy.auditing.measure import Measured, Point, measured
+from p2p_sim.privacy.auditing.of_run import world_of
 from p2p_sim.privacy.auditing.pilot import worst_of_few
 from p2p_sim.privacy.auditing.statistics import statistic as statistic_of
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.laws.combine import Mixture
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.run import Run
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Audit:
     ``confidence``, at least this; ``cap``: the most that so many ``trials`` of each label could show.  ``claims``: each
     with its verdict.  ``points``: δ at several ε, where δ is too small to be measured itself.  ``law``: whether the
     worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
-    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.
+    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
+    ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
     """
 
     protocol: str
@@ -75,6 +78,8 @@ class Audit:
     verdict: str
     why: str
     needed: int | None
+    true_positive: float
+    false_positive: float
 
     def __repr__(self) -> str:
         figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
@@ -93,7 +98,7 @@ class Audit:
 
 
 def audit(
-    protocol: Protocol,
+    protocol: Protocol | Run,
     view: str = "learner",
     *,
     cluster_size: int | None = None,
@@ -114,10 +119,12 @@ def audit(
     progress: Progress | None = None,
     faults: Faults | Sequence[str] | None = None,
     graph: Any = None,
-    crypto: str = MODELLED,
+    crypto: str | None = None,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
+    ``protocol``: with its parameters; or a ``Run``, whose protocol, faults, graph and mode of cryptography are taken
+    then, and the cluster in which the fewest hide the victim; ``cluster_size`` may choose another of its sizes.
     ``view``: as in ``profile``; its users are colluders of the victim's cluster.  ``cluster_size``: users a world.
     ``delta`` in [0, 1): a lower bound of ε at δ; or ``epsilon`` >= 0, in nats: of δ at ε.  ``trials``: worlds a label,
     enough to show anything.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the
@@ -129,12 +136,18 @@ def audit(
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
     ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
     ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
-    ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range.
+    ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range, and for those that
+    contradict a run.
 
     *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
     the error is shared over both directions, all events, and the two bounds of each.
     *Assumes:* colluders follow the protocol; worlds share nothing but servers.
     """
+    if isinstance(protocol, Run):
+        world = world_of(protocol, view, cluster_size)
+        world.check(faults=Faults.of(faults), graph=graph, crypto=crypto)
+        protocol, cluster_size = world.protocol, world.cluster_size
+        faults, graph, crypto = world.faults, world.graph, world.crypto
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)
     check_enough(trials, confidence, learning=statistic == "classifier")  # before a law is computed
@@ -142,7 +155,9 @@ def audit(
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
     wrong = Faults.of(faults)
-    settings = backends.Settings(backend, None, shards, address, digest=False, faults=wrong, crypto=crypto)
+    settings = backends.Settings(
+        backend, None, shards, address, digest=False, faults=wrong, crypto=crypto or MODELLED
+    )
     size = world_size(cluster_size)
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
@@ -192,6 +207,7 @@ def audit(
         type(protocol).__name__, view, size, ones, channels, kind, at, found.lower, found.cap, evidence.trials,
         confidence, evidence.how, claimed, found.points, tested, verdict, why,
         _needed(claimed, found, kind, at, confidence) if verdict == INCONCLUSIVE else None,
+        found.true_positive, found.false_positive,
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -12,15 +11,14 @@ from p2p_sim.privacy.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.measure import MEASURABLE
 from p2p_sim.privacy.rows import View
-from p2p_sim.report import layout
+from p2p_sim.report import layout, terminal
 from p2p_sim.report.figures import number_text
+from p2p_sim.report.measured import REJECTED, down, verdict_of, why
 
-REJECTED = "law rejected"
 DEVIATING = (
     "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
 )
 """Why a row of deviating users is not measured."""
-_UNCLAIMED = "measured; nothing is claimed"
 LOCAL = "local"
 Told = Mapping[str, Any]
 
@@ -30,7 +28,10 @@ def row(view: View, found: Audit | None, refused: str, seconds: float) -> dict[s
     told: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
     if found is None:
         return told
-    names = ("lower", "exact", "cap", "trials", "confidence", "statistic", "composition", "why", "needed")
+    names = [
+        "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
+        "why", "needed",
+    ]  # fmt: skip
     told |= {name: getattr(found, name) for name in names}
     rejected = found.law is not None and found.law.rejected
     return told | {
@@ -63,7 +64,9 @@ def _head(told: Told) -> str:
     measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
     size = told["cluster_size"]
     users = "one user" if size == 1 else f"{size:,} users"
-    return f"{told['protocol']}: {given}\n{measured}: worlds of {users}, {told['channels']} channels"
+    lines = [f"{told['protocol']}: {given}", f"{measured}: worlds of {users}, {told['channels']} channels"]
+    lines += [f"Worlds of run {terminal.visible(told['run'])}: {told['world']}"] if "run" in told else []
+    return "\n".join(lines)
 
 
 def _figure(told: Told) -> str:
@@ -89,7 +92,7 @@ def _table(told: Told) -> str:
             continue
         claims = {_column(claim): claim for claim in each["claims"]}
         cells = [_claim(claims.get(name), of, note) for name in (EXACT, *names, LOCAL)]
-        lines.append([each["view"], _down(each["lower"]), *cells, _law(each["law"], note), _verdict(each)])
+        lines.append([each["view"], down(each["lower"]), *cells, _law(each["law"], note), verdict_of(each)])
     foot = [f"[{number}] {text}" for text, number in notes.items()]
     return "\n".join([layout.table(head, lines), *foot])
 
@@ -118,15 +121,6 @@ def _clearer(why: str) -> str:
     )
 
 
-def _unclaimed(each: Told) -> bool:
-    """Whether there was nothing to hold the measurement against."""
-    return each["verdict"] == INCONCLUSIVE and not any(claim["holds"] for claim in each["claims"])
-
-
-def _verdict(each: Told) -> str:
-    return _UNCLAIMED if _unclaimed(each) else str(each["verdict"])
-
-
 def _law(law: Told | None, note: Callable[[str], str]) -> str:
     if law is None:
         return "-"
@@ -136,17 +130,14 @@ def _law(law: Told | None, note: Callable[[str], str]) -> str:
     return f"{text}, rejected" + note(law["why"]) if law["rejected"] else text
 
 
-def _down(value: float) -> str:
-    """Return a lower bound in four digits, rounded down."""
-    text = number_text(value)
-    return text if float(text) <= value else number_text(value - 10.0 ** (math.floor(math.log10(value)) - 3))
-
-
 def _how(told: Told, done: list[Told]) -> str:
     """Return how each view was measured, as a table."""
     cap = f"{_figure(told)} it could show"
-    head = ["View", "trials counted", cap, "others with label 1", "seconds", "statistic"]
-    names = ("trials", "cap", "composition", "seconds", "statistic")
+    head = [
+        "View", "trials counted", cap, "true positives", "false positives", "others with label 1", "seconds",
+        "statistic",
+    ]  # fmt: skip
+    names = ("trials", "cap", "true_positive", "false_positive", "composition", "seconds", "statistic")
     return layout.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
 
 
@@ -165,7 +156,7 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
     if none:
         lines.append(f"Too few trials, or no law, to measure δ at any ε instead: {', '.join(none)}.")
     rows = [
-        [each["view"], point["epsilon"], _down(point["lower"]), point["exact"], point["verdict"]]
+        [each["view"], point["epsilon"], down(point["lower"]), point["exact"], point["verdict"]]
         for each in found
         for point in each["points"]
     ]
@@ -177,7 +168,7 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
 
 def _sentences(told: Told, done: list[Told]) -> str:
     lines = [
-        f"{each['view']}: {_verdict(each)}: {_why(each)}" for each in done if each["verdict"] != CONSISTENT
+        f"{each['view']}: {verdict_of(each)}: {why(each)}" for each in done if each["verdict"] != CONSISTENT
     ]
     views = len(done)
     if views > 1:
@@ -195,19 +186,6 @@ def _sentences(told: Told, done: list[Told]) -> str:
     lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
     lines.append(f"Again: {told['command']}")
     return "\n".join(lines)
-
-
-def _why(told: Told) -> str:
-    text = str(told["law"]["why"] if told["verdict"] == REJECTED else told["why"])
-    if _unclaimed(told):
-        return "to check a figure of your own, give --claim"
-    if told["verdict"] != INCONCLUSIVE:
-        return text
-    needed = told["needed"]
-    more = (
-        "how many would decide is not known" if needed is None else f"about {needed:,} a label would decide"
-    )
-    return f"{text}; {more}"
 
 
 def _meaning(verdict: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import quick
+from p2p_sim.report import kept, measured, quick
 from p2p_sim.report.figures import bracket_text, number_text
 from p2p_sim.trace.web.known import Viewers
 from p2p_sim.view import coalition_of
@@ -18,9 +18,22 @@ ONE_USER = re.compile(r"user:[0-9]+")
 def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
     """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
 
-    What users learn does not depend on which ones they are.  Raises InputError for an unknown view, for a run without
-    its population, and for a protocol that is not a shipped one.
+    What users learn does not depend on which ones they are.  Where an audit of the view is kept in the run's directory,
+    the last row is what it measured.  Raises InputError for an unknown view; for a run without its population, and a
+    protocol that is not a shipped one, unless something was measured.
     """
+    attacks = _attacks(run, view, channels)
+    try:
+        rows = _known(run, view, channels)
+    except InputError as error:
+        if not attacks:
+            raise
+        return {"view": view, "rows": attacks, "note": str(error)}
+    wire = f", {channels} channels" if "wire" in view else ""
+    return {"view": view, "rows": rows + attacks, "note": f"One label, replaced; ε in nats{wire}."}
+
+
+def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
     if run.population is None:
         raise InputError(
             "this run was saved without its population: what a view learns depends on the clusters"
@@ -37,16 +50,41 @@ def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
         exact = row["exact"]
         told = f"ε = {bracket_text(exact)} at δ = {table['delta']:.2g}"
         found.insert(0, _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]])))
-    wire = f", {channels} channels" if "wire" in view else ""
-    return {"view": view, "rows": found, "note": f"One label, replaced; ε in nats{wire}."}
+    return found
+
+
+def _attacks(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+    """Return what audits measured of a view; a file of audits that cannot be read is named in a row."""
+    folder = getattr(run, "folder", None)  # a run that is in memory alone has none
+    if folder is None:
+        return []
+    try:
+        audits = kept.read(folder, run)
+    except InputError as error:
+        return [_row("not shown", str(error))]
+    return [_measured(row) for row in audits if _same(row, view, channels)]
+
+
+def _same(row: Mapping[str, Any], view: str, channels: str) -> bool:
+    parts = [sorted(_unnamed(name).split("+")) for name in (row["name"], view)]
+    return parts[0] == parts[1] and ("wire" not in view or row["channels"] == channels)
+
+
+def _measured(row: Mapping[str, Any]) -> dict[str, str]:
+    text = f"{measured.bound(row)}, confidence {measured.confidence(row)}: {measured.verdict_of(row)}"
+    attack, advantage = measured.attack(row)[0], row["true_positive"] - row["false_positive"]
+    size = row["cluster_size"]
+    worlds = f"{row['trials']:,} worlds a label, of {size:,} user{'s' if size > 1 else ''}"
+    source = f"Attack by {attack}, advantage {number_text(advantage)}, must not exceed {measured.limit(row)}"
+    return _row("measured", text, f"{source}; {worlds}; p2p-sim audit, {row['when']}")
 
 
 def _unnamed(view: str) -> str:
     """Return a view with its users counted, not named."""
-    parts = view.split("+")
+    parts = ["user" if part == "1*user" else part for part in view.split("+")]
     named = [part for part in parts if ONE_USER.fullmatch(part)]
     if len(named) < 2:
-        return ONE_USER.sub("user", view)
+        return "+".join("user" if part in named else part for part in parts)
     return "+".join([part for part in parts if part not in named] + [f"{len(named)}*user"])
 
 

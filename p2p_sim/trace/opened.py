@@ -32,6 +32,11 @@ class Opened:
         return value
 
     @property
+    def folder(self) -> Path:
+        """Where the run directory is."""
+        return self._path
+
+    @property
     def has_population(self) -> bool:
         """Whether the population was kept."""
         return not self._cut_off and (self._path / "population.parquet").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -27,6 +28,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, words in RUNS.items():
         assert program.main(["run", *words, "--out", str(folder / name)]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def audited(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the run of peers with an audit of its learner and of its wire."""
+    place = tmp_path_factory.mktemp("audited") / "peers"
+    shutil.copytree(runs / "peers", place)
+    views = ["--view", "learner", "--view", "wire", "--claim", "3"]
+    assert program.main(["audit", "--run", str(place), *views, "--trials", "500", "--delta", "0.05"]) == 0
+    return place
 
 
 def manifest(path: Path) -> Any:

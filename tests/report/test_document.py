@@ -1,4 +1,4 @@
-"""docs/reports.md: its commands work in a row."""
+"""docs/reports.md, and a part of docs/auditing.md: their commands work in a row."""
 
 from __future__ import annotations
 
@@ -9,10 +9,22 @@ import p2p_sim
 from p2p_sim import cli as program
 
 
+def commands_of(name):
+    page = (Path(p2p_sim.__file__).parents[1] / "docs" / name).read_text()
+    return [shlex.split(line[10:]) for line in page.splitlines() if line[:10] == "$ p2p-sim "]
+
+
+def test_a_run_is_made_audited_and_reported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    commands = commands_of("auditing.md")
+    assert [words[0] for words in commands] == ["run", "audit", "report"]
+    assert [program.main(words) for words in commands] == [0, 0, 0]
+    assert "<h2>Attacks</h2>" in (tmp_path / "mine" / "report.html").read_text()
+
+
 def test_the_commands_of_the_document(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (Path(p2p_sim.__file__).parents[1] / "docs" / "reports.md").read_text()
-    commands = [shlex.split(line[10:]) for line in page.splitlines() if line[:10] == "$ p2p-sim "]
+    commands = commands_of("reports.md")
     assert len(commands) == 5
     for words in commands:
         capsys.readouterr()

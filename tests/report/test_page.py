@@ -175,20 +175,27 @@ class Tags(html.parser.HTMLParser):
 
 
 @pytest.mark.parametrize("evil", [*EVIL, "$x_$ & |a|`b`"], ids=range(len(EVIL) + 1))
-def test_no_name_breaks_out(runs, tmp_path, evil):
+def test_no_name_breaks_out(audited, tmp_path, evil):
     place = tmp_path / "$1 <b>&"
-    shutil.copytree(runs / "peers", place)
+    shutil.copytree(audited, place)
     told = manifest(place)
     notes = told["notes"]
     notes["data"] |= {"name": evil, "source": evil, "positive": evil}
     notes["accuracy"] |= {"note": evil, "model": evil}
     notes["command"] = ["p2p-sim", evil]
-    notes["attacks"] = [{evil: evil, "advantage": 0.5}]
+    audit = json.loads((place / "audit.json").read_text())
+    for name in ("view", "statistic", "world", "why", "command", "version", "when", "verdict"):
+        audit["audits"][0][name] = evil
+    audit["audits"][0] |= {
+        "failed": True,
+        "claims": [dict(audit["audits"][0]["claims"][0], name=evil, basis=evil)],
+    }
+    (place / "audit.json").write_text(json.dumps(audit))
     notes["privacy"]["views"][0] |= {"view": evil}
     notes["costs"]["roles"][0]["role"] = evil
     told["versions"][evil] = evil
     (place / "run.json").write_text(json.dumps(told))
-    plain, mine = page("html", runs / "peers"), page("html", place)
+    plain, mine = page("html", audited), page("html", place)
     tags = [Tags(), Tags()]
     for parser, text in zip(tags, (plain, mine), strict=True):
         parser.feed(text)

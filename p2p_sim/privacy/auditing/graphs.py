@@ -13,7 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.population import Population
 from p2p_sim.network import topologies
-from p2p_sim.network.adjacency import matrix, rows
+from p2p_sim.network.adjacency import matrix
 from p2p_sim.network.edges import SUFFIXES
 from p2p_sim.network.walks import distribution, stationary
 from protocols import NetworkShuffle, PeerToPeer
@@ -37,18 +37,22 @@ def world(protocol: Any, graph: Any, size: int, seed: int) -> Population | None:
     users = topologies.join(Population(np.zeros(size, np.bool_)), graph, seed)
     assert users.graph is not None
     named = not isinstance(graph, str) or graph.endswith(SUFFIXES) or users.graph.complete
-    return users if named else replace(users, graph=_by_distance(users.graph))
+    return users if named else replace(users, graph=joined(around(users.graph, 0), size))
 
 
-def _by_distance(graph: Members) -> Members:
-    """Return the graph with its users in the order in which a search from the first meets them."""
+def around(graph: Members, first: int) -> npt.NDArray[np.int64]:
+    """Return the edges among all whom a search from one user meets, numbered as they are met: she is 0; shape (m, 2).
+
+    ``graph``: not a complete one.
+    """
     from scipy.sparse.csgraph import breadth_first_order
 
-    users = len(graph.codes)
-    place = np.empty(users, np.int64)
-    place[breadth_first_order(matrix(graph), 0, return_predecessors=False)] = np.arange(users)
-    ends = np.stack([np.repeat(np.arange(users), graph.size), rows(graph)], axis=1)
-    return joined(place[ends], users)
+    met = breadth_first_order(matrix(graph), first, return_predecessors=False)
+    place = np.full(len(graph.codes), -1)
+    place[met] = np.arange(len(met))
+    near, starts = graph.pick(met).everybody()
+    ends = np.stack([np.repeat(np.arange(len(met)), np.diff(starts)), place[near]], axis=1)
+    return ends[ends[:, 0] < ends[:, 1]]
 
 
 def copies(graph: Members, worlds: int) -> Members:

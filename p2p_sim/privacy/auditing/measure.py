@@ -29,7 +29,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """``lower``: the bound on ε or δ; ``cap``: the most it could have been; ``events``: half of those counted."""
+    """``lower``: the bound on ε or δ; ``cap``: the most it could have been; ``events``: half of those counted.
+
+    ``true_positive``, ``false_positive``: shares of the worlds with and without the label in which the event of the
+    bound was seen.
+    """
 
     kind: str
     at: float
@@ -39,6 +43,8 @@ class Measured:
     points: tuple[Point, ...]
     chances: tuple[Chance, ...]
     confidence: float
+    true_positive: float
+    false_positive: float
 
     def needed(self, target: float) -> int | None:
         """Return how many trials a label are expected to give a lower bound of ``target``; None if it can't be told."""
@@ -87,10 +93,10 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     hits = intervals.count(*evidence.scores, above, below)
     events = hits.events / 2
     if kind == "delta":
-        lower = intervals.epsilon_lower(hits, at, confidence).value
+        found = intervals.epsilon_lower(hits, at, confidence)
         cap = intervals.cap_epsilon(trials, at, events, confidence)
     else:
-        lower = intervals.delta_lower(hits, at, confidence).value
+        found = intervals.delta_lower(hits, at, confidence)
         cap = intervals.cap_delta(trials, at, events, confidence)
     points = tuple(
         _point(epsilon, intervals.delta_lower(hits, epsilon, confidence).value, here)
@@ -98,7 +104,10 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         if here is not None
     )
     known = tuple(chance for side in sides for chance in side)
-    return Measured(kind, at, lower, cap, events, points, known or _rates(hits), confidence)
+    return Measured(
+        kind, at, found.value, cap, events, points, known or _rates(hits), confidence,
+        found.hits / trials, found.against / trials,
+    )  # fmt: skip
 
 
 def _point(epsilon: float, lower: float, here: Law) -> Point:

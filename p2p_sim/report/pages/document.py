@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import console, costs, quick, ran
+from p2p_sim.report import console, costs, kept, quick, ran
 from p2p_sim.run import Run, load
 
 WITHHELD = "withheld"
@@ -43,7 +43,7 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
         "run": name,
         "privacy": notes.get("privacy") or _privacy(run),
         "costs": notes.get("costs") or _costs(run),
-        "attacks": notes.get("attacks", []),
+        "attacks": _attacks(run, path, seed),
         "messages": _messages(run),
         "versions": run.versions,
         "command": _command(run, seed),
@@ -81,6 +81,17 @@ def _costs(run: Run) -> dict[str, Any] | str:
         return costs.document(run.costs())
     except InputError as error:
         return f"not known: {error}"
+
+
+def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
+    """Return the audits that are kept of a run; raises InputError if their file cannot be read."""
+    found = kept.read(path, run)
+    hidden = [row | {"seed": WITHHELD, "command": _hidden(row["command"])} for row in found]
+    return found if seed else hidden
+
+
+def _hidden(command: str) -> str:
+    return shlex.join(_without_seed(shlex.split(command)))
 
 
 def _messages(run: Run) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import Message
 from p2p_sim.report import layout
-from p2p_sim.report.pages import pictures, privacy
+from p2p_sim.report.pages import attacks, pictures, privacy
 from p2p_sim.report.pages.blocks import Block, Code, Figure, Section, Table, Words, beside, whose
 from p2p_sim.report.pages.document import WITHHELD
 from p2p_sim.trace.diagram.overview import overview
@@ -23,7 +23,7 @@ def sections(runs: Sequence[Document]) -> list[Section]:
         ("Setting", _setting(runs)),
         ("Privacy", privacy.section(runs)),
         ("Utility", _utility(runs)),
-        ("Attacks", _attacks(runs)),
+        ("Attacks", attacks.section(runs)),
         ("Costs", _costs(runs)),
         ("What travelled", _travelled(runs)),
         ("Faults", _faults(runs)),
@@ -108,15 +108,6 @@ def _released(released: Mapping[str, Any] | None) -> str:
     share = released.get("positive_share")
     positive = "" if share is None else f", {100 * share:.2f} % of them positive"
     return f"{released['labels']:,} labels were released{positive}; no model was trained."
-
-
-def _attacks(runs: Sequence[Document]) -> list[Block]:
-    blocks: list[Block] = []
-    for run in runs:
-        head = list(dict.fromkeys(key for row in run["attacks"] for key in row))
-        rows = [[row.get(key) for key in head] for row in run["attacks"]]
-        blocks += [Table(head, rows, whose(run, runs).removesuffix(": "))] if rows else []
-    return blocks
 
 
 def _costs(runs: Sequence[Document]) -> list[Block]:
