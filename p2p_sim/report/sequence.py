@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from p2p_sim.trace.diagram.scene import MOST_ARROWS, Scene, Sight, scene
 from p2p_sim.trace.export.graph import graphml
 from p2p_sim.trace.export.perfetto import perfetto
 from p2p_sim.trace.export.shiviz import shiviz
+from p2p_sim.trace.recompute import ids_of
 from p2p_sim.trace.slices import Slice
 from p2p_sim.views import CHANNELS, Coalition
 
@@ -49,22 +51,24 @@ def draw(
     """Lay out a sequence diagram of a run: of some users (ids), of a cluster, or of everybody.
 
     ``view``: what this coalition cannot read is struck out; ``channels``: what the wire reads; ``limit``: most arrows;
-    ``name``: of the run, for the title.  A whole run of more than 1,000,000 messages is drawn by role, from its counts.
-    Raises InputError for a user, cluster, round or view that there is not, and for messages that are neither kept nor
-    recomputed.
+    ``name``: where the run is, for the title and for the command that opens lanes of many users.  A whole run of more
+    than 1,000,000 messages is drawn by role, from its counts.  Raises InputError for a user, cluster, round or view
+    that there is not, and for messages that are neither kept nor recomputed.
     """
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
     chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
+    command = None if name is None else _command(name, round, view, channels, limit)
     total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
     if chosen is None and total > WHOLE:
-        return _from_counts(run, round, view, title, total, protocol)
+        return _from_counts(run, round, view, title, total, protocol, command)
     coalition = None if view is None else run.coalition(view, protocol=protocol)
     part = around(run, chosen, round=round, protocol=protocol)
     known = clusters_of(run, np.zeros(0, np.int64)) is not None
     return scene(
         part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if known else None,
         viewpoint=None if coalition is None else str(coalition), sight=_sight(part, coalition, channels), most=limit,
+        command=command,
     )  # fmt: skip
 
 
@@ -117,6 +121,16 @@ def _title(
     return ", ".join([*parts, *([f"round {round}"] if round is not None else [])])
 
 
+def _command(name: str, round: int | None, view: str | None, channels: str, limit: int) -> str:
+    """Return the command that draws a run in the same way, but for whose messages."""
+    words = ["p2p-sim", "trace", "diagram", name]
+    words += [] if round is None else ["--round", str(round)]
+    words += [] if view is None else ["--as", view]
+    words += [] if channels == CHANNELS[0] else ["--channels", channels]
+    words += [] if limit == MOST_ARROWS else ["--limit", str(limit)]
+    return shlex.join(words)
+
+
 def _clusters(run: Run, ids: Array) -> Array:
     found = clusters_of(run, ids)
     assert found is not None  # asked before
@@ -137,7 +151,7 @@ def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | N
 
 
 def _from_counts(
-    run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any
+    run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any, command: str | None
 ) -> Scene:
     fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
     if view is not None:
@@ -149,4 +163,15 @@ def _from_counts(
     query.check_round(source, round)
     users = None if run.population is None else run.population.users
     note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
-    return overview(kinds, run.counts, users, title, round=round, notes=[note])
+    return overview(
+        kinds, run.counts, users, title, round=round, notes=[note], opens=_first(run), command=command
+    )
+
+
+def _first(run: Run) -> str:
+    """Return the options that choose the first cluster of a run, or its first user, if they are known."""
+    if run.population is None:
+        return ""
+    first = ids_of(run.population)[:1]
+    label = clusters_of(run, first)
+    return f"--user {first[0]}" if label is None else f"--cluster {label[0]}"

@@ -90,7 +90,8 @@ def test_many_are_put_together_and_it_is_said(cli, tmp_path, monkeypatch):
     monkeypatch.setattr(sequence, "WHOLE", 899)
     whole = cli(*DRAW, "--json")
     assert said(whole) == [
-        "note: drawn by role from the counts of 900 messages; --cluster or --user draws single ones"
+        "note: drawn by role from the counts of 900 messages; --cluster or --user draws single ones: "
+        "p2p-sim trace diagram r with the option in a lane's box"
     ]
     assert [(a["kind"], a["messages"]) for a in whole.json["arrows"]] == [
         ("ask", 300), ("label", 300), ("report", 300)

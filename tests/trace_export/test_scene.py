@@ -153,7 +153,7 @@ def test_the_limits_are_where_they_are_said_to_be():
     assert {lane.name for lane in merged.lanes} == {*(f"cluster {c}" for c in (0, 4, 9, 30)), "learner"}
     cut = scene(part, "t", most=2)
     assert [(a.round, a.messages) for a in cut.arrows] == [(1, 12), (2, 12)]
-    assert cut.notes[1] == "the first 2 of 3 arrows are shown"
+    assert cut.notes[1] == "the first 2 of 3 arrows are shown; ask for one round, or for more with --limit"
     for users in (MOST_LANES - 1, MOST_LANES):
         _, part = sliced(protocol, many(users))
         assert (len(scene(part, "t").lanes) == MOST_LANES) == (users == MOST_LANES - 1)

@@ -148,6 +148,6 @@ def test_colours_stand_out_from_the_paper(page):
 
 def test_there_is_a_page_for_the_dark():
     text = svg(scene(sliced(PeerToPeer(0.1))[1], "t"))
-    light, dark = text.split("@media (prefers-color-scheme:dark)")
+    light, dark = text.split("@media screen and (prefers-color-scheme:dark)")
     assert PAPER[0] in light
     assert PAPER[1] in dark

@@ -54,17 +54,20 @@ class Diagram:
                 load(Path(self.run)), self.user or [], cluster_number=self.cluster, round=self.round,
                 view=self.who, channels=self.channels, limit=self.limit, name=self.run,
             )  # fmt: skip
-            page = _form(form, drawn)
+            drawn, page = _form(form, drawn)
         write(self.out, page)
         tell(drawn.notes)
         return 0
 
 
-def _form(form: str, drawn: Any) -> str:
-    """Return a scene as text of one format."""
-    from p2p_sim.trace.diagram.mermaid import mermaid
+def _form(form: str, drawn: Any) -> tuple[Any, str]:
+    """Return a scene, as far as a format holds it, and its text."""
+    from p2p_sim.trace.diagram.mermaid import fitting, mermaid
     from p2p_sim.trace.diagram.svg import svg
 
     if form == "json":
-        return json.dumps(dataclasses.asdict(drawn), indent=2) + "\n"
-    return svg(drawn) if form == "svg" else mermaid(drawn)
+        return drawn, json.dumps(dataclasses.asdict(drawn), indent=2) + "\n"
+    if form == "svg":
+        return drawn, svg(drawn)
+    fits = fitting(drawn)
+    return fits, mermaid(fits)

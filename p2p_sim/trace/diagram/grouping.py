@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.message import USER
-from p2p_sim.trace.diagram import labels
+from p2p_sim.trace.diagram import labels, opening
 from p2p_sim.trace.diagram.flat import Flat
 
 Array = npt.NDArray[Any]
@@ -21,12 +21,16 @@ _ONE, _CLUSTER, _ROLE, _SERVER = range(4)  # what a lane stands for, in the orde
 
 @dataclass(frozen=True)
 class Lane:
-    """One lane: a party, or several drawn together.  ``asked``: whether it was asked for by name."""
+    """One lane: a party, or several drawn together.
+
+    ``asked``: whether it was asked for by name; ``opens``: the options that draw what is in it, "" for one party.
+    """
 
     name: str
     server: bool
     parties: int
     asked: bool = False
+    opens: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,13 @@ class Layout:
     """Which messages make an arrow, and where it goes.
 
     ``single``: an arrow a message.  ``arrow``: of each row of the table, -1 if it is left out; ``first``: each arrow's
-    first row; ``ends``: each arrow's lanes, shape (arrows, 2).  ``notes``: what was put together or left out.
+    first row; ``ends``: each arrow's lanes, shape (arrows, 2).  ``parties``: all, ascending; ``lane``: of each of them.
+    ``notes``: what was put together or left out.
     """
 
     lanes: tuple[Lane, ...]
+    parties: Array
+    lane: Array
     single: bool
     arrow: Array
     first: Array
@@ -55,15 +62,36 @@ def choose(
     parties = np.unique(np.concatenate([table.sender, table.recipient, asked]))
     if len(parties) <= most_lanes and len(table) <= most_arrows:
         return _layout(table, parties, asked, None, asked, None)
+    most = (most_lanes, most_arrows)
+    found = _together(table, parties, asked, clusters, most)
+    return _cut(_opened(found, table, clusters, most), most_arrows)
+
+
+def _together(
+    table: Flat, parties: Array, asked: Array, clusters: ClusterOf | None, most: tuple[int, int]
+) -> Layout:
+    """Return the finest layout in which users share lanes, or the coarsest."""
     ways = ([("cluster", clusters)] if clusters is not None else []) + [("role", None)]
-    advice = _advice(table, parties, clusters, most_lanes)
+    advice = _advice(table, parties, clusters, most[0])
     for kept in [asked, asked[:0]] if len(asked) else [asked]:
         for way, label in ways:
             found = _layout(table, parties, asked, way, kept, label)
             found = replace(found, notes=tuple(f"{note}; {advice}" for note in found.notes))
-            if len(found.lanes) <= most_lanes and len(found.first) <= most_arrows:
+            if len(found.lanes) <= most[0] and len(found.first) <= most[1]:
                 return found
-    return _cut(found, most_arrows)
+    return found
+
+
+def _opened(layout: Layout, table: Flat, clusters: ClusterOf | None, most: tuple[int, int]) -> Layout:
+    """Return a layout whose lanes of many say what opens them."""
+    shared = [i for i, lane in enumerate(layout.lanes) if _shared(lane)]
+    options = opening.options(table, layout.parties, layout.lane, shared, clusters, most)
+    lanes = tuple(replace(lane, opens=options.get(i, "")) for i, lane in enumerate(layout.lanes))
+    return replace(layout, lanes=lanes)
+
+
+def _shared(lane: Lane) -> bool:
+    return not lane.server and not lane.name.startswith(f"{USER} ")
 
 
 def _advice(table: Flat, parties: Array, clusters: ClusterOf | None, most_lanes: int) -> str:
@@ -99,12 +127,13 @@ def _layout(
     )
     if way is None:
         rows = np.arange(len(table))
-        return Layout(lanes, True, rows, rows, ends, ())
+        return Layout(lanes, parties, lane, True, rows, rows, ends, ())
     key = table.round - (table.round.min() if len(table) else 0)
     for column, width in ((table.kind, len(table.kinds)), *((ends[:, i], len(lanes)) for i in (0, 1))):
         key = key * width + column
     _, first, arrow = np.unique(key, return_index=True, return_inverse=True)
-    return Layout(lanes, False, arrow.reshape(-1), first, ends[first], (_said(way, lanes, together),))
+    said = (_said(way, lanes, together),)
+    return Layout(lanes, parties, lane, False, arrow.reshape(-1), first, ends[first], said)
 
 
 def _lane(table: Flat, what: int, number: int, parties: int, asked: Array, others: bool) -> Lane:
@@ -118,11 +147,8 @@ def _lane(table: Flat, what: int, number: int, parties: int, asked: Array, other
 
 
 def _said(way: str, lanes: tuple[Lane, ...], together: Array) -> str:
-    lanes_of_many = sum(not lane.server and not lane.name.startswith(f"{USER} ") for lane in lanes)
-    return (
-        f"{labels.counted(int(together.sum()), USER)} are drawn together by {way}, in "
-        f"{labels.counted(lanes_of_many, 'lane')}"
-    )
+    shared = labels.counted(sum(map(_shared, lanes)), "lane")
+    return f"{labels.counted(int(together.sum()), USER)} are drawn together by {way}, in {shared}"
 
 
 def _cut(layout: Layout, most: int) -> Layout:
@@ -130,6 +156,7 @@ def _cut(layout: Layout, most: int) -> Layout:
     if len(layout.first) <= most:
         return layout
     arrow = np.where(layout.arrow < most, layout.arrow, -1)
-    note = f"the first {most:,} of {labels.counted(len(layout.first), 'arrow')} are shown"
+    whole = labels.counted(len(layout.first), "arrow")
+    note = f"the first {most:,} of {whole} are shown; ask for one round, or for more with --limit"
     notes = (*layout.notes, note)
     return replace(layout, arrow=arrow, first=layout.first[:most], ends=layout.ends[:most], notes=notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
@@ -10,7 +11,8 @@ from p2p_sim.trace.diagram.scene import READ, STRUCK, UNSEEN, Arrow
 ROW = 30.0
 """Height of an arrow with its words."""
 
-_LETTER = 7.3  # width of a letter of 12 px, at most
+_LETTER = 7.3  # width of a letter of 12 px, at most; some of Asia's are twice as wide
+_TITLE = 14 / 12  # how much larger the letters of a title are
 _LOOP = 30.0  # how far a message to oneself goes to the right
 _TIP = 8.0
 
@@ -29,9 +31,9 @@ class Page:
     ) -> None:
         """Write pieces of one line at ``y``, each with a class; ``at``: which share of the line is left of ``x``."""
         shown = [(words, kind) for words, kind in pieces if words]
-        start = x - at * width(" ".join(words for words, _ in shown))
-        self.left = min(self.left, start)
-        self.right = max(self.right, start + width(" ".join(words for words, _ in shown)))
+        wide = width(" ".join(words for words, _ in shown)) * (_TITLE if ("pd-title" in classes) else 1.0)
+        start = x - at * wide
+        self.left, self.right = min(self.left, start), max(self.right, start + wide)
         inner = " ".join(f'<tspan class="{kind}">{escape(words)}</tspan>' for words, kind in shown)
         anchor = ' text-anchor="middle"' if at else ""
         place = f'x="{number(x)}" y="{number(self.y)}"'
@@ -40,7 +42,7 @@ class Page:
 
 def width(words: str) -> float:
     """Return how wide words are at most."""
-    return len(words) * _LETTER
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words) * _LETTER
 
 
 def number(value: float) -> str:

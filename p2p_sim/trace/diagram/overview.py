@@ -8,7 +8,7 @@ from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace.diagram import labels
 from p2p_sim.trace.diagram.grouping import Lane
-from p2p_sim.trace.diagram.scene import READ, SEALED, SENTENCE, Arrow, Scene
+from p2p_sim.trace.diagram.scene import READ, SEALED, SENTENCE, Arrow, Scene, closer
 
 
 def overview(
@@ -19,10 +19,13 @@ def overview(
     *,
     round: int | None = None,
     notes: Sequence[str] = (),
+    opens: str = "",
+    command: str | None = None,
 ) -> Scene:
     """Lay out what every role sent to every other, by kind and round.
 
-    ``users``: how many there are, None if that is not known; ``round``: only one.
+    ``users``: how many there are, None if that is not known; ``round``: only one; ``opens``: options that, with the
+    ``command`` that draws the run, draw some of the users.
     """
     order = {kind: i for i, kind in enumerate(kinds)}
     used = sorted(
@@ -34,13 +37,15 @@ def overview(
     )
     roles = sorted(reached, key=lambda role: role != USER)  # stable: servers stay as messages reach them
     lanes = [
-        Lane(f"{USER}s", False, users or 1) if role == USER else Lane(labels.clean(role), True, 1)
+        Lane(f"{USER}s", False, users or 1, opens=opens)
+        if role == USER
+        else Lane(labels.clean(role), True, 1)
         for role in roles
     ]
     arrows = [_arrow(kinds[kind], number, counts[kind, number], roles) for number, _, kind in used]
     texts = {labels.clean(kind): labels.clean(kinds[kind].text, SENTENCE) for _, _, kind in used}
-    told = tuple(labels.clean(note, SENTENCE) for note in notes)
-    return Scene(labels.clean(title, SENTENCE), tuple(lanes), tuple(arrows), texts, told)
+    name = labels.clean(title, SENTENCE)
+    return closer(Scene(name, tuple(lanes), tuple(arrows), texts, tuple(notes), command=command))
 
 
 def _arrow(message: Message, round: int, count: Count, roles: list[str]) -> Arrow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,11 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Scene:
-    """A whole diagram.  ``kinds``: by name, its sentence; ``notes``: what was put together or left out, in words."""
+    """A whole diagram.
+
+    ``kinds``: by name, its sentence; ``notes``: what was put together or left out, in words; ``command``: what draws
+    the run, which with the options of a lane draws what is in it.
+    """
 
     title: str
     lanes: tuple[Lane, ...]
@@ -58,6 +62,7 @@ class Scene:
     kinds: Mapping[str, str]
     notes: tuple[str, ...]
     viewpoint: str | None = None
+    command: str | None = None
 
 
 def scene(
@@ -70,12 +75,13 @@ def scene(
     sight: Sight | None = None,
     most: int = MOST_ARROWS,
     notes: Sequence[str] = (),
+    command: str | None = None,
 ) -> Scene:
     """Lay out a slice.
 
     ``asked``: ids of users who keep a lane of their own as long as possible.  ``clusters``: cluster numbers of ids,
     None without clusters.  ``sight``: of the viewpoint, None for everything but what is sealed.  ``most``: arrows, at
-    least 1.
+    least 1.  ``command``: what draws this run; None if the picture is not to say how to look closer.
     """
     table = flat(part)
     seen, read = _masks(part, table, sight)
@@ -88,9 +94,24 @@ def scene(
         arrows = _merged(part, table, layout, viewpoint is not None, seen, read)
     kinds = {labels.clean(kind): labels.clean(text, SENTENCE) for kind, text in part.texts.items()}
     used = {arrow.kind: kinds[arrow.kind] for arrow in arrows}
-    told = tuple(labels.clean(note, SENTENCE) for note in (*layout.notes, *part.notes, *notes))
     who = None if viewpoint is None else labels.clean(viewpoint)
-    return Scene(labels.clean(title, SENTENCE), layout.lanes, tuple(arrows), used, told, who)
+    return closer(
+        Scene(
+            labels.clean(title, SENTENCE), layout.lanes, tuple(arrows), used, (*layout.notes, *part.notes, *notes),
+            who, command,
+        )
+    )  # fmt: skip
+
+
+def closer(drawn: Scene) -> Scene:
+    """Return a scene whose first note says by which command its shared lanes are opened, if it has one."""
+    lanes, command, notes = drawn.lanes, drawn.command, drawn.notes
+    if command is None or labels.clean(command, SENTENCE) != command:  # what is shown must work
+        command, lanes = None, tuple(replace(lane, opens="") for lane in lanes)
+    if any(lane.opens for lane in lanes):
+        notes = (f"{notes[0]}: {command} with the option in a lane's box", *notes[1:])
+    told = tuple(labels.clean(note, 2 * SENTENCE) for note in notes)
+    return replace(drawn, lanes=lanes, command=command, notes=told)
 
 
 def _masks(part: Slice, table: Flat, sight: Sight | None) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ _NARROW, _WIDE, _MARGIN = 110.0, 320.0, 20.0
 _LINE, _BAND = 18.0, 26.0
 _LONG = 20  # arrows from which lanes are named again, in every round and below
 _LETTERS = 100  # of a line of notes
+_TITLE = 84  # of a line of the title, which is larger
 
 _TONES = """.pd-paper{{fill:{paper}}}.pd-band{{fill:{ink};fill-opacity:.06}}.pd-box{{fill:{paper};stroke:{ink}}}
 .pd-life{{stroke:{ink};stroke-opacity:.4}}.pd-text{{fill:{ink};stroke:{paper}}}.pd-gone{{stroke:{ink};stroke-opacity:.6}}
@@ -76,13 +77,16 @@ def _places(scene: Scene) -> list[float]:
 
 def _named(lane: Lane) -> list[str]:
     """Return the lines of a lane's head."""
-    return [lane.name] if lane.parties == 1 else [lane.name, labels.counted(lane.parties, "user")]
+    many = [labels.counted(lane.parties, "user")] if lane.parties > 1 else []
+    return [lane.name, *many, *([lane.opens] if lane.opens else [])]
 
 
 def _above(page: Page, scene: Scene) -> None:
     """Write the title, whose eyes it is seen through, and what is not shown."""
     left = -_NARROW / 2
-    page.write(left, [(scene.title, "pd-title")], at=0.0)
+    for i, line in enumerate(textwrap.wrap(scene.title, _TITLE)):
+        page.y += _LINE if i else 0.0
+        page.write(left, [(line, "")], "pd-text pd-title", at=0.0)
     told = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
     for line in (piece for note in [*told, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
         page.y += _LINE
@@ -98,10 +102,14 @@ def _heads(page: Page, scene: Scene, places: list[float]) -> None:
         wide = max(map(marks.width, _named(lane))) + 18
         round = "" if lane.server else ' rx="12"'
         box = f'x="{number(x - wide / 2)}" y="{number(top)}" width="{number(wide)}" height="{number(height)}"'
-        page.marks.append(f'<rect class="pd-box{" pd-asked" if lane.asked else ""}" {box}{round}/>')
+        hint = f"<title>{escape(f'{scene.command} {lane.opens}')}</title>" if lane.opens else ""
+        page.marks.append(
+            f'<g class="lane">{hint}<rect class="pd-box{" pd-asked" if lane.asked else ""}" {box}{round}/>'
+        )
         for i, words in enumerate(_named(lane)):
-            page.y = top + 18 + 17 * i
+            page.y = top + height / 2 + 17 * i - 8.5 * len(_named(lane)) + 13.5
             page.write(x, [(words, "" if i else "pd-kind")])
+        page.marks.append("</g>")
     page.y = top + height
 
 
@@ -120,7 +128,9 @@ def _below(page: Page, scene: Scene) -> None:
         y, left = number(page.y - 4), -_NARROW / 2
         line = f"M{number(left)} {y}h24"
         page.marks.append(f'<path class="pd-line {_colour(scene, kind)}" d="{line}"/>')
-        page.write(left + 32, [(kind, "pd-kind"), (sentence, "")], at=0.0)
+        for i, words in enumerate(textwrap.wrap(sentence, _LETTERS) or [""]):
+            page.y += _LINE if i else 0.0
+            page.write(left + 32, [("" if i else kind, "pd-kind"), (words, "")], at=0.0)
     sights = {drawn.sight for drawn in scene.arrows}
     for words in (words for sight, words in _KEYS.items() if sight in sights):
         page.y += _LINE
@@ -163,7 +173,7 @@ def _document(
 
 def _style(dark: bool) -> str:
     """Return the style sheet."""
-    more = f"\n@media (prefers-color-scheme:dark){{{_tones(1)}}}" if dark else ""
+    more = f"\n@media screen and (prefers-color-scheme:dark){{{_tones(1)}}}" if dark else ""
     return f"{_FIXED}\n{_tones(0)}{more}"
 
 
