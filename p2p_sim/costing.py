@@ -42,21 +42,23 @@ class Bill:
 
 
 def bill(run: Any, protocol: Any, channel: str, servers: str, rates: Rates | None) -> Bill:
-    """Return what a run cost; see ``Run.costs``."""
+    """Return what a run cost; see ``Run.costs``.  Roles that have no work are left out."""
     messages: dict[str, Message] = protocol.messages()
-    parties = {role: run.users if role == USER else 1 for role in protocol.roles()}
+    roles = [role for role in protocol.roles() if role not in protocol.idle_roles()]
+    parties = {role: run.users if role == USER else 1 for role in roles}
     links = _links(run, parties, {"channel": channel, "servers": servers})
     _check(run, messages)
     if run.work and rates is None:
         from p2p_sim.crypto.rates import measure  # cryptography is loaded on first use
 
         rates = measure()
-    work = Work(run.work, _seconds(run, rates), run.users)
+    seconds = {key: spent for key, spent in _seconds(run, rates).items() if key[0] in parties}
+    work = Work(run.work, seconds, run.users)
     by_round = costs.rounds(run.counts, messages, run.most or {}, work, run.faults_seen)
     done = costs.totals(by_round)
-    roles = {role: done.get(role, Costs(role)) for role in parties}
+    bills = {role: done.get(role, Costs(role)) for role in parties}
     path = tuple(costs.critical_path(by_round, links))
-    return Bill(roles, parties, path, channel, servers, rates if run.work else None)
+    return Bill(bills, parties, path, channel, servers, rates if run.work else None)
 
 
 def _seconds(run: Any, rates: Rates | None) -> dict[tuple[str, int], float]:

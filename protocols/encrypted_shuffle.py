@@ -93,9 +93,10 @@ class EncryptedShuffle(Protocol):
         """Whether the learner cannot tell clusters apart."""
         return self.over == "everybody"
 
-    def idle_roles(self) -> tuple[str, ...]:
-        """Return the shufflers that a shorter chain does without."""
-        return ("shuffler2", "shuffler3")[self.shufflers - 1 :]
+    def kinds_at_work(self) -> dict[str, Message]:
+        """Return what is sent along a chain of this length."""
+        chain = (("report",), ("report2", "passed2"), ("report3", "passed3", "passed2"))[self.shufflers - 1]
+        return {kind: self.messages()[kind] for kind in (*chain, "mixed")}
 
     def user(self, me: Party) -> Rounds:
         """Randomize, seal for the learner and then for each shuffler, and hand over."""

@@ -74,6 +74,15 @@ class Protocol:
         """Return over whom the protocol needs a connected graph: "everybody", or "cluster", one in each; None: none."""
         return None
 
+    def kinds_at_work(self) -> dict[str, Message]:
+        """Return the message kinds that these parameters use, by name; all unless a protocol says otherwise."""
+        return self.messages()
+
+    def idle_roles(self) -> tuple[str, ...]:
+        """Return the roles that no message kind at work comes from or goes to."""
+        busy = {role for kind in self.kinds_at_work().values() for role in (kind.sender, kind.recipient)}
+        return tuple(role for role in self.roles() if role not in busy)
+
     def label_noise(self) -> LabelNoise | None:
         """Return how the labels that the learner returns as ``y`` came about; None if that is not known."""
         return None

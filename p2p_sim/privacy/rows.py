@@ -40,8 +40,7 @@ def rows(protocol: Any) -> list[View]:
     Where users talk to one server alone, they form no coalitions worth a row.
     """
     roles = protocol.roles()
-    idle = protocol.idle_roles() if hasattr(protocol, "idle_roles") else ()
-    servers = [role for role in roles if role != USER and role not in idle]
+    servers = [role for role in roles if role not in (USER, *protocol.idle_roles())]
     speaking = any(kind.sender == kind.recipient == USER for kind in protocol.messages().values())
 
     def row(name: str, title: str = "", users: str = "curious") -> View:

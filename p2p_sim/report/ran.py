@@ -23,6 +23,7 @@ def document(
     kinds = [
         {"kind": kind, "messages": c.messages, "travelled": c.travelled, "bytes": c.nbytes}
         for kind, c in run.by_kind().items()
+        if run.source is None or kind in run.source.kinds_at_work()
     ]
     return {
         "protocol": name,

@@ -144,6 +144,18 @@ def test_randomized_response(cli):
     assert told["released"] == {"labels": 50, "positive_share": people.y.mean()}
 
 
+@pytest.mark.parametrize("shufflers", [1, 2, 3])
+def test_shufflers_without_work_are_left_out(cli, shufflers):
+    asked = ["--users", "40", "--cluster-size", "20", "--epsilon", "1", "--shufflers", str(shufflers)]
+    out = cli("run", "encrypted-shuffle", *asked, "--json").json
+    assert {row["kind"] for row in out["messages"]} == (
+        {"mixed"}
+        | set([["report"], ["report2", "passed2"], ["report3", "passed3", "passed2"]][shufflers - 1])
+    )
+    assert all(row["messages"] == 40 for row in out["messages"])
+    assert len(out["costs"]["roles"]) == 2 + shufflers
+
+
 def test_many_labels_keep_all_classes(cli):
     done = cli(
         "run", "randomized-response", "--labels", "10", "--epsilon", "inf", "--data", "digits", "--json"

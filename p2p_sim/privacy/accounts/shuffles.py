@@ -83,7 +83,7 @@ def peer_permutation(protocol: Any, setting: Setting) -> PrivacyProfile:
 
 def shuffled(protocol: Any, view: Coalition) -> bool:
     """Whether a view, to which the labels are shown, sees them shuffled."""
-    if hasattr(protocol, "idle_roles"):
+    if isinstance(protocol, EncryptedShuffle):
         return LEARNER in view.servers and not chain(protocol) <= view.servers
     return str(view) == LEARNER
 

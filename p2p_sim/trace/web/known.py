@@ -53,5 +53,5 @@ def known(run: Any) -> Known:
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
         return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)), counts)
-    idle = program.idle_roles() if hasattr(program, "idle_roles") else ()
-    return Known(kinds, tuple(role for role in program.roles() if role not in (USER, *idle)), counts)
+    servers = tuple(role for role in program.roles() if role not in (USER, *program.idle_roles()))
+    return Known(kinds, servers, counts)
