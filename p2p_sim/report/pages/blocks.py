@@ -41,6 +41,7 @@ class Code:
 
 
 Block = Table | Figure | Words | Code
+Facts = Sequence[tuple[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,34 @@ class Section:
     blocks: Sequence[Block]
 
 
-def beside(names: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]], caption: str = "") -> Table:
-    """Return a table with a column a run; a row that says nothing of any run is left out."""
-    kept = [[title, *values] for title, values in rows if any(value not in (None, "") for value in values)]
-    return Table(["", *names], kept, caption)
+def facts(names: Sequence[str], told: Facts, caption: str = "") -> list[Table]:
+    """Return facts of runs, a value a run each, as tables; a fact that says nothing of any run is left out.
+
+    Of one run: a line a fact.  Of several: a line a fact that is the same in all, and a line a run for what differs.
+    """
+    kept = [(title, values) for title, values in told if any(value not in (None, "") for value in values)]
+    if len(names) == 1:
+        return [Table(["", names[0]], [[title, *values] for title, values in kept], caption)] if kept else []
+    same = [[title, values[0]] for title, values in kept if all(value == values[0] for value in values)]
+    other = [(title, values) for title, values in kept if any(value != values[0] for value in values)]
+    start = f"{caption}, what" if caption else "What"
+    tables = [Table(["", "in all runs"], same, f"{start} is the same")] if same else []
+    return [*tables, by_run(names, other, f"{start} differs")] if other else tables
+
+
+def by_run(names: Sequence[str], told: Facts, caption: str) -> Table:
+    """Return facts of runs as a table with a line a run."""
+    rows = [[name, *(values[i] for _, values in told)] for i, name in enumerate(names)]
+    return Table(["run", *(title for title, _ in told)], rows, caption)
+
+
+def together(
+    runs: Sequence[Mapping[str, Any]], head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str
+) -> Table:
+    """Return rows that begin with their run's name; the name is left out where there is one run."""
+    if len(runs) == 1:
+        return Table(head, [row[1:] for row in rows], caption)
+    return Table(["run", *head], rows, caption)
 
 
 def whose(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import console, costs, kept, quick, ran
+from p2p_sim.report.pages.alike import cautions
 from p2p_sim.run import Run, load
+
+FORMAT = 1
+"""Of the JSON: names keep their meaning while it stays the same."""
+
+CONFIDENCE = 0.95
+"""Of the intervals of accuracies."""
 
 WITHHELD = "withheld"
 """What stands in place of a seed that is not to be told."""
 
 
 def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
-    """Return ``{"runs": [...]}``, a document each of some run directories, in their order.
+    """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
 
     ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, and
     for one that is named twice.
@@ -27,12 +34,11 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
             raise InputError(f"run {paths[i]!r}: named twice; leave one out")
     names = [place.name for place in places]
     short = len(set(names)) == len(names)
-    return {
-        "runs": [
-            document(load(path), name if short else str(path), path, seed)
-            for path, name in zip(map(Path, paths), names, strict=True)
-        ]
-    }
+    runs = [
+        document(load(path), name if short else str(path), path, seed)
+        for path, name in zip(map(Path, paths), names, strict=True)
+    ]
+    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
 
 
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
@@ -47,12 +53,29 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
         "messages": _messages(run),
         "versions": run.versions,
         "command": _command(run, seed),
+        "intervals": intervals(told["accuracy"]),
         "seed": run.seed if seed or run.seed is None else WITHHELD,
         "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
     }
     del told["peak_memory"], told["directory"]
     plain: dict[str, Any] = console.plain(told)
     return plain
+
+
+def intervals(accuracy: Mapping[str, Any] | None) -> dict[str, list[float]]:
+    """Return Clopper and Pearson's interval of every accuracy, for the draw of the test rows."""
+    from scipy.special import betaincinv
+
+    rows = 0 if accuracy is None else accuracy["test_rows"]
+    found: dict[str, list[float]] = {}
+    for key in ("accuracy_private", "accuracy_corrected", "accuracy_true"):
+        share = (accuracy or {}).get(key)
+        if share is not None and rows:
+            right, tail = round(share * rows), (1 - CONFIDENCE) / 2
+            low = float(betaincinv(right, rows - right + 1, tail)) if right else 0.0
+            high = float(betaincinv(right + 1, rows - right, 1 - tail)) if right < rows else 1.0
+            found[key] = [low, high]
+    return found
 
 
 def _protocol(run: Run) -> str:

@@ -6,19 +6,24 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from p2p_sim.report import layout
 from p2p_sim.report.pages.blocks import Block, Code, Figure, Section, Table
+from p2p_sim.report.pages.words import cell
 
 
-def markdown(title: str, glance: Table, sections: Sequence[Section]) -> str:
+def markdown(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
     """Return the page."""
-    parts = [f"# {_text(title)}", _table(glance)]
+    parts = [f"# {_text(title)}", *map(_block, _told(opening))]
     for section in sections:
         parts += [
             f"## {section.title}",
-            *(_block(block) for block in section.blocks if not isinstance(block, Figure)),
+            *map(_block, _told(section.blocks)),
         ]
     return "\n\n".join(parts) + "\n"
+
+
+def _told(blocks: Sequence[Block]) -> list[Block]:
+    """Return what can be told without figures."""
+    return [block for block in blocks if not isinstance(block, Figure)]
 
 
 def _block(block: Block) -> str:
@@ -41,7 +46,7 @@ def _table(table: Table) -> str:
 
 
 def _line(cells: Sequence[Any], plain: bool = False) -> str:
-    shown = [cell if plain else _text("" if cell is None else layout.cell(cell)) for cell in cells]
+    shown = [each if plain else _text(cell(each)) for each in cells]
     return f"| {' | '.join(shown)} |"
 
 

@@ -1,17 +1,13 @@
-"""Figures of a report as SVG elements, in colours, marks and hatches that anybody can tell apart, also in print."""
+"""Figures of a report: utility, and bytes on the wire."""
 
 from __future__ import annotations
 
-import functools
-import io
-import math
-import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from p2p_sim.report.pages import drawing
+from p2p_sim.report.pages.words import size
 from p2p_sim.report.plots import COLOURS
-from p2p_sim.trace.diagram import labels
 
 Document = Mapping[str, Any]
 
@@ -26,164 +22,72 @@ ACCURACY = {
 MOST_BARS = 40
 """Rounds, of all runs, up to which each has a bar and a line of a table."""
 
-_MARKS = ("o", "s", "^", "D", "v", "P", "X")
-_HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
-_WIDTH = 7.6  # inches
-_STYLE = {
-    "svg.hashsalt": "p2p-sim", "svg.fonttype": "none", "text.parse_math": False, "font.size": 10,
-    "font.family": "sans-serif",
-}  # fmt: skip
-_LONGEST = 34  # letters of a name beside an axis
+_MARKS = ("o", "s", "D", "x")
+_LINE, _WIDE_LINE = 0.26, 0.36  # inches of one mark and of several
+_APART = 0.17  # of a line
 
 
-def _styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Document]], str]:
-    """Let a function draw in the style of reports, whatever letters names have."""
-
-    @functools.wraps(draw)
-    def drawn(runs: Sequence[Document]) -> str:
-        from matplotlib import rc_context
-
-        with rc_context(_STYLE), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader's fonts have it, or nobody's
-            return draw(runs)
-
-    return drawn
-
-
-@_styled
-def privacy(runs: Sequence[Document]) -> str:
-    """Draw the epsilon of every view that has one: marks with their ends, theorems as hollow diamonds."""
-    views = list(
-        dict.fromkeys(row["view"] for run in runs for row in run["privacy"]["views"] if row["exact"])
-    )
-    place = {view: i for i, view in enumerate(views)}
-    figure, axes = _axes(0.9 + (0.34 + 0.12 * (len(runs) - 1)) * len(views) + 0.12 * len(runs))
-    top = max([_number(row["exact"]["upper"]) for row in _rows(runs)], default=0.0)
-    edge = top * 1.1 or 1.0
-    for j, run in enumerate(runs):
-        shift = 0.0 if len(runs) == 1 else 0.5 * (j / (len(runs) - 1) - 0.5)
-        for k, row in enumerate(row for row in run["privacy"]["views"] if row["exact"]):
-            y, exact = place[row["view"]] + shift, row["exact"]
-            low, value, high = (_number(exact[name], edge) for name in ("lower", "epsilon", "upper"))
-            ends = [[max(value - low, 0.0)], [max(high - value, 0.0)]]
-            label = _short(run["run"]) if k == 0 else None
-            axes.errorbar(
-                [value], [y], xerr=ends, fmt=_MARKS[j % 7], color=COLOURS[j % 7], capsize=3, label=label
-            )
-            axes.annotate(
-                _said(exact), (value, y), (7, 0), textcoords="offset points", va="center", fontsize=8
-            )
-            for found in row["theorems"]:
-                if found["holds"] and math.isfinite(float(found["epsilon"])):
-                    axes.plot([float(found["epsilon"])], [y], "D", mfc="none", color=COLOURS[j % 7], ms=9)
-    axes.set_yticks(range(len(views)), [_short(view) for view in views])
-    axes.set(xlabel="ε (nats); hollow diamonds: theorems", ylim=(len(views) - 0.4, -0.6))
-    axes.set_xlim(-0.02 * edge, 1.15 * edge)
-    axes.grid(True, axis="x", alpha=0.3)
-    if len(runs) > 1:
-        _legend(figure)
-    return _svg(figure, "privacy")
-
-
-def _rows(runs: Sequence[Document]) -> list[Any]:
-    return [
-        row for run in runs for row in run["privacy"]["views"]
-        if row["exact"] and math.isfinite(float(row["exact"]["upper"]))
-    ]  # fmt: skip
-
-
-def _said(exact: Mapping[str, Any]) -> str:
-    value = float(exact["epsilon"])
-    return f"{'∞' if math.isinf(value) else f'{value:.3g}'} {exact['basis']}"
-
-
-def _number(value: Any, edge: float = math.inf) -> float:
-    """Return a number, at most ``edge``: there, infinity is drawn."""
-    return min(float(value), edge)
-
-
-@_styled
+@drawing.styled
 def utility(runs: Sequence[Document]) -> str:
-    """Draw test accuracies: a group of bars for what a model was trained on, a bar a run."""
+    """Draw test accuracies with their intervals: a line a run; of one run, a line for what models were trained on."""
     groups = [key for key in ACCURACY if any(run["accuracy"].get(key) is not None for run in runs)]
-    step = len(runs) + 0.6
-    figure, axes = _axes(1.0 + 0.26 * step * len(groups))
-    for j, run in enumerate(runs):
-        shares = [run["accuracy"].get(key) for key in groups]
-        places = [(i * step + j, 100 * share) for i, share in enumerate(shares) if share is not None]
-        ys, values = [y for y, _ in places], [value for _, value in places]
-        axes.barh(
-            ys, values, 0.8, color=COLOURS[j % 7], hatch=_HATCHES[j % 7], edgecolor="white", label=run["run"]
-        )
-        for y, value in places:
-            axes.annotate(
-                f"{value:.1f}", (value, y), (4, 0), textcoords="offset points", va="center", fontsize=9
-            )
-    middle = (len(runs) - 1) / 2
-    axes.set_yticks([i * step + middle for i in range(len(groups))], [ACCURACY[key] for key in groups])
-    axes.set(xlabel="test accuracy, %", xlim=(0, 109), ylim=(len(groups) * step - 1, -0.9))
-    axes.grid(True, axis="x", alpha=0.3)
-    if len(runs) > 1:
-        _legend(figure)
-    return _svg(figure, "utility")
+    alone = len(runs) == 1
+    figure, grid = drawing.panels(1, 1, 0.9 + (_LINE * len(groups) if alone else _WIDE_LINE * len(runs)))
+    axes = grid[0, 0]
+    for k, key in enumerate(groups):
+        for y, run in enumerate(runs):
+            if run["accuracy"].get(key) is not None:
+                place = k if alone else y + _APART * (k - (len(groups) - 1) / 2)
+                _accuracy(axes, run, key, place, ACCURACY[key] if y == 0 else "")
+    drawing.lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
+    axes.set_xlabel("test accuracy, %")
+    axes.set_xlim(right=min(axes.get_xlim()[1], 100.5))
+    if alone:
+        for k, key in enumerate(groups):
+            drawing.say_last(axes, f"{100 * runs[0]['accuracy'][key]:.2f}", k)
+        axes.set_xlim(right=axes.get_xlim()[1] + 5)
+    else:
+        drawing.legend(figure)
+    told = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
+    return drawing.svg(figure, "utility", f"Test accuracy: {told}" if alone else "Test accuracy of every run")
 
 
-@_styled
+def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
+    """Draw one accuracy with its interval, if it has one."""
+    value, kind = 100 * run["accuracy"][key], list(ACCURACY).index(key)
+    ends = run["intervals"].get(key)
+    reach = None if ends is None else [[max(value - 100 * ends[0], 0)], [max(100 * ends[1] - value, 0)]]
+    axes.errorbar(
+        [value], [y], xerr=reach, fmt=_MARKS[kind], color=COLOURS[kind], label=label or None, capsize=2, ms=5, lw=1,
+    )  # fmt: skip
+
+
+@drawing.styled
 def traffic(runs: Sequence[Document]) -> str:
-    """Draw bytes by message kind: a bar a run and round, or a bar a run if those are too many."""
+    """Draw bytes by message kind: of one run a bar a round, unless those are too many; of several a bar a run."""
+    from matplotlib.ticker import FuncFormatter
+
     kinds = list(dict.fromkeys(row["kind"] for run in runs for row in run["messages"]))
-    rounds = [sorted({row["round"] for row in run["messages"]}) for run in runs]
-    bars = [
-        (run, [number], f"round {number}") for run, own in zip(runs, rounds, strict=True) for number in own
-    ]
-    if len(bars) > MOST_BARS:
-        bars = [(run, own, f"{len(own)} rounds") for run, own in zip(runs, rounds, strict=True)]
-    figure, axes = _axes(1.2 + 0.3 * len(bars))
-    left = [0] * len(bars)
+    bars = [(run["run"], run["messages"]) for run in runs]
+    rounds = sorted({row["round"] for row in runs[0]["messages"]})
+    if len(runs) == 1 and len(rounds) <= MOST_BARS:
+        every = runs[0]["messages"]
+        bars = [(f"round {number}", [row for row in every if row["round"] == number]) for number in rounds]
+    elif len(runs) == 1:
+        bars = [(f"{len(rounds)} rounds", runs[0]["messages"])]
+    figure, grid = drawing.panels(1, 1, 1.1 + 0.26 * len(bars))
+    axes, left = grid[0, 0], [0] * len(bars)
     for k, kind in enumerate(kinds):
-        widths = [_bytes(run, numbers, kind) for run, numbers, _ in bars]
-        axes.barh(
-            range(len(bars)), widths, 0.7, left, color=COLOURS[k % 7], hatch=_HATCHES[k % 7], edgecolor="white",
-            label=_short(kind),
-        )  # fmt: skip
+        widths = [sum(row["bytes"] for row in rows if row["kind"] == kind) for _, rows in bars]
+        axes.barh(range(len(bars)), widths, 0.7, left, label=drawing.short(kind), **drawing.filling(k))
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    names = [text if len(runs) == 1 else f"{_short(run['run'], 24)}, {text}" for run, _, text in bars]
-    axes.set_yticks(range(len(bars)), names)
-    axes.set(xlabel="bytes", ylim=(len(bars) - 0.4, -0.6))
-    axes.grid(True, axis="x", alpha=0.3)
+    for y, total in enumerate(left):
+        drawing.say(axes, size(total), total, y, 4)
+    drawing.lines(axes, [name for name, _ in bars])
+    axes.set_xlim(0, 1.12 * max([*left, 1]))
+    axes.set_xlabel("bytes on the wire")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(max(value, 0))))
     if kinds:
-        _legend(figure)
-    return _svg(figure, "traffic")
-
-
-def _bytes(run: Document, numbers: Sequence[int], kind: str) -> int:
-    return sum(row["bytes"] for row in run["messages"] if row["round"] in numbers and row["kind"] == kind)
-
-
-def _short(text: str, longest: int = _LONGEST) -> str:
-    """Return text that fits beside an axis."""
-    return labels.clean(text, longest)
-
-
-def _axes(height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    return figure, figure.subplots()
-
-
-def _legend(figure: Any) -> None:
-    figure.legend(loc="outside lower center", ncols=3, fontsize="small", frameon=False)
-
-
-def _svg(figure: Any, name: str) -> str:
-    """Return a figure as an SVG element that can stand in a page beside others: its names begin with ``picture-``."""
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>picture-{name}-", text)
-    return text.replace("*{", f"#picture-{name} *{{").replace(
-        "<svg ", f'<svg id="picture-{name}" role="img" ', 1
-    )
+        drawing.legend(figure)
+    told = "; ".join(f"{name} {size(total)}" for (name, _), total in zip(bars, left, strict=True))
+    return drawing.svg(figure, "traffic", f"Bytes on the wire: {told}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from p2p_sim.report.figures import bracket_text, number_text
-from p2p_sim.report.pages import pictures
-from p2p_sim.report.pages.blocks import Block, Figure, Table, Words, whose
+from p2p_sim.report.pages import epsilons, words
+from p2p_sim.report.pages.blocks import Block, Figure, Table, Words, together, whose
 
 Document = Mapping[str, Any]
 
@@ -23,12 +22,13 @@ def section(runs: Sequence[Document]) -> list[Block]:
             Words(
                 "What each view learns of one label, replaced: ε in nats at the δ of the table. Smaller is better; at "
                 "0 a view learns nothing. Every figure has a basis: exact; upper or lower, a bound that is proven; "
-                "claimed, a theorem as printed; measured, with a confidence; or refused, where no guess is made."
+                "claimed, a theorem as printed; measured, with a confidence; or refused, where no guess is made. A "
+                "view such as learner+3*user is the learner together with three users."
             )
         )
     if any(row["exact"] for run in known for row in run["privacy"]["views"]):
-        blocks.append(Figure(pictures.privacy(known), "ε by view, on the basis that the tables name."))
-    blocks += [_views(run, runs) for run in known]
+        blocks.append(Figure(epsilons.privacy(known), _caption(known)))
+    blocks += _tables(known)
     blocks += [
         Words(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
         for run in known
@@ -37,31 +37,63 @@ def section(runs: Sequence[Document]) -> list[Block]:
     return blocks
 
 
-def _views(run: Document, runs: Sequence[Document]) -> Table:
-    """Return the table of a run's views, with a note for every source and assumption."""
-    told, notes = run["privacy"], dict[str, int]()
+def _caption(known: Sequence[Document]) -> str:
+    text = "ε by view, its basis told by the mark; sources are in the table."
+    every, drawn = len(epsilons.views(known, 1)), len(epsilons.drawn(known))
+    return text if drawn == every else f"{text} {every - drawn} views that one run alone has are not drawn."
+
+
+def _tables(known: Sequence[Document]) -> list[Table]:
+    """Return a table for all runs with the same delta, channels and faults."""
+    groups: dict[str, list[Document]] = {}
+    for run in known:
+        told = run["privacy"]
+        caption = f"δ = {words.number(told['delta'])}, {told['channels']} channels"
+        caption += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
+        groups.setdefault(caption, []).append(run)
+    return [_table(runs, known, caption) for caption, runs in groups.items()]
+
+
+def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) -> Table:
+    """Return the table of the views of some runs, with a note for every source and assumption."""
+    notes: dict[str, int] = {}
 
     def note(*texts: str) -> str:
         found = [notes.setdefault(text, len(notes) + 1) for text in texts if text]
         return " ".join(f"[{number}]" for number in found)
 
     rows = []
-    for row in told["views"]:
-        exact = row["exact"]
-        if exact is None:
-            cells = ["-", _none(row), note(row["refused"])]
-        else:
-            cells = [
-                bracket_text(exact),
-                exact["basis"],
-                note("; ".join([exact["source"], *exact["assumes"]])),
-            ]
-        rows.append([row["view"], *cells, _theorems(row["theorems"], note)])
-    local = told["local_epsilon"]
-    caption = f"{whose(run, runs)}δ = {told['delta']:.3g}, {told['channels']} channels"
-    caption += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
-    caption += "" if local is None else f"; ε of the local randomizer alone: {number_text(local)}"
-    return Table(["view", "ε", "basis", "source", "theorems"], rows, caption, list(notes))
+    for run in runs:
+        for row in run["privacy"]["views"]:
+            exact = row["exact"]
+            if exact is None:
+                cells = [None, None, none(row), note(row["refused"])]
+            else:
+                text = "; ".join([exact["source"], *exact["assumes"]])
+                cells = [words.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
+            rows.append([run["run"], row["view"], *cells, _theorems(row["theorems"], note)])
+    caption += _local(runs, known)
+    head = ["view", "ε", "ε by cluster", "basis", "source", "promised by theorems"]
+    if not any(row[3] for row in rows):
+        head, rows = head[:2] + head[3:], [row[:3] + row[4:] for row in rows]
+    else:
+        caption += "; ε by cluster: of the smallest, the median and the largest"
+    made = together(known, head, rows, caption)
+    return Table(made.head, made.rows, made.caption, list(notes))
+
+
+def _by_cluster(row: Mapping[str, Any]) -> str | None:
+    """Return the figures of the smallest, the median and the largest cluster, where they are not the same."""
+    found = [entry for entry in (row["by_cluster"] or {}).values() if entry is not None]
+    texts = [words.epsilon(entry) for entry in found]
+    return "; ".join(texts) if len(set(texts)) > 1 else None
+
+
+def _local(runs: Sequence[Document], known: Sequence[Document]) -> str:
+    """Return what the local randomizers give by themselves."""
+    found = [(run, run["privacy"]["local_epsilon"]) for run in runs]
+    told = [f"{whose(run, known)}{words.number(value)}" for run, value in found if value is not None]
+    return f"; ε of the local randomizer alone: {', '.join(told)}" if told else ""
 
 
 def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -> str:
@@ -69,7 +101,7 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -
     for found in theorems:
         if found["holds"]:
             why = ", ".join(part for part in (found["source"], found["why"]) if part)
-            parts.append(f"{found['name']}: {number_text(found['epsilon'])} ({found['basis']}) {note(why)}")
+            parts.append(f"{found['name']}: {words.number(found['epsilon'])} ({found['basis']}) {note(why)}")
         else:
             parts.append(f"{found['name']}: does not apply {note(found['why'] or 'epsilon is infinite')}")
     return "; ".join(parts) or "-"
@@ -82,10 +114,10 @@ def epsilon(run: Document, view: str) -> str | None:
     for row in run["privacy"]["views"]:
         if row["view"] == view:
             exact = row["exact"]
-            return f"{bracket_text(exact)} ({exact['basis']})" if exact else _none(row)
+            return f"{words.epsilon(exact)} ({exact['basis']})" if exact else none(row)
     return None
 
 
-def _none(row: Mapping[str, Any]) -> str:
+def none(row: Mapping[str, Any]) -> str:
     """Return why a view has no figure, in two words."""
     return "not computed" if str(row["refused"]).startswith("not computed here") else "refused"

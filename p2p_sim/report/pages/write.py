@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.report import console
+from p2p_sim.report.pages.glance import opening
 from p2p_sim.report.pages.html import html
 from p2p_sim.report.pages.markdown import markdown
-from p2p_sim.report.pages.sections import glance, names, sections
+from p2p_sim.report.pages.sections import names, sections
 
 FORMATS = ("html", "md", "json")
 NAME = "report.html"
+_NAMED = 3  # runs, up to which all are in the title
 
 
 def page(told: Mapping[str, Any], form: str) -> str:
@@ -20,8 +22,9 @@ def page(told: Mapping[str, Any], form: str) -> str:
     if form == "json":
         return console.as_json(told)
     runs = told["runs"]
-    title = f"p2p-sim: {', '.join(names(runs))}"
-    return (html if form == "html" else markdown)(title, glance(runs), sections(runs))
+    shown = names(runs) if len(runs) <= _NAMED else [f"{len(runs)} runs"]
+    top = opening(runs, told["cautions"])
+    return (html if form == "html" else markdown)(f"p2p-sim: {', '.join(shown)}", top, sections(runs))
 
 
 def default(paths: Sequence[str]) -> Path:

@@ -1,0 +1,144 @@
+"""The figure that sets runs side by side: privacy against accuracy, and against bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from p2p_sim.report.pages import drawing, epsilons
+from p2p_sim.report.pages.words import size
+from p2p_sim.report.plots import COLOURS
+
+Document = Mapping[str, Any]
+Points = list[tuple[float, float, str]]
+
+VIEWS = ("learner", "user", "wire")
+"""Names of the views that are set beside each other, users as they follow the protocol."""
+
+_ALIKE, _FAR = 1.02, 20
+"""Of the most bytes to the fewest: up to the first they count as the same, from the second the axis is in powers."""
+
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+
+
+def row_of(run: Document, name: str) -> Mapping[str, Any] | None:
+    """Return the row of a view of a run, of users who follow the protocol; None if it has no figure."""
+    for row in [] if isinstance(run["privacy"], str) else run["privacy"]["views"]:
+        if row["name"] == name and row["users"] == "curious" and row["exact"]:
+            found: Mapping[str, Any] = row
+            return found
+    return None
+
+
+def bytes_each(run: Document) -> float:
+    """Return the bytes on the wire for each user."""
+    return float(sum(row["bytes"] for row in run["messages"]) / max(run["users"] or 1, 1))
+
+
+def shown(runs: Sequence[Document]) -> list[str]:
+    """Return the views of which two runs at least have a figure."""
+    return [name for name in VIEWS if sum(row_of(run, name) is not None for run in runs) > 1]
+
+
+@drawing.styled
+def tradeoff(runs: Sequence[Document]) -> str:
+    """Draw a column a view; accuracy and bytes a user against epsilon.  Points are numbered as the runs are.
+
+    Bytes that are the same for all are not drawn, unless there is nothing else.
+    """
+    names = shown(runs)
+    each = [bytes_each(run) for run in runs]
+    trained = any(run["accuracy"] for run in runs)
+    costly = not trained or max(each) > _ALIKE * min(each)
+    figure, grid = drawing.panels(
+        trained + costly, len(names), 0.9 + 2.1 * (trained + costly), sharex="col", sharey="row"
+    )
+    if costly:
+        _bytes_axis(grid[-1, 0], min(each), max(each))
+    marked = []
+    for column, name in enumerate(names):
+        if trained:
+            some = [run for run in runs if run["accuracy"]]
+            marked.append((grid[0, column], _panel(grid[0, column], runs, some, name, _accuracy)))
+        if costly:
+            marked.append((grid[-1, column], _panel(grid[-1, column], runs, runs, name, bytes_each)))
+        title = next(row["view"] for row in (row_of(run, name) for run in runs) if row)
+        grid[0, column].set_title(epsilons.who(title), fontsize=9)
+        grid[-1, column].set_xlabel("ε (nats)")
+    if trained:
+        grid[0, 0].set_ylabel("test accuracy, %")
+    for axes, points in marked:
+        drawing.name_points(axes, points)
+    drawing.legend(figure, _key(runs, names))
+    what = [text for text, drawn in (("accuracy", trained), ("bytes a user", costly)) if drawn]
+    told = f"ε against {' and '.join(what)} of {len(runs)} runs; the table above has the numbers"
+    return drawing.svg(figure, "tradeoff", told)
+
+
+def _accuracy(run: Document) -> float:
+    return 100 * float(run["accuracy"]["accuracy_private"])
+
+
+def _panel(
+    axes: Any,
+    runs: Sequence[Document],
+    some: Sequence[Document],
+    name: str,
+    height: Callable[[Document], float],
+) -> Points:
+    """Draw a point a run that has a figure; runs of one protocol are joined, in the order of their epsilon.
+
+    Returns the points with their numbers.
+    """
+    rows = {run["run"]: row for run in some if (row := row_of(run, name)) is not None}
+    values = {run: float(row["exact"]["epsilon"]) for run, row in rows.items()}
+    edge = 1.15 * max([0.0, *filter(math.isfinite, values.values())]) or 1.0
+    protocols = list(dict.fromkeys(run["protocol"] for run in runs))
+    lines: dict[int, list[tuple[float, float]]] = {}
+    marks: Points = []
+    for number, run in enumerate(runs, 1):
+        if run["run"] in rows:
+            i, x, y = protocols.index(run["protocol"]), min(values[run["run"]], edge), height(run)
+            infinite = math.isinf(values[run["run"]])
+            shape, _, _ = epsilons.mark(rows[run["run"]]["exact"]["basis"])
+            axes.plot([x], [y], shape, color=COLOURS[i % 7], ms=6)
+            marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
+            if not infinite:
+                lines.setdefault(i, []).append((x, y))
+    for i, points in lines.items():
+        if len(points) > 1:
+            axes.plot(
+                *zip(*sorted(points), strict=True), color=COLOURS[i % 7], ls=_DASHES[i % 7], lw=1, zorder=1
+            )
+    axes.grid(True, alpha=0.35)
+    axes.margins(x=0.14, y=0.18)
+    return marks
+
+
+def _bytes_axis(axes: Any, least: float, most: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if 0 < least < most / _FAR:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel("bytes a user")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: size(max(value, 0))))
+
+
+def _key(runs: Sequence[Document], names: Sequence[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    protocols = list(dict.fromkeys(run["protocol"] for run in runs))
+    told = [
+        Line2D([], [], color=COLOURS[i % 7], ls=_DASHES[i % 7], marker="o", ms=4, label=drawing.short(name))
+        for i, name in enumerate(protocols)
+    ]
+    rows = [row_of(run, name) for run in runs for name in names]
+    for basis in dict.fromkeys(row["exact"]["basis"] for row in rows if row):
+        shape, _, text = epsilons.mark(basis)
+        told.append(Line2D([], [], ls="", marker=shape, color=drawing.INK, label=text))
+    return told

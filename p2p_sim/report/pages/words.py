@@ -1,0 +1,68 @@
+"""Numbers of a report as people read them: four digits, powers of ten, decimal units."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from p2p_sim.report import layout
+from p2p_sim.report.figures import bracket_text, number_text
+from p2p_sim.trace.diagram import labels
+
+_POWER = re.compile(r"(\d(?:\.\d+)?)e([+-]\d+)")
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+class Number(str):
+    """A number that is text already: it is laid out as numbers are."""
+
+    __slots__ = ()
+
+
+def typeset(text: str) -> str:
+    """Return text in which ``4.8e-07`` is ``4.8 × 10⁻⁷`` and ``inf`` is ``∞``."""
+
+    def power(found: re.Match[str]) -> str:
+        exponent = str(int(found[2])).translate(_RAISED)
+        return f"10{exponent}" if found[1] == "1" else f"{found[1]} × 10{exponent}"
+
+    return re.sub(r"\binf\b", "∞", _POWER.sub(power, text))
+
+
+def number(value: Any) -> Number:
+    """Return a number in four digits."""
+    return Number(typeset(number_text(value)))
+
+
+def epsilon(found: Mapping[str, Any]) -> Number:
+    """Return a figure of privacy in four digits, or its certified ends where they differ by more than those show."""
+    return Number(typeset(bracket_text(found)))
+
+
+def size(nbytes: float) -> Number:
+    """Return bytes in the unit that suits them: ``900 B``, ``1.2 MB``."""
+    return Number(labels.size(round(nbytes)))
+
+
+def seconds(value: float) -> Number:
+    """Return seconds in the unit that suits them, in three digits: ``621 µs``, ``10.6 s``."""
+    if not value or not math.isfinite(value):
+        return Number(f"{value:g} s")
+    name, unit = next(((name, unit) for name, unit in _UNITS if abs(value) >= 0.9995 * unit), _UNITS[-1])
+    shown = value / unit
+    return Number(f"{shown:,.0f} {name}" if shown >= 99.95 else f"{shown:.3g} {name}")
+
+
+def percent(share: float) -> Number:
+    """Return a share in hundredths, two digits after the point."""
+    return Number(f"{100 * share:.2f} %")
+
+
+def cell(value: Any) -> str:
+    """Return one value of a table; nothing where there is none."""
+    if isinstance(value, float):
+        return number(value)
+    return "" if value is None else layout.cell(value)
