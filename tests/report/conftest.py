@@ -11,6 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from p2p_sim import cli as program
+from p2p_sim.report.pages import document, write
+from tests.web.conftest import chromium
+
+__all__ = ["chromium"]
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 SEED = 918_273_645
 RUNS = {
@@ -38,6 +44,10 @@ def audited(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     views = ["--view", "learner", "--view", "wire", "--claim", "3"]
     assert program.main(["audit", "--run", str(place), *views, "--trials", "500", "--delta", "0.05"]) == 0
     return place
+
+
+def page(form: str, *paths: Path, **how: bool) -> str:
+    return write.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def manifest(path: Path) -> Any:

@@ -1,0 +1,89 @@
+"""The figures of one run: they say what its tables say, by marks and hatches and not by colour alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+from scipy import stats
+
+from p2p_sim.report.pages import document, drawing, epsilons, words
+from tests.report.conftest import SVG, manifest, page, read
+from tests.report.conftest import words as text_of
+
+
+def figures(root):
+    return {svg.get("id", "").removeprefix("picture-"): svg for svg in root.iter(f"{SVG}svg")}
+
+
+def test_pictures_say_what_the_tables_say(runs):
+    found = {name: text_of(svg) for name, svg in figures(read(page("html", runs / "peers"))).items()}
+    for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
+        if view["exact"]:
+            assert epsilons.who(view["view"]) in found["privacy"]
+            assert words.epsilon(view["exact"]) in found["privacy"]
+            assert epsilons.mark(view["exact"]["basis"])[2] in found["privacy"]
+    accuracy = manifest(runs / "peers")["notes"]["accuracy"]
+    for key in ("accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"):
+        assert f"{100 * accuracy[key]:.2f}" in found["utility"]
+    assert all(kind in found["traffic"] for kind in ("ask", "label", "report", "22.9 kB"))
+    assert "1,438 messages, 22.9 kB" in found[""]
+    infinite = text_of(figures(read(page("html", runs / "open")))["privacy"])
+    assert "∞" in infinite
+    assert "upper: at most" in infinite
+
+
+def test_whoever_does_not_see_a_picture_is_told_what_it_shows(runs):
+    for path in (runs / "peers", runs / "walk"):
+        for name, svg in figures(read(page("html", path))).items():
+            if name:
+                assert svg.get("role") == "img"
+                assert len(svg.get("aria-label", "")) > 20, name
+    told = figures(read(page("html", runs / "peers")))["privacy"].get("aria-label")
+    for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
+        if view["exact"]:
+            assert f"{view['view']} {words.epsilon(view['exact'])} {view['exact']['basis']}" in told
+
+
+def test_a_run_without_figures_has_no_picture_of_them(runs, tmp_path):
+    shutil.copytree(runs / "walk", tmp_path / "walk")
+    told = manifest(tmp_path / "walk")
+    for view in told["notes"]["privacy"]["views"]:
+        view |= {"exact": None, "theorems": [], "refused": "nothing is proven of it"}
+    (tmp_path / "walk" / "run.json").write_text(json.dumps(told))
+    root = read(page("html", tmp_path / "walk"))
+    assert "privacy" not in figures(root)
+    assert "views without a figure" in text_of(root)
+    assert "(refused)" in text_of(root)
+
+
+def test_bases_differ_in_their_marks_and_areas_in_their_hatches():
+    bases = [epsilons.mark(basis) for basis in ("exact", "upper", "lower", "measured")]
+    assert len({shape for shape, _, _ in bases}) == len({colour for _, colour, _ in bases}) == 4
+    areas = [(style["color"], style["hatch"]) for style in map(drawing.filling, range(49))]
+    assert len(set(areas)) == 49
+    assert all(len({hatch for _, hatch in areas[i : i + 7]}) == 7 for i in range(0, 49, 7))
+
+
+def test_a_promise_beyond_the_figures_is_drawn_where_it_is(runs, tmp_path):
+    shutil.copytree(runs / "peers", tmp_path / "peers")
+    told = manifest(tmp_path / "peers")
+    for view in told["notes"]["privacy"]["views"]:
+        for theorem in view["theorems"]:
+            theorem["epsilon"] = 40.0
+    (tmp_path / "peers" / "run.json").write_text(json.dumps(told))
+    ticks = re.findall(r">(\d+)</text>", page("html", tmp_path / "peers"))
+    assert "40" in ticks
+
+
+@pytest.mark.parametrize(("right", "rows"), [(0, 12), (12, 12), (256, 359), (1, 2)])
+def test_intervals_are_clopper_and_pearsons(right, rows):
+    told = document.intervals({"accuracy_private": right / rows, "accuracy_true": None, "test_rows": rows})
+    known = stats.binomtest(right, rows).proportion_ci(document.CONFIDENCE, "exact")
+    assert told == {"accuracy_private": pytest.approx([known.low, known.high], rel=1e-9)}
+
+
+def test_no_model_has_no_interval():
+    assert document.intervals(None) == {}

@@ -1,0 +1,129 @@
+"""Several runs on one page: side by side, told apart, and held against each other only where that says something."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import pytest
+
+from p2p_sim.report.pages import alike, document, epsilons, tradeoff, words, write
+from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
+from tests.report.conftest import words as text_of
+
+
+def documents(runs, *names):
+    return document.documents([str(runs / name) for name in names])
+
+
+def many(runs, number):
+    """A sweep of runs that are all alike but for alpha and epsilon."""
+    (one,) = documents(runs, "peers")["runs"]
+    made = []
+    for i in range(number):
+        run = copy.deepcopy(one) | {"run": f"run {i}"}
+        run["parameters"]["alpha"] = 0.01 * (i + 1)
+        for row in run["privacy"]["views"]:
+            if row["exact"]:
+                row["exact"] |= dict.fromkeys(("epsilon", "lower", "upper"), 3.0 / (i + 1))
+        made.append(run)
+    return made
+
+
+def told_page(runs):
+    return write.page({"runs": runs, "cautions": alike.cautions(runs)}, "html")
+
+
+def test_runs_side_by_side(runs):
+    paths = [runs / name for name in RUNS]
+    root = read(page("html", *paths))
+    head, *rows = tables(root)[0]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(head)}
+    assert columns[""] == ["1", "2", "3", "4"]
+    assert columns["run"] == list(RUNS)
+    assert columns["messages"] == [
+        f"{sum(c['messages'] for c in manifest(path)['costs']):,}" for path in paths
+    ]
+    walked = next(v for v in manifest(runs / "walk")["notes"]["privacy"]["views"] if v["name"] == "learner")
+    assert columns["ε: learner"][2:] == [
+        "not computed", f"{words.epsilon(walked['exact'])} ({walked['exact']['basis']})"
+    ]  # fmt: skip
+    assert columns["ε: wire"][2] == "∞ (upper)"
+    assert columns["test accuracy"][1:] == ["", "", ""]
+    assert len(list(root.iter("code"))) == len(RUNS)
+    assert all(manifest(path)["digest"] in text_of(root) for path in paths)
+    assert "drop=0.1" in text_of(next(s for s in root.iter("section") if s.get("id") == "faults"))
+    assert ["walk", "1 to 60", "hop", "3,600", "3,600", "234,000"] in tables(root, "what-travelled")[1]
+
+
+def test_every_view_of_every_run_has_a_line(runs):
+    told = documents(runs, *RUNS)["runs"]
+    lines = [
+        row for table in tables(read(page("html", *(runs / n for n in RUNS))), "privacy") for row in table[1:]
+    ]
+    assert sorted(row[:2] for row in lines) == sorted(
+        [run["run"], row["view"]] for run in told for row in run["privacy"]["views"]
+    )
+
+
+def test_what_is_the_same_is_told_once(runs):
+    root = read(told_page(many(runs, 12)))
+    same, other = tables(root, "setting")
+    assert ["protocol", "peer-to-peer"] in same
+    assert other[0] == ["run", "alpha"]
+    assert [row[0] for row in other[1:]] == [f"run {i}" for i in range(12)]
+    assert tables(root, "versions")[0][0] == ["", "in all runs"]
+
+
+@pytest.mark.parametrize("number", [2, 5, 12])
+def test_the_picture_of_a_comparison_numbers_every_run(runs, number):
+    root = read(told_page(many(runs, number)))
+    picture = next(svg for svg in root.iter(f"{SVG}svg") if svg.get("id") == "picture-tradeoff")
+    shown = [name for text in picture.iter(f"{SVG}text") for name in re.split(", ", "".join(text.itertext()))]
+    assert all(shown.count(str(i + 1)) >= 1 for i in range(number))
+    privacy = next(svg for svg in root.iter(f"{SVG}svg") if svg.get("id") == "picture-privacy")
+    assert all(f"run {i}" in text_of(privacy) for i in range(number))
+
+
+def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
+    told = many(runs, 2)
+    for row in told[1]["privacy"]["views"]:
+        row |= {"exact": None, "refused": "nothing is proven of it"}
+    text = told_page(told)
+    assert "picture-tradeoff" not in text
+    assert "picture-privacy" in text
+    assert epsilons.drawn(told) == epsilons.views(told[:1], 1)
+    assert tradeoff.shown(told) == []
+
+
+DIFFERENCES = {
+    "data": (lambda run: run["data"].update(name="others"), "The data differ"),
+    "users": (lambda run: run.update(users=7), "The numbers of users differ"),
+    "delta": (lambda run: run["privacy"].update(delta=1e-9), "δ differs"),
+    "channels": (lambda run: run["privacy"].update(channels="encrypted"), "The channels differ"),
+    "faults": (lambda run: run.update(faults=["drop=0.5"]), "Faults differ"),
+    "code": (lambda run: run["versions"].update(code="0123"), "Code or versions"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+def test_what_hinders_a_comparison_is_named(runs, change, said):
+    told = many(runs, 3)
+    assert alike.cautions(told) == []
+    change(told[1])
+    (sentence,) = alike.cautions(told)
+    assert sentence.startswith(said)
+    assert "run 0, run 2" in sentence
+    assert "run 1" in sentence
+    assert sentence in text_of(read(told_page(told)))
+
+
+def test_one_diagram_a_protocol(runs):
+    text = told_page(many(runs, 3))
+    assert text.count("who sent what to whom, round by round.</figcaption>") == 1
+    assert "run 0: who sent what to whom" in text
+
+
+def test_the_title_names_few_runs_and_counts_many(runs):
+    assert "<h1>p2p-sim: run 0, run 1, run 2</h1>" in told_page(many(runs, 3))
+    assert "<h1>p2p-sim: 4 runs</h1>" in told_page(many(runs, 4))
