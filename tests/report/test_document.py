@@ -19,7 +19,7 @@ def test_a_run_is_made_audited_and_reported(tmp_path, monkeypatch):
     commands = commands_of("auditing.md")
     assert [words[0] for words in commands] == ["run", "audit", "report"]
     assert [program.main(words) for words in commands] == [0, 0, 0]
-    assert "<h2>Attacks</h2>" in (tmp_path / "mine" / "report.html").read_text()
+    assert ">Attacks</h2>" in (tmp_path / "mine" / "report.html").read_text()
 
 
 def test_the_commands_of_the_document(tmp_path, monkeypatch, capsys):
