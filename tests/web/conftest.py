@@ -126,7 +126,7 @@ class Tab:
 
     def lanes(self) -> list[str]:
         found: list[str] = self.page.eval_on_selector_all(
-            "#heads > *", "all => all.map(one => one.textContent)"
+            "#heads > *", "all => all.map(one => one.dataset.lane)"
         )
         return found
 

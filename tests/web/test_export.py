@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
+import p2p_sim
 from p2p_sim.core.errors import InputError
 from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.run import load
@@ -14,7 +16,8 @@ from p2p_sim.trace.web.export import export
 from p2p_sim.trace.web.gather import Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import Look, lanes
-from tests.web.conftest import make
+from protocols import SecureAggregation
+from tests.web.conftest import MANY, make
 
 
 def exported(run, place, name="a run"):
@@ -57,6 +60,16 @@ def test_it_says_what_it_holds():
     )
     _, _, data = exported(run, Place())
     assert "24 of 30 users of cluster 4" in data["holds"]
+    for lacking in ("seed", "who dropped out or lied", "viewpoints that are not in the list"):
+        assert lacking in data["lacks"]
+
+
+def test_it_says_how_much_it_cut_and_not_how_to_see_more():
+    run = p2p_sim.run(SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full")
+    _, _, data = exported(run, Place())
+    total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.eyes)["total"]
+    assert f", the first 2,000 of {total:,} of theirs." in data["holds"]
+    assert not any("choose a kind" in note for note in data["lanes"]["notes"])
 
 
 def test_it_does_not_hold_the_seed_nor_who_lied():

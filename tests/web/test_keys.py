@@ -48,7 +48,7 @@ def focus(tab):
     """Return what has the focus, after checking that one can see it."""
     name, outline = tab.page.evaluate(
         "() => { const at = document.activeElement, look = getComputedStyle(at);"
-        " return [at.id || at.textContent, look.outlineStyle + ' ' + look.outlineWidth]; }"
+        " return [at.id || at.dataset.lane || at.textContent, look.outlineStyle + ' ' + look.outlineWidth]; }"
     )
     assert outline == "solid 3px", (name, outline)
     return name
@@ -76,7 +76,7 @@ def test_everything_is_reached_by_tab_in_the_order_of_the_page(tab, server):
         "Show",
     ]
     rounds = ["1 ask", "2 label", "3 report"]
-    assert stops == [*controls, *rounds, "after", "picture", "user:0", "user:1", "user:2", "user:3"]
+    assert stops == [*controls, *rounds, "after", "list", "picture", "user:0", "user:1", "user:2", "user:3"]
     tab.page.keyboard.press("Enter")
     tab.drawn()
     assert tab.marks() == ids("peers", Place(user=3))

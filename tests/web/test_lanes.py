@@ -142,7 +142,10 @@ def test_messages_between_servers_are_cut_too():
     run = p2p_sim.run(SecureAggregation(4, threshold=2), MANY, trace="full")
     told = shown(run)
     assert sum(message["kind"] == "total" for message in told["messages"]) == 250
-    assert f"total: between servers, of everybody, the first 250 of {MANY.users // 4:,}" in told["notes"]
+    assert (
+        f"total: between servers, so not of these users alone; the first 250 of {MANY.users // 4:,}"
+        in told["notes"]
+    )
 
 
 def test_more_users_met_than_have_lanes():
@@ -168,10 +171,7 @@ def test_a_run_without_its_population(tmp_path):
     run = load(whole.save(tmp_path / "bare", population=False))
     told = shown(run)
     assert ids(told) == ids(shown(whole))
-    assert (
-        "this run was saved without its population: who belongs to which cluster is not known"
-        in told["notes"]
-    )
+    assert "the population was not kept: who belongs to which cluster is not known" in told["notes"]
     assert (told["users"], told["cluster"]) == (60, None)
     assert ids(shown(run, Place(user=7))) == ids(shown(whole, Place(user=7)))
     assert "user 99 occurs in no message" in " ".join(shown(run, Place(user=99))["notes"])
@@ -184,8 +184,10 @@ def test_a_run_that_was_cut_off_is_shown_as_far_as_it_goes(tmp_path):
     cut = Opened(cut_off(whole, tmp_path / "cut", without="report"))
     told = shown(cut)
     assert ids(told) == [one["id"] for one in shown(whole)["messages"] if one["kind"] != "report"]
-    assert "the run was cut off" in told["notes"][0]
     about = overview(cut, "cut", known(cut))
+    assert about["cut"].startswith("the run was cut off")
+    assert overview(whole, "whole", known(whole))["cut"] == ""
+    assert about["cut"] not in told["notes"], "it is said once, of the run"
     assert [(row["round"], row["kind"], row["messages"]) for row in about["rounds"]] == [
         (1, "ask", 60),
         (2, "label", 60),

@@ -37,7 +37,7 @@ def test_the_first_view(tab, server):
         strict=True,
     ):
         assert row.inner_text().split("\t")[:2] == [f"{round} {kind}", f"{count.messages}"]
-    assert "learner received" in tab.text("#roles")
+    assert "to learner" in tab.text("#roles")
     assert tab.text("#figures").startswith("Learnt by learner")
     assert "exact: ε = " in tab.text("#figures")
 
@@ -70,11 +70,12 @@ def test_a_user_is_found_and_left(tab, server):
     tab.page.click("#finding button")
     tab.drawn()
     assert tab.marks() == ids(wanted("peers", Place(user=41)))
-    assert tab.page.inner_text("#heads .focus") == "user:41"
+    assert tab.page.get_attribute("#heads .focus", "aria-label") == "user:41"
+    assert tab.page.inner_text("#heads .focus") == "41"
     tab.page.click("#whole")
     tab.drawn()
     assert tab.marks() == ids(wanted("peers", Place(cluster=5)))
-    tab.page.click("#heads button:text-is('user:33')")
+    tab.page.click("#heads button[aria-label='user:33']")
     tab.drawn()
     assert tab.marks() == ids(wanted("peers", Place(user=33)))
     tab.page.fill("#cluster", "4")
@@ -89,10 +90,12 @@ def test_a_user_is_found_and_left(tab, server):
     tab.page.wait_for_selector("#error:not([hidden])")
     assert tab.text("#error") == "user 60: not in this run; its users are 0 to 59"
     assert tab.marks() == ids(wanted("peers", Place(cluster=4, offset=24))), "an error changes nothing"
-    assert tab.page.input_value("#user") == ""
+    assert tab.page.input_value("#user") == "60", "what was refused can be mended"
+    assert tab.page.get_attribute("#user", "aria-invalid") == "true"
     tab.page.click("#later")
     tab.drawn()
     assert tab.marks() == ids(wanted("peers", Place(cluster=4, offset=24), round=1))
+    assert tab.page.input_value("#user") == ""
     tab.complaints.remove(
         "error: Failed to load resource: the server responded with a status of 400 (Bad Request)"
     )
@@ -108,7 +111,7 @@ def test_a_message_tells_its_fields(tab, server):
     assert told["id"] == message["id"]
     assert (told["from"], told["to"]) == (message["from"], "learner")
     assert told["y"] == message["fields"]["y"]
-    assert "hands the learner a resampled label" in told[""]
+    assert "hands the learner a resampled label" in told["meaning"]
     assert tab.page.locator(".mark.chosen").get_attribute("data-id") == message["id"]
     tab.page.click("#message button")
     tab.drawn()

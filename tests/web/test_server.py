@@ -23,13 +23,15 @@ from tests.cli.conftest import below
 from tests.web.conftest import NAMES, make, served
 
 
-def ask(server, path="", *, method="GET", host=None, token=None):
+def ask(server, path="", *, method="GET", host=None, token=None, origin=None):
     """Ask over a connection of its own; return status, headers and what came."""
     port = server.server_address[1]
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         line.putrequest(method, f"/{token or server.token}/{path}", skip_host=True)
         line.putheader("Host", f"127.0.0.1:{port}" if host is None else host)
+        if origin is not None:
+            line.putheader("Origin", origin)
         line.endheaders()
         answer = line.getresponse()
         return answer.status, answer.headers, answer.read().decode()
@@ -71,6 +73,13 @@ def test_a_foreign_host_is_refused(server, host, path):
     status, _, body = ask(server, path, host=host)
     assert (status, json.loads(body)) == (421, {"error": "this page is served to its own machine alone"})
     assert ask(server, path, host=f"localhost:{server.server_address[1]}")[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1"])
+def test_another_page_is_refused(server, origin):
+    status, _, body = ask(server, "api/overview", origin=origin)
+    assert (status, "this one answers to itself alone" in body) == (403, True)
+    assert ask(server, "api/overview", origin=f"http://127.0.0.1:{server.server_address[1]}")[0] == 200
 
 
 @pytest.mark.parametrize("token", ["x", "%00", "%C3%A9", "A" * 32])

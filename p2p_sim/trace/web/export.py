@@ -12,6 +12,11 @@ from p2p_sim.trace.web.lanes import Look, lanes
 from p2p_sim.trace.web.overview import EVERYBODY, FOCUS, in_focus, overview
 from p2p_sim.trace.web.page import page
 
+LACKS = (
+    "It asks no server. Not in it: all else of the run, its seed, who dropped out or lied, and viewpoints that "
+    "are not in the list."
+)
+
 
 def export(run: Any, name: str, viewers: Viewers, place: Place) -> str:
     """Return the page of some users of a run, as seen from every viewpoint, without the seed.
@@ -23,11 +28,12 @@ def export(run: Any, name: str, viewers: Viewers, place: Place) -> str:
     if place.user is None:
         about["viewpoints"] = [at for at in about["viewpoints"] if FOCUS not in at["view"]]
     whole = lanes(run, told, found, Look(), viewers.eyes)
+    whole["notes"] = [note for note in found.notes if note != told.cut]  # the file says itself what it cut
     for lane in whole["lanes"]:
         lane["state"] = ""  # who lied would tell of the seed
     data: dict[str, Any] = {
         "overview": about, "lanes": whole, "sights": {}, "figures": {}, "user": place.user,
-        "holds": _holds(told, place, found, whole),
+        "holds": _holds(told, place, found, whole), "lacks": LACKS,
     }  # fmt: skip
     for point in about["viewpoints"]:
         view = in_focus(point["view"], place.user)
@@ -58,7 +64,5 @@ def _holds(told: Known, place: Place, found: Found, whole: dict[str, Any]) -> st
     if place.user is None:
         some = f"{len(found.ids):,} of {found.users:,} users"
         who = some if found.cluster is None else f"{some} of cluster {found.cluster}"
-    return (
-        f"This file holds {held:,} of the run's {every:,} messages: of {who}. It asks no server; other users are in "
-        "the run directory alone, and so is the seed."
-    )
+    cut = f", the first {held:,} of {whole['total']:,} of theirs" if held < whole["total"] else ""
+    return f"This file holds {held:,} of the run's {every:,} messages: of {who}{cut}."

@@ -77,7 +77,7 @@ def _crowd(run: Any, cluster: int | None) -> tuple[Sequence[int] | Array, int | 
             first = around.clusters_of(run, np.zeros(1, np.int64) if people.ids is None else people.ids[:1])
             number = 0 if first is None else int(first[0])
         return around.cluster(run, number), number, ()
-    why = "this run was saved without its population: who belongs to which cluster is not known"
+    why = "the population was not kept: who belongs to which cluster is not known"
     if cluster is not None or not run.users:
         raise InputError(f"{why}; search for a user by her number")
     return range(run.users), None, (why,)
@@ -90,13 +90,17 @@ def _with_servers(run: Any, part: Slice) -> tuple[Slice, list[str]]:
     if between and run.trace != "full" and (run.population is None or run.population.users > _REPEATED):
         notes.append(f"{', '.join(between)}: between servers, not kept; a run with trace='full' shows them")
         between = []
+    every = []
     for kind in between:
         some = query.messages(run, kind=kind, limit=BETWEEN, protocol=run.source)
         kinds[kind] = some.kinds[kind]
-        if not some.total[kind]:
-            continue
-        part_of = f", the first {BETWEEN:,} of {some.total[kind]:,}" if some.total[kind] > BETWEEN else ""
-        notes.append(f"{kind}: between servers, of everybody{part_of}")
+        if some.total[kind] > BETWEEN:
+            part_of = f"the first {BETWEEN:,} of {some.total[kind]:,}"
+            notes.append(f"{kind}: between servers, so not of these users alone; {part_of}")
+        elif some.total[kind]:
+            every.append(kind)
+    if every:
+        notes.append(f"{', '.join(every)}: between servers, so not of these users alone")
     return replace(part, kinds=kinds), notes
 
 

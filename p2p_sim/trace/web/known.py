@@ -16,12 +16,14 @@ from p2p_sim.trace.sight import Eyes
 class Known:
     """Message kinds and roles, also where the program is not there; a coalition is read from them.
 
-    ``servers``: those who do something; ``counts``: as ``Run.counts``, of a run that was cut off as far as it goes.
+    ``servers``: those who do something; ``counts``: as ``Run.counts``, of a run that was cut off as far as it goes;
+    ``cut``: how far that is, in words, empty for a run that came to its end.
     """
 
     kinds: dict[str, Message]
     servers: tuple[str, ...]
     counts: Mapping[tuple[str, int], Count]
+    cut: str = ""
 
     @property
     def main(self) -> str:
@@ -50,8 +52,9 @@ def known(run: Any) -> Known:
     program = run.source
     kept, kinds = query.kept_of(run, program)
     counts = run.counts or kept.counts
+    cut = "" if kept.complete else (kept.missing or "the run was cut off")
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
-        return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)), counts)
+        return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)), counts, cut)
     servers = tuple(role for role in program.roles() if role not in (USER, *program.idle_roles()))
-    return Known(kinds, servers, counts)
+    return Known(kinds, servers, counts, cut)

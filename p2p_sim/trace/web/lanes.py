@@ -47,7 +47,7 @@ def lanes(
     eyes = eyes_of(run, look.view, told) if look.view else None
     wanted = _filtered(found.part, look)
     shown = around.first(wanted, MARKS)
-    notes = list(found.notes)
+    notes = [note for note in found.notes if note != told.cut]  # which the whole run says already
     if "*user" in look.view:
         notes.append(f"{look.view} looks: here, {eyes}")
     if len(wanted) > len(shown):

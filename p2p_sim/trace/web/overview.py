@@ -31,7 +31,7 @@ def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
             {"what": what, "kind": kind, "round": round, "messages": count}
             for (what, kind, round), count in run.faults_seen.items()
         ],
-        "viewpoints": _viewpoints(told),
+        "viewpoints": _viewpoints(told), "main": told.main, "cut": told.cut,
     }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def _rounds(told: Known) -> list[dict[str, Any]]:
 
 
 def _roles(told: Known) -> list[dict[str, Any]]:
-    """Return what each role sent and received on the wire."""
+    """Return what travelled from and to each role, also what was lost on the way or came twice."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
         for role in told.roles()

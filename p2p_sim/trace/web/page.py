@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import Any
 
-SCRIPTS = ("source.js", "picture.js", "panels.js", "page.js")
+SCRIPTS = ("source.js", "address.js", "picture.js", "list.js", "panels.js", "page.js", "controls.js")
 
 
 def page(nonce: str, data: dict[str, Any] | None = None) -> str:

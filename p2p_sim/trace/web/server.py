@@ -63,6 +63,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(
                 HTTPStatus.MISDIRECTED_REQUEST, "this page is served to its own machine alone"
             )
+        if self.headers.get("Origin", f"http://{self.headers['Host']}") != f"http://{self.headers['Host']}":
+            return self._refuse(HTTPStatus.FORBIDDEN, "another page asks: this one answers to itself alone")
         path, _, query = self.path.partition("?")
         token, slash, rest = path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):

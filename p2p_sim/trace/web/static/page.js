@@ -1,42 +1,61 @@
 "use strict";
 // The page: what is asked for, and what happens when somebody chooses something else.
 
-const NOTHING = { user: "", cluster: "", kind: "", round: "", offset: "0", view: "", channels: "plain" };
-const NONE = { messages: [], lanes: [], total: 0, users: 0, most: 1, cluster: null, clusters: null };
+const NONE = { messages: [], lanes: [], notes: [], total: 0, users: 0, most: 1, cluster: null, clusters: null };
+const ASKED = ["run", "user", "cluster", "kind", "round", "offset", "view", "channels"];
 const OTHER = "?"; // the choice of a viewpoint that is typed
-const state = { run: "", ...NOTHING };
+const state = { run: "", ...NOTHING, theme: "" };
 let about = null, shown = NONE, at = -1, latest = 0, known = "";
 
 async function start() {
+  const wanted = addressed();
+  dress(wanted.theme || "");
   try {
     const { runs } = await ask("runs", {});
     by("run-choice").hidden = runs.length < 2;
     for (const name of runs) make("option", { value: name }, name || "this run", by("run"));
-    state.run = runs[0];
-    await open();
+    const there = !("run" in wanted) || runs.includes(wanted.run);
+    await open(there ? wanted.run ?? runs[0] : runs[0], there ? wanted : {}, "replaceState");
+    if (!there) complain(new Error(`run ${wanted.run}: not among those that are served; this is another`));
   } catch (error) { complain(error); }
 }
 
-/** Show another run. */
-async function open() {
+/** Where one begins: in an export with the user whom it is about. */
+const home = () => ({ ...NOTHING, user: String(inside?.user ?? "") });
+
+/** Show another run, from the start or as `wanted` says. */
+async function open(run, wanted, how) {
   const mine = ++latest;
-  Object.assign(state, NOTHING, inside ? { user: String(inside.user ?? "") } : {});
+  Object.assign(state, home(), { run });
   known = "";
   about = null;
   shown = NONE;
-  for (const id of ["picture", "notes", "figures", "message", "setting", "rounds", "roles"]) by(id).replaceChildren();
-  by("error").hidden = true;
-  const told = await working(ask("overview", { run: state.run }));
+  at = -1;
+  document.body.classList.add("empty");
+  by("run").value = run;
+  by("setting").textContent = "reading the run…";
+  for (const id of ["cut", "holds", "error"]) by(id).hidden = true;
+  let told;
+  try { told = await ask("overview", { run }); }
+  catch (error) {
+    if (mine !== latest) return;
+    by("title").textContent = run || "p2p-sim";
+    by("setting").textContent = "";
+    remember(state, how);
+    throw error;
+  }
   if (mine !== latest) return;
   about = told;
+  document.body.classList.remove("empty");
   setting(about, null);
   fill(by("kind"), [["", "all"], ...Object.keys(about.kinds).map((kind) => [kind, kind])]);
   fill(by("round"), [["", "all"], ...roundsOf().map((round) => [round, round])]);
-  by("finding").hidden = Boolean(inside);
-  message(null);
-  forms();
-  overview(about, state, show);
-  await show({});
+  by("finding").hidden = by("slash").hidden = Boolean(inside);
+  paint();
+  const error = await show({ ...wanted, run }, how);
+  if (!error || shown !== NONE || !about) return;
+  await show(home(), "replaceState"); // what the address asks for is not there: the run is
+  complain(error);
 }
 
 const roundsOf = () => [...new Set(about.rounds.map((row) => String(row.round)))];
@@ -46,24 +65,33 @@ function fill(select, pairs) {
   for (const [value, text] of pairs) make("option", { value }, text, select);
 }
 
-/** Show what `change` asks for; an answer that comes too late is left alone, and an error changes nothing else. */
-async function show(change) {
+/** Show what `change` asks for; an answer that comes too late is left alone; an error is returned and changes nothing else. */
+async function show(change, how = "pushState") {
   const before = { ...state }, mine = ++latest;
-  Object.assign(state, change);
+  let refused = null;
+  Object.assign(state, { message: "" }, change);
   try {
-    const told = await working(ask("lanes", state));
-    if (mine !== latest) return;
+    const told = await working(ask("lanes", asking()));
+    if (mine !== latest) return null;
     shown = told;
     by("error").hidden = true;
     paint();
+    point(shown.messages.findIndex((one) => one.id === state.message));
+    by("said").textContent = by("what").textContent;
   } catch (error) {
-    if (mine !== latest) return;
+    if (mine !== latest) return null;
     Object.assign(state, before);
+    refused = error;
     complain(error);
     forms();
+    again(change);
   }
+  remember(state, refused ? "replaceState" : how);
   await learn();
+  return refused;
 }
+
+const asking = () => Object.fromEntries(ASKED.map((name) => [name, state[name]]));
 
 /** Wait for an answer; one that takes long is said to. */
 async function working(answer) {
@@ -78,129 +106,86 @@ async function learn() {
   const asked = { run: state.run, view, channels: state.channels }, key = JSON.stringify(asked);
   if (key === known) return;
   known = key;
-  figures({ view: view || "…", rows: [], note: "working…" });
+  const name = view.replace("user:*", "user:" + state.user) || about.main, nobody = !view;
+  if (about.cut) return figures({ view: name, rows: [], note: "The run was cut off: what a view of all of it learns is not computed." });
+  figures({ view: name, nobody, rows: [], note: "working…" });
   let found;
   try { found = await ask("figures", asked); }
-  catch (error) { found = { view: view || "…", rows: [], note: error.message }; }
-  if (key === known) figures(found);
+  catch (error) { found = { view: name, rows: [], note: error.message }; }
+  if (key === known) figures({ ...found, nobody });
 }
 
+/** Bring the whole page to what is shown; who is at a control by keys stays there. */
 function paint() {
+  const held = document.activeElement, key = held.dataset.key;
   at = -1;
   forms();
   overview(about, state, show);
   setting(about, shown.clusters);
   by("what").textContent = heading();
   by("notes").replaceChildren();
-  const notes = shown.total ? shown.notes : ["they sent and received no such messages", ...shown.notes];
+  const notes = shown.total || shown === NONE ? shown.notes : ["they sent and received no such messages", ...shown.notes];
   for (const note of notes) make("li", {}, note, by("notes"));
-  by("legend").hidden = shown.messages.every((one) => one.readable);
-  picture(by("picture"), shown, about.kinds, state.user, pick, inside ? null : focus);
-  message(null);
+  legend();
+  messages();
+  point(-1);
+  if (held === document.body) return;
+  if (!held.isConnected || held.disabled || held.offsetParent === null)
+    (document.querySelector(`[data-key="${CSS.escape(key || "")}"]`) || by("picture")).focus({ preventScroll: true });
+}
+
+function messages() {
+  const place = by("picture"), focused = inside ? null : focus;
+  place.scrollTop = place.scrollLeft = 0;
+  if (state.as === "list") list(place, shown, about.kinds, state.view !== "", pick);
+  else picture(place, shown, about.kinds, state.user, pick, focused);
+}
+
+function legend() {
+  const place = by("legend"), says = (look, name, text) => {
+    make("span", { class: look }, name, place);
+    place.append(": " + text + ". ");
+  };
+  place.replaceChildren();
+  if (shown.messages.some((one) => !one.readable)) says("struck", "struck out", "the viewpoint cannot read it");
+  if (shown.messages.some((one) => !one.seen)) says("", "dashed", "it does not see the message at all");
+  if (shown.lanes.some((lane) => lane.state)) says("gone", "dotted names", "dropped out or lied");
 }
 
 function heading() {
+  if (shown === NONE) return "Messages";
   const cut = shown.messages.length < shown.total ? `the first ${whole(shown.messages.length)} of ` : "";
   const some = shown.lanes.filter((lane) => lane.user !== "");
   const parts = [cut + counted(shown.total, "message")];
-  if (state.user !== "") parts.push("user " + state.user);
-  else if (some.length) parts.push(`users ${some[0].user} to ${some[some.length - 1].user}, ${some.length} of ${whole(shown.users)}`);
+  if (state.user !== "") {
+    const lane = some.find((one) => one.user === state.user);
+    parts.push("user " + state.user + (lane?.state ? ` (${lane.state})` : ""));
+  } else if (some.length) parts.push(`users ${some[0].user} to ${some[some.length - 1].user}, ${some.length} of ${whole(shown.users)}`);
   if (shown.cluster !== null && shown.clusters) parts.push("cluster " + shown.cluster);
   if (state.round) parts.push("round " + state.round);
   if (state.kind) parts.push(state.kind);
   return parts.join(" · ");
 }
 
-/** Bring every control to what is shown. */
-function forms() {
-  const focused = state.user !== "", views = about.viewpoints.map((p) => p.view);
-  const options = about.viewpoints.map((p) => [p.view, p.title + (p.view.includes("*") && !focused ? " (nobody yet)" : "")]);
-  fill(by("view"), inside ? options : [...options, [OTHER, "others, typed here:"]]);
-  for (const option of by("view").options) option.disabled = option.value.includes("*") && !focused;
-  const typed = !views.includes(state.view);
-  for (const id of ["run", "channels", "user", "cluster", "kind", "round"]) by(id).value = state[id];
-  by("view").value = typed ? OTHER : state.view;
-  by("looking").hidden = !typed;
-  if (typed) by("who").value = state.view;
-  by("channels-choice").hidden = !state.view.split("+").includes("wire");
-  const rounds = ["", ...roundsOf()], now = rounds.indexOf(state.round);
-  by("earlier").disabled = now <= 0;
-  by("later").disabled = now >= rounds.length - 1;
-  by("before").disabled = Number(state.offset) === 0;
-  by("after").disabled = Number(state.offset) + shown.most >= shown.users;
-  by("before").parentElement.hidden = Boolean(inside) || focused || shown.users <= shown.most;
-  by("going").hidden = Boolean(inside) || !shown.clusters;
-  by("whole").hidden = Boolean(inside) || !focused;
-  by("whole").textContent = shown.clusters ? "Her cluster" : "All users";
+/** Choose a message, if there is one of that number. */
+function pick(index) {
+  if (index < 0 || index >= shown.messages.length) return;
+  state.message = shown.messages[index].id;
+  point(index);
+  remember(state, "replaceState");
 }
 
-function pick(index) {
-  if (!shown.messages.length) return;
-  at = Math.max(0, Math.min(index, shown.messages.length - 1));
-  choose(by("picture"), at);
-  message(shown.messages[at], about.kinds[shown.messages[at].kind], inside ? null : focus);
+function point(index) {
+  at = index;
+  const one = shown.messages[at];
+  if (one) choose(by("picture"), at);
+  message(one, one && about.kinds[one.kind], inside ? null : focus, !shown.messages.length);
+  by("which").textContent = one ? `Message ${whole(at + 1)} of ${whole(shown.messages.length)}` : "Message";
+  by("previous").disabled = at <= 0;
+  by("next").disabled = at >= shown.messages.length - 1;
 }
 
 function complain(error) {
   by("error").textContent = error.message;
   by("error").hidden = false;
 }
-
-function turn(step) {
-  const rounds = ["", ...roundsOf()], next = rounds.indexOf(state.round) + step;
-  if (next >= 0 && next < rounds.length) show({ round: rounds[next] });
-}
-
-const focus = (user) => show({ user, offset: "0" });
-const leave = () => ({ user: "", offset: "0", ...(state.view.includes("*") ? { view: "" } : {}) });
-const page = (step) => show({ offset: String(Math.max(0, Number(state.offset) + step * shown.most)) });
-
-/** After a choice by mouse the keys belong to the picture again; who chooses by keys goes on choosing. */
-function chosenBy(id, act) {
-  let mouse = false;
-  by(id).addEventListener("pointerdown", () => { mouse = true; });
-  by(id).addEventListener("keydown", () => { mouse = false; });
-  by(id).addEventListener("change", () => {
-    act(by(id).value);
-    if (mouse) by("picture").focus({ preventScroll: true });
-  });
-}
-
-function looked(view) {
-  if (view !== OTHER) return show({ view });
-  by("looking").hidden = false;
-  by("who").focus();
-}
-
-function onSubmit(id, act) {
-  by(id).addEventListener("submit", (event) => { event.preventDefault(); act(); });
-}
-
-onSubmit("finding", () => { const user = by("user").value.trim(); show(user === "" ? leave() : { user, offset: "0" }); });
-onSubmit("going", () => show({ ...leave(), cluster: by("cluster").value.trim() }));
-onSubmit("looking", () => show({ view: by("who").value.trim() }));
-chosenBy("view", looked);
-for (const id of ["channels", "kind", "round"]) chosenBy(id, (value) => show({ [id]: value }));
-chosenBy("run", (run) => { state.run = run; open().catch(complain); });
-by("earlier").addEventListener("click", () => turn(-1));
-by("later").addEventListener("click", () => turn(1));
-by("before").addEventListener("click", () => page(-1));
-by("after").addEventListener("click", () => page(1));
-by("whole").addEventListener("click", () => show({ ...leave(), cluster: shown.cluster === null ? "" : String(shown.cluster) }));
-by("theme").addEventListener("click", () => {
-  const root = document.documentElement, dark = root.dataset.theme
-    ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !about) return;
-  const field = /INPUT|SELECT|TEXTAREA/.test(event.target.tagName);
-  const acts = field ? { Escape: () => by("picture").focus() } : {
-    ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => pick(at + 1), ArrowUp: () => pick(at - 1),
-    "/": () => by("user").focus(), Escape: () => show({ round: "", kind: "" }),
-  };
-  if (!acts[event.key]) return;
-  event.preventDefault();
-  acts[event.key]();
-});
-start();

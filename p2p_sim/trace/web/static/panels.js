@@ -5,7 +5,7 @@ function setting(about, clusters) {
   document.title = about.name + " – p2p-sim";
   by("title").textContent = about.protocol + ": " + about.name;
   const parts = Object.entries(about.parameters).map(([name, value]) => name + " = " + value);
-  parts.push("seed " + (about.seed ?? "withheld"), (about.users === null ? "?" : whole(about.users)) + " users", "trace " + about.trace);
+  parts.push("seed " + (about.seed ?? (about.cut ? "not known" : "withheld")), (about.users === null ? "?" : whole(about.users)) + " users", "trace " + about.trace);
   if (about.crypto === "real") parts.push("real cryptography, keys from the seed");
   if (about.faults.length) parts.push("faults " + about.faults.join(", "));
   if (clusters) {
@@ -13,80 +13,97 @@ function setting(about, clusters) {
     parts.push(whole(count) + " clusters of " + whole(least) + (most > least ? " to " + whole(most) : "") + " users");
   }
   if (about.digest) parts.push("digest " + about.digest);
-  by("setting").textContent = parts.join(" · ");
-  by("holds").textContent = inside ? inside.holds : "";
+  by("setting").replaceChildren();
+  parts.forEach((part, i) => {
+    if (i) by("setting").append(" · ");
+    make("span", {}, part, by("setting"));
+  });
+  by("holds").textContent = inside ? inside.holds + " " + inside.lacks : "";
   by("holds").hidden = !inside;
+  by("cut").textContent = about.cut;
+  by("cut").hidden = !about.cut;
 }
 
-function rows(table, head, lines) {
+/** Fill a table; `foot`: cells of a last line, if there is one. */
+function rows(table, head, lines, foot = null) {
   table.replaceChildren();
   const top = make("tr", {}, "", make("thead", {}, "", table));
-  for (const [title, number] of head) make(title ? "th" : "td", { class: number ? "number" : "" }, title, top);
+  for (const [title, number] of head) make("th", { scope: "col", class: number ? "number" : "" }, title, top);
   const body = make("tbody", {}, "", table);
   for (const line of lines) {
-    const row = make("tr", line.chosen ? { class: "chosen" } : {}, "", body);
-    line.cells.forEach((cell, i) => {
-      const place = make("td", { class: head[i][1] ? "number" : "" }, cell instanceof Node ? "" : cell, row);
-      if (cell instanceof Node) place.appendChild(cell);
-    });
+    const row = make("tr", line.chosen ? { class: "chosen", "aria-current": "true" } : {}, "", body);
+    line.cells.forEach((cell, i) => put(document.createElement("td"), { class: head[i][1] ? "number" : "" }, "", row).append(...[cell].flat()));
   }
+  if (!foot) return;
+  const last = make("tr", {}, "", make("tfoot", {}, "", table));
+  foot.forEach((cell, i) => make(i ? "td" : "th", { class: head[i][1] ? "number" : "", ...(i ? {} : { scope: "row" }) }, cell, last));
 }
 
 function link(text, title, act) {
-  const button = make("button", { type: "button", title }, text);
+  const button = make("button", { type: "button", title, "data-key": "link " + text }, text);
   button.addEventListener("click", act);
   return button;
 }
 
 function overview(about, state, show) {
-  const most = Math.max(1, ...about.rounds.map((row) => row.nbytes));
+  const most = Math.max(1, ...about.rounds.map((row) => row.nbytes)), order = Object.keys(about.kinds);
+  const sum = (name) => about.rounds.reduce((all, row) => all + row[name], 0);
   const lines = about.rounds.map((row) => {
     const button = link(row.round + " " + row.kind, about.kinds[row.kind].text, () => show({ round: String(row.round), kind: row.kind }));
-    const meter = make("meter", { max: most, value: row.nbytes, "aria-hidden": "true" });
+    const bar = make("span", { class: "bytes " + shade(order, row.kind), "aria-hidden": "true" });
+    bar.style.width = (100 * row.nbytes) / most + "%";
     const chosen = state.round === String(row.round) && (!state.kind || state.kind === row.kind);
-    return { chosen, cells: [button, whole(row.messages), bytes(row.nbytes), meter] };
+    return { chosen, cells: [button, whole(row.messages), [bytes(row.nbytes), bar]] };
   });
-  rows(by("rounds"), [["round, kind"], ["messages", 1], ["on the wire", 1], [""]], lines);
+  rows(by("rounds"), [["round, kind"], ["messages", 1], ["bytes", 1]], lines, ["all", whole(sum("messages")), bytes(sum("nbytes"))]);
   const roles = about.roles.flatMap((row) => [
-    { cells: [row.role + " sent", whole(row.sent), bytes(row.sent_bytes)] },
-    { cells: [row.role + " received", whole(row.received), bytes(row.received_bytes)] },
+    { cells: ["from " + row.role, whole(row.sent), bytes(row.sent_bytes)] },
+    { cells: ["to " + row.role, whole(row.received), bytes(row.received_bytes)] },
   ]);
   rows(by("roles"), [["role"], ["messages", 1], ["bytes", 1]], roles);
   const wrong = about.faults_seen.map((row) => ({ cells: [row.what, row.round + " " + row.kind, whole(row.messages)] }));
   rows(by("faults"), [["what"], ["round, kind"], ["messages", 1]], wrong);
   by("wrong").hidden = !wrong.length;
+  by("kinds").replaceChildren();
+  for (const [kind, { text, fields }] of Object.entries(about.kinds)) {
+    make("dt", { class: shade(order, kind) }, kind, by("kinds"));
+    make("dd", {}, text + (fields.length ? `: ${fields.join(", ")}` : ""), by("kinds"));
+  }
 }
 
 /** Say what there is to say of one message; `focused(user)` hears of a click on a user. */
-function message(one, kind, focused) {
+function message(one, kind, focused, none) {
   const place = by("message");
   place.replaceChildren();
-  make("h2", {}, "Message", place);
-  if (!one) return make("p", {}, "Click an arrow, or press ↓.", place);
+  if (!one) return make("p", {}, none ? "There is none to choose." : "Click an arrow, or press ↓.", place);
+  if (!one.seen) make("p", { class: "basis" }, "The viewpoint does not see this message at all.", place);
   const party = (name) => (focused && name.startsWith("user:") ? link(name, "Put in focus", () => focused(name.slice(5))) : name);
   const told = [
-    ["id", one.id], ["kind", one.kind], ["", kind.text], ["round", String(one.round)], ["from", party(one.from)], ["to", party(one.to)],
-    ["bytes", one.nbytes ? whole(one.nbytes) : "0: it stays with her"],
+    ["id", one.id], ["kind", one.kind], ["meaning", kind.text], ["round", String(one.round)], ["from", party(one.from)], ["to", party(one.to)],
+    ["bytes", one.nbytes ? whole(one.nbytes) : "0: to oneself, not on the wire"],
   ];
   if (kind.sealed_for) told.push(["sealed for", [...kind.layers, kind.sealed_for].join(", then ")]);
   for (const name of kind.fields) told.push(one.readable ? [name, one.fields[name]] : [name, "cannot be read from here", true]);
   const list = make("dl", {}, "", place);
   for (const [name, value, look] of told) {
     make("dt", {}, name, list);
-    const cell = make("dd", look || !one.seen ? { class: "struck" } : {}, value instanceof Node ? "" : value, list);
+    const cell = make("dd", look || (!one.seen && name !== "meaning") ? { class: "struck" } : {}, value instanceof Node ? "" : value, list);
     if (value instanceof Node) cell.appendChild(value);
   }
-  if (!one.seen) make("p", {}, "The viewpoint does not see this message at all.", place);
 }
+
+/** Keep a number such as 1e-06 on one line. */
+const unbroken = (text) => text.split(/(\S*\de-\d+)/).map((part, i) => (i % 2 ? make("span", { class: "whole" }, part) : part));
 
 function figures(found) {
   const place = by("figures");
   place.replaceChildren();
   make("h2", {}, "Learnt by " + found.view, place);
+  if (found.nobody) make("p", { class: "source" }, "Nobody sees everything; of the parties of this run, this one learns:", place);
   for (const row of found.rows) {
     const line = make("p", {}, "", place);
     make("span", { class: "basis" }, row.basis + ": ", line);
-    line.append(row.text);
+    line.append(...unbroken(row.text));
     if (row.source) make("p", { class: "source" }, row.source, place);
   }
   if (found.note) make("p", {}, found.note, place);

@@ -1,41 +1,55 @@
 "use strict";
 // The picture: a lane for each party, an arrow for each message, rounds from top to bottom.
 
-const ROW = 23, EDGE = 10, NARROW = 62, WIDE = 112, LABEL = 120;
+const ROW = 23, EDGE = 8, NARROW = 30, WIDE = 112, LABEL = 112;
 
 /** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(user)` of one on a user's name. */
 function picture(place, told, kinds, focus, chosen, focused) {
   place.replaceChildren();
-  place.scrollTop = place.scrollLeft = 0;
-  const longest = Math.max(0, ...told.lanes.map((lane) => lane.title.length));
-  const step = Math.min(WIDE, Math.max(NARROW, longest * 8 + 20));
-  const lanes = new Map(told.lanes.map((lane, number) => [lane.id, EDGE + (number + 0.5) * step]));
-  const width = EDGE + told.lanes.length * step + LABEL;
-  const heads = make("div", { id: "heads" }, "", place);
+  const [lanes, wide] = spread(told.lanes, place.clientWidth - EDGE - LABEL);
+  const width = Math.max(wide + LABEL, place.clientWidth);
+  const heads = make("div", { id: "heads", role: "group", "aria-label": "Parties" }, "", place);
   heads.style.width = width + "px";
-  for (const lane of told.lanes) head(heads, lane, lanes.get(lane.id), step, focus, focused);
+  for (const lane of told.lanes) head(heads, lane, lanes.get(lane.id), focus, focused);
   const order = Object.keys(kinds);
   for (const [round, messages] of byRound(told.messages)) {
     const band = make("section", { "aria-label": "round " + round }, "", place);
     band.style.width = width + "px";
     make("span", {}, `round ${round}: ${counted(messages.length, "message")}`, make("h3", {}, "", band));
     const height = messages.length * ROW + 8;
-    const svg = draw("svg", { width, height, role: "img", "aria-label": counted(messages.length, "arrow") }, band);
-    for (const x of lanes.values()) draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "lane" }, svg);
+    const svg = draw("svg", { width, height, role: "img", "aria-label": counted(messages.length, "arrow") + "; the list says the same in words" }, band);
+    for (const { x } of lanes.values()) draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "lane" }, svg);
     messages.forEach(([index, message], row) => {
-      const ends = [message.from, message.to].map((party) => lanes.get(party) ?? lanes.get(""));
-      const shade = "kind-" + (order.indexOf(message.kind) % 4);
-      mark(svg, message, kinds[message.kind], shade, (row + 0.5) * ROW + 6, ends, () => chosen(index)).dataset.index = index;
+      const ends = [message.from, message.to].map((party) => (lanes.get(party) ?? lanes.get("")).x);
+      mark(svg, message, kinds[message.kind], shade(order, message.kind), (row + 0.5) * ROW + 6, ends, () => chosen(index)).dataset.index = index;
     });
   }
 }
 
-function head(heads, lane, x, step, focus, focused) {
+/** Say where lanes are, as wide as their names need, wider where there is room; and how wide they are together. */
+function spread(lanes, room) {
+  const least = lanes.map((lane) => Math.max(NARROW, lane.user ? lane.user.length * 8 + 14 : lane.title.length * 8.6 + 16));
+  const spare = Math.max(0, room - least.reduce((sum, one) => sum + one, 0)) / Math.max(1, lanes.length);
+  const places = new Map();
+  let right = EDGE;
+  lanes.forEach((lane, number) => {
+    const width = Math.max(least[number], Math.min(WIDE, least[number] + spare));
+    places.set(lane.id, { x: Math.round(right + width / 2), width });
+    right += width;
+  });
+  return [places, right];
+}
+
+const shade = (order, kind) => "kind-" + (order.indexOf(kind) % 4);
+
+function head(heads, lane, { x, width }, focus, focused) {
   const acts = lane.user !== "" && focused;
   const named = lane.state ? `${lane.title} (${lane.state})` : lane.title;
-  const name = make(acts ? "button" : "span", { title: acts ? named + ": put in focus" : named }, lane.title, heads);
+  const looks = { title: acts ? named + ": put in focus" : named, "data-lane": lane.title, "data-key": "lane " + lane.title };
+  const name = make(acts ? "button" : "span", looks, lane.user || lane.title, heads);
+  if (acts) name.setAttribute("aria-label", named);
   name.style.left = x + "px";
-  name.style.maxWidth = step - 6 + "px";
+  name.style.maxWidth = width - 2 + "px";
   if (lane.user !== "" && lane.user === focus) name.classList.add("focus");
   if (lane.state) name.classList.add("gone");
   if (acts) name.addEventListener("click", () => focused(lane.user));
@@ -74,14 +88,15 @@ function label(group, message, kind, x, y) {
   draw("tspan", message.readable ? {} : { class: "struck" }, text, shown.length > 18 ? shown.slice(0, 17) + "…" : shown);
 }
 
-/** Show one mark as chosen and bring it into sight. */
+/** Show one message, an arrow or a row of the list, as chosen, and bring it into sight. */
 function choose(place, index) {
-  for (const old of place.querySelectorAll(".mark.chosen")) old.classList.remove("chosen");
-  const group = place.querySelector(`.mark[data-index="${index}"]`);
+  for (const old of place.querySelectorAll(".chosen")) old.classList.remove("chosen");
+  const group = place.querySelector(`[data-index="${index}"]`);
   if (!group) return;
   group.classList.add("chosen");
   const box = group.getBoundingClientRect(), frame = place.getBoundingClientRect(), above = 70;
   if (box.top < frame.top + above || box.bottom > frame.bottom - 20) place.scrollTop += box.top - frame.top - frame.height / 3;
+  if (group.tagName === "TR") return;
   if (box.left < frame.left || box.left > frame.right - 120) place.scrollLeft += box.left - frame.left - 40;
 }
 

@@ -32,7 +32,13 @@ function fromInside(what, asked) {
   if (what === "runs") return { runs: [""] };
   if (what === "overview") return inside.overview;
   const key = asked.view + "|" + asked.channels, sight = inside.sights[key];
-  if (what === "figures") return inside.figures[key];
+  if (what === "figures") return inside.figures[key] || { view: asked.view, rows: [], note: "this file holds no such figures" };
+  const { kinds, rounds } = inside.overview;
+  const held = {
+    user: asked.user === String(inside.user ?? ""), kind: !asked.kind || asked.kind in kinds, view: !asked.view || sight,
+    round: !asked.round || rounds.some((row) => String(row.round) === asked.round), cluster: !asked.cluster, offset: asked.offset === "0",
+  };
+  for (const name of Object.keys(held)) if (!held[name]) throw new Error(`${name} ${asked[name]}: not in this file`);
   const messages = inside.lanes.messages
     .map((m, i) => (sight ? { ...m, seen: sight.seen[i] === "1", readable: sight.readable[i] === "1" } : m))
     .filter((m) => (!asked.kind || m.kind === asked.kind) && (!asked.round || m.round === Number(asked.round)));

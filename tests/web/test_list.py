@@ -1,0 +1,188 @@
+"""The list of messages, and what the page does for those who use keys, a screen reader, or much enlargement."""
+
+from __future__ import annotations
+
+import pytest
+
+from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.trace.web.gather import Place, gather
+from p2p_sim.trace.web.known import known
+from p2p_sim.trace.web.lanes import Look, lanes
+from tests.trace.test_opened import cut_off
+from tests.web.conftest import make, served
+from tests.web.test_keys import focus
+
+
+def wanted(name, **look):
+    run = make(name)
+    return lanes(run, known(run), gather(run, Place()), Look(**look), VIEWERS.eyes)["messages"]
+
+
+def listed(tab):
+    return tab.page.eval_on_selector_all(
+        ".entry", "all => all.map(row => [row.dataset.id, ...[...row.cells].map(cell => cell.textContent)])"
+    )
+
+
+@pytest.mark.parametrize("view", ["", "shuffler2", "learner", "wire"])
+def test_the_list_says_what_the_picture_shows(tab, server, view):
+    tab.open(server.url)
+    tab.page.select_option("#run", "shuffle")
+    tab.drawn()
+    tab.page.select_option("#view", view)
+    tab.drawn()
+    tab.page.click("#list")
+    kinds, found = known(make("shuffle")).kinds, wanted("shuffle", view=view)
+    for row, one in zip(listed(tab), found, strict=True):
+        fields = kinds[one["kind"]].fields
+        read = one["readable"] and [f"{name} = {value}" for name, value in one["fields"].items()]
+        sight = "read" if one["readable"] else "seen, not read" if one["seen"] else "not seen"
+        cells = [one["id"], str(one["round"]), one["kind"], one["from"], one["to"], f"{one['nbytes']:,}"]
+        assert row == [*cells, *([sight] if view else []), ", ".join(read or fields)]
+    assert tab.page.locator(".entry .struck").count() == sum(not one["readable"] for one in found)
+    assert tab.page.locator(".mark").count() == 0
+    tab.page.click("#list")
+    assert tab.marks() == [one["id"] for one in found]
+
+
+def test_messages_of_the_list_and_of_the_picture_are_chosen_alike(tab, server):
+    tab.open(server.url)
+    found = [one["id"] for one in wanted("peers")]
+    tab.page.click("#list")
+    tab.page.locator(".entry button").nth(2).click()
+    assert found[2] in tab.text("#message")
+    assert tab.text("#which") == f"Message 3 of {len(found)}"
+    tab.page.focus("#picture")
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.get_attribute(".entry.chosen", "data-id") == found[3]
+    tab.page.click("#list")
+    assert tab.page.get_attribute(".mark.chosen", "data-id") == found[3]
+    tab.page.click("#next")
+    assert found[4] in tab.text("#message")
+    for _ in range(4):
+        tab.page.click("#previous")
+    assert found[0] in tab.text("#message")
+    assert tab.page.is_disabled("#previous")
+
+
+def test_who_goes_by_keys_keeps_her_place(tab, server):
+    tab.open(server.url)
+    tab.page.focus("#heads button >> nth=3")
+    tab.page.keyboard.press("Enter")
+    tab.drawn()
+    assert focus(tab) == "user:3"
+    tab.page.focus("#rounds button >> nth=1")
+    tab.page.keyboard.press("Enter")
+    tab.drawn()
+    assert focus(tab) == "2 label"
+    tab.page.focus("#later")
+    tab.page.keyboard.press("Enter")
+    tab.drawn()
+    assert tab.page.is_disabled("#later")
+    assert focus(tab) == "picture", "a control that is no longer there hands over to the messages"
+
+
+def test_arrows_scroll_where_there_are_no_messages(tab, server):
+    tab.open(server.url)
+    for place in ("#rounds button >> nth=0", "#next", "#theme"):
+        tab.page.focus(place)
+        tab.page.keyboard.press("ArrowDown")
+        tab.page.keyboard.press("ArrowRight")
+        tab.page.keyboard.press("/")
+        assert tab.page.locator(".mark.chosen").count() == 0
+        assert tab.page.input_value("#round") == ""
+    tab.page.locator("#rounds button").nth(1).click()
+    tab.drawn()
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.locator(".mark.chosen").count() == 1, "after a click the keys belong to the messages"
+
+
+def test_what_changes_is_said(tab, server):
+    tab.open(server.url)
+    assert tab.page.get_attribute("#said", "role") == "status"
+    tab.page.click("#later")
+    tab.drawn()
+    assert tab.page.text_content("#said") == tab.text("#what")
+    assert "round 1" in tab.text("#what")
+    assert tab.page.locator("#rounds tr[aria-current=true]").count() == 1
+
+
+def test_numbers_are_read_as_the_page_writes_them(tab, server):
+    tab.open(server.url)
+    for text, user in {"user:41": "41", " 7 ": "7", "1,041": "1041"}.items():
+        tab.page.fill("#user", text)
+        with tab.page.expect_response(lambda answer: "api/lanes" in answer.url) as asked:
+            tab.page.press("#user", "Enter")
+        tab.drawn()
+        assert f"user={user}&" in asked.value.url
+    tab.complaints.clear()  # there is no user 1041
+
+
+def test_an_error_is_in_sight_wherever_one_is(tab, server):
+    tab.page.set_viewport_size({"width": 700, "height": 450})
+    tab.open(server.url)
+    tab.page.locator("#roles button, #kinds").first.scroll_into_view_if_needed()
+    tab.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    tab.page.evaluate("show({ user: '99' })")
+    tab.page.wait_for_selector("#error:not([hidden])")
+    box = tab.page.locator("#error").bounding_box()
+    assert 0 <= box["y"] < 450
+    tab.complaints.clear()
+
+
+def test_a_viewpoint_that_is_refused_can_be_mended(tab, server):
+    tab.open(server.url)
+    tab.page.select_option("#view", "?")
+    tab.page.fill("#who", "learner+3*usr")
+    tab.page.press("#who", "Enter")
+    tab.page.wait_for_selector("#error:not([hidden])")
+    assert tab.page.input_value("#who") == "learner+3*usr"
+    tab.page.fill("#who", "learner+3*user")
+    tab.page.press("#who", "Enter")
+    tab.drawn()
+    assert tab.page.is_hidden("#error")
+    assert tab.text("#figures").startswith("Learnt by learner+3*user")
+    tab.complaints.clear()
+
+
+def test_a_run_that_was_cut_off_says_so_first(tab, tmp_path):
+    cut_off(make("peers"), tmp_path / "cut", without="report")
+    with served(tmp_path / "cut") as server:
+        tab.open(server.url)
+        assert "the run was cut off" in tab.text("#cut").lower()
+        assert "seed not known" in tab.text("#setting")
+        assert "The run was cut off" in tab.text("#figures")
+    make("peers").save(tmp_path / "run")
+    with served(tmp_path / "run") as server:
+        tab.open(server.url)
+        assert tab.page.is_hidden("#cut")
+
+
+@pytest.mark.parametrize("width", [1280, 640, 390])
+def test_no_name_or_number_is_cut(tab, server, width):
+    tab.page.set_viewport_size({"width": width, "height": 800})
+    tab.open(server.url)
+    for run in ("shuffle", "peers", "faults"):
+        tab.page.select_option("#run", run)
+        tab.drawn()
+        cut = tab.page.eval_on_selector_all(
+            "#heads > *, .wide, .bar, #choices", "all => all.filter(one => one.scrollWidth > one.clientWidth + 1)"
+            ".map(one => one.outerHTML.slice(0, 80))",
+        )  # fmt: skip
+        assert cut == []
+
+
+def test_what_is_chosen_stands_out_in_forced_colours(chromium, server):
+    window = chromium.new_context(forced_colors="active", reduced_motion="reduce")
+    page = window.new_page()
+    page.goto(server.url + "#view=learner&message=ask%3A1%3A0%3A0%3A0")
+    page.wait_for_selector("main[aria-busy='false']")
+    page.locator("#picture").press("ArrowDown")
+    look = "one => getComputedStyle(one).stroke"
+    chosen, other = (
+        page.eval_on_selector(at, look) for at in (".mark.chosen .shaft", ".mark:not(.chosen) .shaft")
+    )
+    assert chosen != other
+    moving = "all => all.filter(one => getComputedStyle(one).transitionDuration !== '0s').length"
+    assert page.eval_on_selector_all("*", moving) == 0
+    window.close()
