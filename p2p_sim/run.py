@@ -27,7 +27,7 @@ from p2p_sim.costing import Bill, bill
 from p2p_sim.trace import store
 from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.kept import sorted_trace
-from p2p_sim.trace.replay import Life, replay
+from p2p_sim.trace.replay import LOST, Life, replay
 from p2p_sim.trace.stored import OnDemand, Stored
 from p2p_sim.view import View, coalition_of, look
 from p2p_sim.views import Coalition
@@ -124,7 +124,7 @@ class Run:
         """Return one user's whole history, recomputed from the seed by re-running her closed world."""
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.population is None or self.seed is None:
-            raise InputError("this run was saved without its population: nothing can be replayed from it")
+            raise InputError(LOST)
         return replay(program, self.population, self.seed, user, self.faults, self.crypto)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:

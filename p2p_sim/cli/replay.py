@@ -56,22 +56,22 @@ class Replay:
 
     def _told(self, user: int) -> dict[str, Any]:
         from p2p_sim.report import life
-        from p2p_sim.run import load
         from p2p_sim.trace import code
+        from p2p_sim.trace.history import history
 
-        run = load(Path(self.run))
-        found = run.replay(user)
+        run, people, found = history(Path(self.run), user)
         other = code.other_code(run, run.source)
         if other:
             warnings.warn(f"replayed by other code than the run's: {'; '.join(other)}", stacklevel=2)
+        told = life.document(run, people, found, self.limit)
         return {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "user": user, "seed": run.seed,
-            "code": other, **life.document(run, found, self.limit), "compared": _compared(run, found),
+            "code": other, **told, "compared": _compared(run, told["users"], found),
         }  # fmt: skip
 
 
-def _compared(run: Any, life: Any) -> dict[str, Any] | None:
-    """Return how a life compares with what the run kept; None if it kept no messages."""
+def _compared(run: Any, users: int, life: Any) -> dict[str, Any] | None:
+    """Return how a life compares with what the run, of so many users, kept; None if it kept no messages."""
     from p2p_sim.core.level import TraceLevel
     from p2p_sim.trace import agreement, reader
 
@@ -79,6 +79,6 @@ def _compared(run: Any, life: Any) -> dict[str, Any] | None:
     if not level.keeps:
         return None
     trace = reader.source(run)
-    sampled = level.watched(run.population.users)
+    sampled = level.watched(users)
     whole = trace.complete and (sampled is None or life.user in sampled)
     return {"trace": run.trace, **asdict(agreement.compared(life, trace, run.source.messages(), whole))}

@@ -14,14 +14,15 @@ from p2p_sim.trace.slices import Slice
 _WAYS = ("sent", "received")
 
 
-def document(run: Any, life: Any, limit: int) -> dict[str, Any]:
-    """Return a life as JSON values; ``limit``: most rows of each table."""
-    people, kinds = run.population, run.source.messages()
+def document(run: Any, people: Any, life: Any, limit: int) -> dict[str, Any]:
+    """Return a life as JSON values; ``people``: of the population at least her; ``limit``: most rows of each table."""
+    row, clusters, kinds = people.row(life.user, "replay"), people.clusters, run.source.messages()
+    named = clusters is not None and clusters.labels is not None
     told: dict[str, Any] = {
-        "users": people.users,
+        "users": run.users or people.users,
         "world": life.world,
-        "cluster": None if people.clusters is None else int(people.clusters.label[life.user]),
-        "y": people.y[life.user].item(),
+        "cluster": int(clusters.label[row]) if named else None,
+        "y": people.y[row].item(),
     }
     for way in _WAYS:
         columns = getattr(life, way)

@@ -18,31 +18,30 @@ from p2p_sim.network.adjacency import complete
 from p2p_sim.trace import tables
 
 Array = npt.NDArray[Any]
+FILE, GRAPH = "population.parquet", "graph.parquet"
 _ROWS = 1 << 20
 
 
 def write(folder: Path, people: Population) -> None:
     """Write id, cluster and y in a stream; only the owner may read it: it holds the secret labels."""
-    import pyarrow as pa
     from pyarrow import parquet
 
-    schema = [("id", pa.int64()), ("y", pa.bool_() if people.y.dtype == np.bool_ else pa.uint8())]
-    if people.clusters is not None:
-        schema.insert(1, ("cluster", pa.int64()))
-    target = folder / "population.parquet"
+    target = folder / FILE
     os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
-    with parquet.ParquetWriter(target, pa.schema(schema), compression="zstd") as writer:
+    first = tables.arrow(_columns(people, 0, 0))
+    with parquet.ParquetWriter(target, first.schema, compression="zstd") as writer:
         for low in range(0, people.users, _ROWS):
-            high = min(low + _ROWS, people.users)
-            ids = np.arange(low, high) if people.ids is None else people.ids[low:high]
-            columns = {"id": ids, "y": people.y[low:high]}
-            if people.clusters is not None:
-                columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-            writer.write_table(
-                pa.table({name: columns[name] for name, _ in schema}, schema=pa.schema(schema))
-            )
+            writer.write_table(tables.arrow(_columns(people, low, min(low + _ROWS, people.users))))
     if people.graph is not None:
-        tables.write(folder / "graph.parquet", _edges(people.graph))
+        tables.write(folder / GRAPH, _edges(people.graph))
+
+
+def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
+    """Return what is stored of some users."""
+    columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
+    if people.clusters is not None:
+        columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
+    return columns | {"y": people.y[low:high]}
 
 
 def _edges(graph: Members) -> dict[str, Array]:
@@ -56,23 +55,17 @@ def _edges(graph: Members) -> dict[str, Array]:
 
 def read(path: Path, expected: str | None) -> Population | None:
     """Read a population, None if there is none; raises InputError unless its hash is the expected one."""
-    from pyarrow import parquet
-
-    file = path / "population.parquet"
+    file = path / FILE
     if not file.is_file():
         return None
-    names = [name for name in parquet.read_schema(file).names if name != "id"]  # a row is an id
-    table = parquet.read_table(file, columns=names)
-    cluster = tables.column(table["cluster"].combine_chunks()) if "cluster" in table.column_names else None
-    people = Population.from_arrays(y=tables.column(table["y"].combine_chunks()), cluster=cluster)
-    graph = path / "graph.parquet"
-    if graph.is_file():
-        edges = parquet.read_table(graph)
-        columns = {name: tables.column(edges[name].combine_chunks()) for name in edges.column_names}
-        if "group" in columns:
-            people = replace(people, graph=complete(people.users, groups.clusters(columns["group"])))
+    columns = tables.read(file, without="id")  # a row is an id
+    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"))
+    if (path / GRAPH).is_file():
+        edges = tables.read(path / GRAPH)
+        if "group" in edges:
+            people = replace(people, graph=complete(people.users, groups.clusters(edges["group"])))
         else:
-            people = people.with_graph(np.column_stack([columns["user"], columns["neighbour"]]))
+            people = people.with_graph(np.column_stack([edges["user"], edges["neighbour"]]))
     if people.hash != expected:
         raise InputError(
             f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from p2p_sim.trace.kept import sorted_trace
 Array = npt.NDArray[Any]
 Messages = Mapping[str, dict[str, Array]]
 """Columns by kind, as ``Run.messages``."""
+
+LOST = "this run was saved without its population: nothing can be replayed from it"
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,15 @@ class Life:
 class Past:
     """What was recomputed by running ``world`` users: messages, and the draws of those asked about.
 
-    ``digest``: of the run, None unless it was run again as a whole.
+    ``digest``: of the run, None unless it was run again as a whole.  ``strayed``: users wrote to others than drawn
+    members and askers, so that anybody may have written to anybody.
     """
 
     world: int
     messages: Messages
     draws: Draws
     digest: str | None
+    strayed: bool
 
 
 def replay(
@@ -83,7 +88,13 @@ def replay(
 ) -> Life:
     """Recompute the life of one user, given by id; raises InputError if there is no such user."""
     row = np.array([population.row(user, f"user {user!r}")])
-    past = relive(protocol, population, seed, {USER: row}, faults, crypto, digest=False)
+    return life_of(
+        protocol, relive(protocol, population, seed, {USER: row}, faults, crypto, digest=False), user
+    )
+
+
+def life_of(protocol: Any, past: Past, user: int) -> Life:
+    """Return the life of one user, about whom alone the past was asked."""
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -135,7 +146,8 @@ def relive(
         finished, recorder = _again(rows, *given)
     messages = sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
     ran_again = digest and len(rows) == population.users
-    return Past(len(rows), messages, recorder.columns(), finished.totals.digest if ran_again else None)
+    digest_of_run = finished.totals.digest if ran_again else None
+    return Past(len(rows), messages, recorder.columns(), digest_of_run, finished.totals.strayed)
 
 
 def _again(
@@ -169,15 +181,27 @@ def _again(
     return local.run(protocol, world, seed, **kept, faults=faults, crypto=crypto), recorder
 
 
-def closed_world(protocol: Any, population: Population, users: Array) -> Array:
-    """Return the rows of everybody who can reach some users (rows, ascending), ascending."""
+class Reach(Enum):
+    """Who can reach a user: nobody else, those of her group, or everybody."""
+
+    NOBODY, GROUP, EVERYBODY = range(3)
+
+
+def reach(protocol: Any) -> Reach:
+    """Return who can reach a user, by what the messages of a protocol are."""
     ends = [(message.sender, message.recipient) for message in protocol.messages().values()]
     if any(recipient == USER and sender != USER for sender, recipient in ends):
-        return np.arange(population.users)
-    if (USER, USER) not in ends:
+        return Reach.EVERYBODY
+    return Reach.GROUP if (USER, USER) in ends else Reach.NOBODY
+
+
+def closed_world(protocol: Any, population: Population, users: Array) -> Array:
+    """Return the rows of everybody who can reach some users (rows, ascending), ascending."""
+    far = reach(protocol)
+    if far is Reach.NOBODY:
         return users
     clusters, graph = population.clusters, population.graph
-    if clusters is None:  # one cluster of everybody
+    if far is Reach.EVERYBODY or clusters is None:  # one cluster of everybody
         return np.arange(population.users)
     if graph is None:
         groups = [clusters.rows_of(code) for code in np.unique(clusters.codes[users]).tolist()]
@@ -198,4 +222,8 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
 def _rows(population: Population, found: Array) -> Array:
     """Return the rows of some ids, without those who are not there: groups of a part are those of the whole."""
     ids = population.ids
-    return found if ids is None else np.searchsorted(ids, found[np.isin(found, ids)])
+    if ids is None:
+        return found
+    places = np.minimum(np.searchsorted(ids, found), len(ids) - 1)
+    here: Array = places[ids[places] == found]
+    return here

@@ -1,4 +1,4 @@
-"""Checksums of the outputs and faults of a run directory, so that an altered file is found and named."""
+"""Checksums of the files of a run directory beside its messages, so that an altered file is found and named."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 
 from p2p_sim.core.errors import InputError
 
-PARTS = ("outputs", "faults")
+_FILES = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet")
 
 
 def of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of outputs and faults, by its path in the run directory."""
-    files = sorted(file for part in PARTS for file in (folder / part).rglob("*.parquet"))
+    """Return the SHA-256 of each file of population, outputs and faults, by its path in the run directory."""
+    files = sorted(file for pattern in _FILES for file in folder.glob(pattern))
     return {file.relative_to(folder).as_posix(): _sum(file) for file in files}
 
 
 def check(folder: Path, told: Mapping[str, str], part: str) -> None:
-    """Check the files of ``part``, outputs or faults, as run.json tells of them; earlier versions told nothing.
+    """Check the files of ``part``, a folder or a file, as run.json tells of them; earlier versions told nothing.
 
     Raises InputError for a file that is missing or was altered.
     """
     for name, expected in told.items():
-        if not name.startswith(f"{part}/"):
+        if name != part and not name.startswith(f"{part}/"):
             continue
         file = folder / name
         if not file.is_file():

@@ -1,4 +1,8 @@
-"""Columns as Arrow tables and Parquet files."""
+"""Columns as Arrow tables and Parquet files.
+
+Columns are handed over as buffers, where that is possible: ``pa.array`` and ``to_numpy`` would import pandas, which
+takes longer than most of what is done here.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,22 @@ def arrow(columns: Mapping[str, Array], hidden: Mapping[str, Array] | None = Non
         flat = np.ascontiguousarray(column)
         mask = None if hidden is None or name not in hidden else np.asarray(hidden[name])
         if flat.ndim == 1:
-            arrays[name] = pa.array(flat, mask=mask)
+            arrays[name] = _array(flat) if mask is None else pa.array(flat, mask=mask)
         else:
-            nulls = None if mask is None else pa.array(mask)
-            arrays[name] = pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1], mask=nulls)
+            nulls = None if mask is None else _array(mask)
+            arrays[name] = pa.FixedSizeListArray.from_arrays(_array(flat.ravel()), flat.shape[1], mask=nulls)
     return pa.table(arrays)
+
+
+def _array(flat: Array) -> Any:
+    """Return a column as an Arrow array."""
+    import pyarrow as pa
+
+    if flat.dtype.kind not in "buif":
+        return pa.array(flat)
+    kind = pa.from_numpy_dtype(flat.dtype)
+    octets = np.packbits(flat, bitorder="little") if flat.dtype == np.bool_ else flat
+    return pa.Array.from_buffers(kind, len(flat), [None, pa.py_buffer(octets)])
 
 
 def write(path: Path, columns: Mapping[str, Array]) -> None:
@@ -39,15 +54,23 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
     parquet.write_table(arrow(columns), path, compression="zstd")
 
 
-def read_all(folder: Path) -> dict[str, dict[str, Array]]:
-    """Read every file of a folder, by its name."""
+def read(path: Path, without: str | None = None) -> dict[str, Array]:
+    """Read a file whole, or without one of its columns."""
     from pyarrow import parquet
 
-    tables = {}
-    for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
-        table = parquet.read_table(file)
-        tables[file.stem] = {name: column(table[name].combine_chunks()) for name in table.column_names}
-    return tables
+    with parquet.ParquetFile(path) as file:
+        return columns(file.read([name for name in file.schema_arrow.names if name != without]))
+
+
+def read_all(folder: Path) -> dict[str, dict[str, Array]]:
+    """Read every file of a folder, by its name."""
+    files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+    return {file.stem: read(file) for file in files}
+
+
+def columns(table: Any) -> dict[str, Array]:
+    """Turn an Arrow table into columns."""
+    return {name: column(table[name].combine_chunks()) for name in table.column_names}
 
 
 def column(values: Any) -> Array:
@@ -55,12 +78,16 @@ def column(values: Any) -> Array:
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(values.type):
-        flat = values.flatten().to_numpy(zero_copy_only=False)
-        return flat.reshape(-1, values.type.list_size)  # type: ignore[no-any-return]
+        return column(values.flatten()).reshape(-1, values.type.list_size)
     if pa.types.is_fixed_size_binary(values.type):
         width = values.type.byte_width
         octets = np.frombuffer(values.buffers()[1], np.uint8)
         return octets[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
+    if values.null_count == 0 and pa.types.is_boolean(values.type):
+        octets, end = np.frombuffer(values.buffers()[1], np.uint8), values.offset + len(values)
+        return np.unpackbits(octets, count=end, bitorder="little")[values.offset :].view(np.bool_)
+    if values.null_count == 0 and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        return np.from_dlpack(values)
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -118,10 +145,9 @@ class Stream:
         """Write a row group."""
         import pyarrow as pa
 
-        arrays = [
-            _packed(columns[name]).cast(kind)
-            for name, kind in zip(self._schema.names, self._schema.types, strict=True)
-        ]
+        arrays = [_packed(columns[name]) for name in self._schema.names]
+        kinds = self._schema.types
+        arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, kinds, strict=True)]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
@@ -134,11 +160,11 @@ def _packed(values: Array) -> Any:
 
     flat = np.ascontiguousarray(values)
     if flat.ndim == 1:
-        return pa.array(flat)
+        return _array(flat)
     if flat.dtype == np.uint8:
         kind = pa.binary(flat.shape[1])
         return pa.FixedSizeBinaryArray.from_buffers(kind, len(flat), [None, pa.py_buffer(flat)])
-    return pa.FixedSizeListArray.from_arrays(flat.ravel(), flat.shape[1])
+    return pa.FixedSizeListArray.from_arrays(_array(flat.ravel()), flat.shape[1])
 
 
 def _leaf(name: str, values: Array) -> str:
