@@ -31,7 +31,7 @@ WHOLE = 1_000_000
 EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
     "graphml": graphml,
     "perfetto": perfetto,
-    "shiviz": lambda part, _title, _notes: shiviz(part),
+    "shiviz": shiviz,
 }
 """What writes a slice, its title and its notes, by the name of the format."""
 

@@ -8,18 +8,20 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.trace.diagram import labels
+from p2p_sim.trace.export import told
 from p2p_sim.trace.slices import Slice
 
 
 def to_networkx(part: Slice) -> Any:
     """Return a ``MultiDiGraph``: nodes ``user:17`` and ``learner`` with their role; an edge a message.
 
-    An edge's key is the message's id; it has ``kind``, ``round``, ``seq`` and ``nbytes`` (0 to oneself), and, where
-    somebody looks, ``readable``: whether she can read the fields.
+    An edge's key is the message's id; it has ``kind``, ``round``, ``seq``, ``nbytes`` (0 to oneself) and its fields as
+    ``field_NAME``, whole numbers if all are, otherwise text; and, where somebody looks,
+    ``readable``: whether she can read the fields.
     """
     import networkx
 
-    graph = networkx.MultiDiGraph()
+    graph, numbers = networkx.MultiDiGraph(), told.numbers(part)
     for event in part.events():
         for name, role in zip(event.ends, event.roles, strict=True):
             graph.add_node(name, role=role)
@@ -31,6 +33,7 @@ def to_networkx(part: Slice) -> Any:
         }
         if "readable" in part.kinds[event.kind]:
             about["readable"] = event.fields is not None
+        about |= {f"field_{name}": value for name, value in told.plain(part, event, numbers).items()}
         graph.add_edge(*event.ends, key=event.id, **about)
     return graph
 
@@ -63,7 +66,9 @@ def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
     import networkx
 
     raw, graph = to_networkx(part), networkx.MultiDiGraph()
-    graph.graph |= {"title": labels.clean(title, 400), "notes": labels.clean("; ".join(notes), 2000)}
+    graph.graph["title"] = labels.clean(title, 400)
+    if notes:
+        graph.graph["notes"] = labels.clean("; ".join(notes), 2000)
     for name, about in raw.nodes(data=True):
         role = labels.clean(about["role"])
         more = {"user": int(name.partition(":")[2])} if about["role"] == USER else {}
@@ -71,6 +76,14 @@ def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
     for sender, recipient, key, about in raw.edges(keys=True, data=True):
         ends = labels.clean(sender), labels.clean(recipient)
         graph.add_edge(*ends, key=labels.clean(key, 200), **about | {"kind": labels.clean(about["kind"])})
-    out = io.BytesIO()
-    networkx.readwrite.graphml.write_graphml_xml(graph, out)  # not lxml's writer, whose bytes are others
-    return out.getvalue().decode() + "\n"
+    writer, out = (
+        networkx.readwrite.graphml.GraphMLWriter(),
+        io.BytesIO(),
+    )  # not lxml's, whose bytes are others
+    writer.add_graph_element(graph)
+    bits = {key.get("id") for key in writer.xml.iter("key") if key.get("attr.type") == "boolean"}
+    for datum in writer.xml.iter("data"):
+        if datum.get("key") in bits:
+            datum.text = datum.text.lower()  # as XML has it: true, false
+    writer.dump(out)
+    return out.getvalue().decode().rstrip("\n") + "\n"

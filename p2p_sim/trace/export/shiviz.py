@@ -25,12 +25,13 @@ _BRACES = str.maketrans("{}", "()")  # they begin a clock
 Clock = dict[str, int]
 
 
-def shiviz(part: Slice) -> str:
+def shiviz(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
     """Return the messages as a log: of each, what its sender and its recipient did.
 
-    Raises InputError if the clocks together have more than ``MOST_ENTRIES`` entries.
+    ``title`` and ``notes`` come first, where the expression passes over them.  Raises InputError if the clocks together
+    have more than ``MOST_ENTRIES`` entries.
     """
-    lines = [PARSER, ""]
+    lines = [PARSER, "", *(labels.clean(words, 2000).translate(_BRACES) for words in (title, *notes))]
     for event, which, clock in clocks(part):
         does, other = (("sends", "to"), ("receives", "from"))[which]
         words = [does, event.kind, other, event.ends[1 - which]]
