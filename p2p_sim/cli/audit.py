@@ -210,7 +210,7 @@ class Audit:
         """Return the command that gives the same figures."""
         from p2p_sim.report import parameters
 
-        own = next((word for word in self.words or [] if ":" in word and not word.startswith("-")), None)
+        own = parameters.named(self.words or [])
         words = ["p2p-sim", "audit"]
         if self.run is None:
             words += [own or protocol.command_name()]

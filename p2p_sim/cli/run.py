@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +45,9 @@ from p2p_sim.report.options import (
     text,
     wants_json,
 )
+from p2p_sim.trace import command
+
+_NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
 
 
 @app.command(
@@ -94,7 +97,7 @@ class Run:
     json: Json = False
     format: Format = "text"
 
-    def work(self, command: Command) -> int:
+    def work(self, _command: Command) -> int:
         """Run, train, save, tell."""
         from p2p_sim.learning import graphs
         from p2p_sim.report import console, costs, directory, memory, parameters, quick, ran
@@ -113,7 +116,7 @@ class Run:
         place = directory.place(self.out, stem, self.force)
         with place.draft(self._foretell) as draft, Progress() as progress, terminal.stdout_kept():
             run = self._run(chosen.protocol, progress, draft)
-            run.notes |= {"command": ["p2p-sim", *command], "defaults": list(chosen.defaults)}
+            run.notes |= {"command": self._again(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = costs.document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
             )
@@ -128,6 +131,22 @@ class Run:
         told = ran.document(run, name, chosen.defaults, path, memory.peak(self.backend))
         sys.stdout.write(console.as_json(told) if as_json else ran.as_text(told))
         return 0
+
+    def _again(self, protocol: Any) -> list[str]:
+        """Return the command that gives the same run, with every parameter and the seed, in a new folder."""
+        from p2p_sim.report import parameters
+
+        words = ["p2p-sim", "run", *parameters.words_of(protocol, self.words or [])]
+        for each in fields(self):
+            name, value = each.name, getattr(self, each.name)
+            if name in _NOT_OF_THE_RUN or (value == each.default and name != "seed"):
+                continue
+            if value is True:
+                words.append(option(name))
+            else:
+                several = value if isinstance(value, list) else [value]
+                words += [word for one in several for word in command.option(option(name), one)]
+        return words
 
     def _foretell(self, protocol: Any, level: str, population: Any) -> None:
         """Say on stderr how much each trace level will keep."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.trace import command
 
 Protocols = Sequence[type[Protocol]]
 
@@ -61,8 +62,8 @@ def known(protocols: Protocols) -> dict[str, type[Protocol]]:
 
 def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
     """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
-    named = next((word for word in words if ":" in word and not word.startswith("-")), "")
-    module, _, owner = named.partition(":")
+    name = named(words)
+    module, _, owner = name.partition(":")
     if not owner:
         return words, protocols
     sys.path.insert(0, str(Path.cwd()))
@@ -70,13 +71,26 @@ def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
         found = getattr(importlib.import_module(module.removesuffix(".py")), owner)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"protocol {named!r}: {error}; give MODULE:CLASS, a module in this folder or installed"
+            f"protocol {name!r}: {error}; give MODULE:CLASS, a module in this folder or installed"
         ) from error
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(
-            f"protocol {named!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
+            f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
         )
-    return [found.command_name() if word == named else word for word in words], (*protocols, found)
+    return [found.command_name() if word == name else word for word in words], (*protocols, found)
+
+
+def named(words: Sequence[str]) -> str:
+    """Return the word that names a protocol of one's own, ``module:Class``; empty if there is none."""
+    return next((word for word in words if ":" in word and not word.startswith("-")), "")
+
+
+def words_of(protocol: Any, words: Sequence[str]) -> list[str]:
+    """Return the words that make a protocol: its name, or how ``words`` name one's own, and every parameter."""
+    told = [named(words) or protocol.command_name()]
+    for each in parameters(type(protocol)).values():
+        told += command.option(each.option, getattr(protocol, each.name))
+    return told
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:

@@ -19,7 +19,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import code, manifest, people, sums, tables
+from p2p_sim.trace import code, command, manifest, people, sums, tables
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored
@@ -115,7 +115,9 @@ def described(run: Any, population: bool) -> dict[str, Any]:
     """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
     told = describe(run)
     if not population:
-        notes = {name: note for name, note in run.notes.items() if name != "command"}
+        notes = dict(run.notes)
+        if "command" in notes:
+            notes["command"] = command.without_seed(notes["command"])
         told |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
     return told
 

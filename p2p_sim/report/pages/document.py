@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import console, costs, kept, quick, ran
 from p2p_sim.report.pages.alike import cautions
 from p2p_sim.run import Run, load
+from p2p_sim.trace.command import without_seed
 
 FORMAT = 1
 """Of the JSON: names keep their meaning while it stays the same."""
@@ -114,7 +116,7 @@ def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
 
 
 def _hidden(command: str) -> str:
-    return shlex.join(_without_seed(shlex.split(command)))
+    return shlex.join(without_seed(shlex.split(command)))
 
 
 def _messages(run: Run) -> list[dict[str, Any]]:
@@ -138,26 +140,16 @@ def _messages(run: Run) -> list[dict[str, Any]]:
 
 
 def _command(run: Run, seed: bool) -> str:
-    """Return the exact command of a run, or Python that does the same."""
+    """Return the command that gives a run again, or Python that does the same."""
     words = run.notes.get("command")
     if words:
-        return shlex.join(words if seed else _without_seed(words))
+        return shlex.join(words if seed else without_seed(words))
     module, _, name = run.protocol.partition(":")
     given = ", ".join(f"{key}={value!r}" for key, value in run.parameters.items())
     number = repr(run.seed) if seed and run.seed is not None else "..."
     faults = f", faults={run.faults.texts()!r}" if run.faults is not None else ""
+    sealed = f", crypto={run.crypto!r}" if run.crypto != MODELLED else ""
     return (
         f"import p2p_sim\nfrom {module} import {name}\n\n"
-        f"run = p2p_sim.run({name}({given}), population, seed={number}{faults})"
+        f"run = p2p_sim.run({name}({given}), population, seed={number}{faults}{sealed})"
     )
-
-
-def _without_seed(words: Sequence[str]) -> list[str]:
-    """Return a command in which the seed is not told, nor that it was the default."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if not skip and word != "--seed" and not word.startswith("--seed="):
-            kept.append(word)
-        skip = word == "--seed" and not skip
-    return [*kept, "--seed", "..."]
