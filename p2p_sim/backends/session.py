@@ -9,9 +9,11 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,10 +50,11 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     folder = tempfile.mkdtemp(prefix="p2p-", dir="/tmp" if os.path.isdir("/tmp") else None)  # noqa: PTH112
     with _stdout_to_stderr():
         try:
-            if address is not None:
-                _join(address)
-            else:
-                _start(actors, store_bytes, folder)
+            with _sigterm_kept():
+                if address is not None:
+                    _join(address)
+                else:
+                    _start(actors, store_bytes, folder)
             yield
         finally:
             ray.shutdown()
@@ -103,6 +106,17 @@ def _start(actors: int, store_bytes: int, folder: str) -> None:
             logging_level=logging.ERROR,
             _temp_dir=f"{folder}/ray",  # Ray opens its folder to everybody: keep it in one that is ours
         )
+
+
+@contextlib.contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep a program's own handler of SIGTERM: Ray's gives its end three seconds, then aborts it."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

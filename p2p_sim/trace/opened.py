@@ -15,14 +15,14 @@ class Opened:
     """What a run directory holds, under the names that ``Run`` has for it.
 
     Also of a run that was cut off, of which there is nothing but messages.  Raises InputError for a folder that is no
-    run, and, when a part is read, if it is damaged.
+    run, and, when a part is read, if it is damaged.  ``cut_off``: whether there are only messages.
     """
 
     def __init__(self, path: Path):
         self._path = path
         here = path / MESSAGES if (path / MESSAGES / manifest.NAME).is_file() else path
-        self._cut_off = not (path / store.RUN).is_file() and (here / manifest.NAME).is_file()
-        self.__dict__.update(_of_messages(here) if self._cut_off else store.light(path))
+        self.cut_off = not (path / store.RUN).is_file() and (here / manifest.NAME).is_file()
+        self.__dict__.update(_of_messages(here) if self.cut_off else store.light(path))
 
     def __getattr__(self, name: str) -> Any:
         if name not in store.HEAVY:
@@ -39,7 +39,7 @@ class Opened:
     @property
     def has_population(self) -> bool:
         """Whether the population was kept."""
-        return not self._cut_off and (self._path / "population.parquet").is_file()
+        return not self.cut_off and (self._path / "population.parquet").is_file()
 
 
 def opened(run: Any) -> Any:

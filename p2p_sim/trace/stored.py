@@ -151,7 +151,7 @@ def _found(folder: Path) -> tuple[list[dict[str, Any]], int]:
     entries = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
     names = {entry["file"] for entry in entries}
     whole = [entry for entry in entries if set(sources_of(entry)) <= names]
-    return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(PARTS + UNFINISHED))
+    return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(UNFINISHED))
 
 
 def _ordered(files: list[File], low: int, high: int) -> Columns:

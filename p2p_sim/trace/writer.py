@@ -29,7 +29,8 @@ MOST_ROWS = 1 << 24
 _GROUP = 1 << 17
 _MOST_GROUP = 1 << 18
 KEY = "p2p_sim"
-PARTS, UNFINISHED = "*/round=*/*.parquet", ".tmp"
+PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
+"""The files of a trace, and those that are being written: other programs pass over a name with a dot before it."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class Part:
         self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"
         self.rules, self.rows = rules, 0
         self._path = root / self.file
+        self._unfinished = self._path.with_name(f".{self._path.name}.tmp")
         self._about = {"kind": kind, "round": round, **rules}
         self._order = Order()
         self._waiting: list[dict[str, Array]] = []
@@ -154,11 +156,10 @@ class Part:
         """End the file and put it in its place; describe it."""
         self._flush()
         self._writer.close()
-        unfinished = self._path.with_name(self._path.name + UNFINISHED)
-        with unfinished.open("rb") as stream:
+        with self._unfinished.open("rb") as stream:
             checksum = hashlib.file_digest(stream, "sha256").hexdigest()
-        size = unfinished.stat().st_size
-        unfinished.rename(self._path)
+        size = self._unfinished.stat().st_size
+        self._unfinished.rename(self._path)
         span = [self._order.first, self._order.last] if self._order.holds else None
         about = {"file": self.file, **self._about, "rows": self.rows, "bytes": size, "sha256": checksum}
         return about | {"ordered": span}
@@ -170,8 +171,7 @@ class Part:
         columns = first if len(self._waiting) == 1 else tables.joined(self._waiting)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self._path.with_name(self._path.name + UNFINISHED)
-            self._writer = tables.Stream(unfinished, columns, ADDRESSES, {KEY: json.dumps(self._about)})
+            self._writer = tables.Stream(self._unfinished, columns, ADDRESSES, {KEY: json.dumps(self._about)})
         rows = len(next(iter(columns.values())))
         for low in range(0, rows, _MOST_GROUP):
             self._writer.write({name: column[low : low + _MOST_GROUP] for name, column in columns.items()})

@@ -17,6 +17,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.backends import address as addressing
+from p2p_sim.backends import session
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 
 pytestmark = pytest.mark.ray
@@ -82,6 +83,22 @@ def test_interrupting_ends_ray() -> None:
     while time.monotonic() < until and any(alive(process) for process in below):
         time.sleep(0.2)
     assert not [process for process in below if alive(process)]
+
+
+def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
+    """Ray's own would let it end for three seconds and abort it then."""
+
+    def stop(*_how: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with session.session(None, 1, 0):
+            assert signal.getsignal(signal.SIGTERM) is stop
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_cluster_of_two_nodes_by_address() -> None:

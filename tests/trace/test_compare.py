@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from typing import Any
 
@@ -205,3 +207,34 @@ def test_modes_of_cryptography_differ_in_keys_and_the_note_says_so() -> None:
     found = compare(*runs)
     assert not found.equal
     assert "crypto: modelled and real, which only keys, and what is made of keys, depend on" in found.notes
+
+
+def cut_off(name: str, path: Any, kind: str) -> Any:
+    """What a run killed before it had written the files of a kind leaves."""
+    run_of(name).save(path)
+    manifest = path / "messages/manifest.json"
+    manifest.write_text(
+        json.dumps(json.loads(manifest.read_text()) | {"complete": False, "files": [], "counts": []})
+    )
+    for place in ("outputs", f"messages/{kind}"):
+        shutil.rmtree(path / place)
+    (path / "population.parquet").unlink()
+    (path / "run.json").unlink()
+    return path
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "second"])
+def test_of_a_run_that_was_cut_off_nothing_is_compared_but_messages(last: bool, tmp_path: Any) -> None:
+    whole, path = run_of("peer-to-peer"), cut_off("peer-to-peer", tmp_path / "cut", "report")
+    found = compare(whole, path) if last else compare(path, whole)
+    assert (found.settings, found.population, found.counts, found.outputs) == ((), (), (), ())
+    assert found.messages is not None
+    missing = len(whole.messages("report")["round"])
+    only = (missing, 0, 0) if last else (0, missing, 0)
+    assert [(a.kind, a.only_first, a.only_second, a.changed) for a in found.messages] == [("report", *only)]
+    assert not found.equal
+    assert found.notes[0].startswith(f"the {'second' if last else 'first'} run was cut off")
+    assert any("report: none" in note for note in found.notes)
+    assert compare(path, str(path)).equal
+    other = compare(path, run_of("randomized response"))
+    assert [unlike.what for unlike in other.settings] == ["protocol"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import p2p_sim
@@ -174,10 +175,24 @@ def test_a_file_that_was_being_written_is_told(tmp_path):
     p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=path)
     told = json.loads((path / "messages/manifest.json").read_text())
     (path / "messages/manifest.json").write_text(json.dumps({**told, "complete": False, "files": []}))
-    (path / entry_path(path, "ask")).rename(path / (entry_path(path, "report") + ".tmp"))
+    place = path / entry_path(path, "report")
+    (path / entry_path(path, "ask")).rename(place.with_name(f".{place.name}.tmp"))
     found = reader.open_trace(path / "messages")
     assert "2 unfinished file(s) cannot be read" in str(found.missing)  # it, and the answers, which need it
     assert found.rows("report")[1] == 90
+
+
+def test_other_programs_pass_over_what_was_being_written(tmp_path):
+    ids = np.arange(9, dtype=np.int32)
+    addresses = {"sender": ids[::-1].copy(), "recipient": ids, "seq": 0 * ids}
+    whole = writer.Writer(tmp_path, 0)
+    whole.take("ask", 1, addresses, {})
+    assert len(whole.cut()) == 1
+    part = writer.Part(tmp_path, 0, 7, "ask", 1, dict.fromkeys(addresses, "stored"))
+    part.add(addresses, {})
+    part._flush()  # and killed here
+    assert len(list((tmp_path / "ask/round=1").iterdir())) == 2
+    assert len(pandas.read_parquet(tmp_path / "ask")) == 9
 
 
 def entry_path(path: Path, kind: str) -> str:
