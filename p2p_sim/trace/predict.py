@@ -1,35 +1,29 @@
-"""How much a trace will hold, before a run: messages, bytes and seconds.
-
-Few users are run, in clusters of at most 64, of two sizes; how the messages of a kind grow from one to the other says
-how they grow to the clusters that there are.  Ids take what their entropy says, everything else what it took.
-"""
+"""How much a trace will hold, before a run: messages, bytes and seconds; see ``grown``."""
 
 from __future__ import annotations
 
-import contextlib
-import math
+import json
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.ledger import Count
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population
-from p2p_sim.trace import pilot, tables
-from p2p_sim.trace.pilot import Issue, id_bytes
+from p2p_sim.trace import manifest
+from p2p_sim.trace.grown import Grown, Key, Pilots
+from p2p_sim.trace.writer import Writer
 
 FACTOR = 3
 """Bytes of a full trace are predicted within this factor, for a run at one site."""
 
-_CLUSTER = 64
-_MANIFEST, _FILE = 1000, 1250  # bytes of a manifest, and of a file and its entry beside the values
-_CELLS = 1 << 16
+_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,69 +39,55 @@ class Prediction:
 def predict(
     protocol: Any, population: Population, *levels: str, faults: Faults | None = None
 ) -> list[Prediction]:
-    """Return what each of some trace levels will keep of a run; takes about 0.1 s, more for slow protocols.
+    """Return what each of some trace levels will keep of a run; takes about 0.2 s, more for slow protocols.
 
     Bytes of a full trace are right within a factor of 3 for a run at one site; what goes from shard to shard takes
-    more, and a sample depends on who is in it.  Raises InputError for an unknown level, and what a run would raise.
+    more.  Raises InputError for an unknown level, and what a run would raise.
     """
     wanted = [TraceLevel.parse(level) for level in levels]
-    if not any(level.keeps for level in wanted):
-        return [
-            _of_issues(level, text, [], population, 0.0) for level, text in zip(wanted, levels, strict=True)
-        ]
-    issues, cost = _issues(protocol, population, faults), _seconds_a_cell()
+    pilots, full, cost = Pilots(protocol, population, faults), dict[Key, Grown](), 0.0
+    if any(level.keeps for level in wanted):
+        full, cost = pilots.grown(), _seconds_a_cell()
+    folder = _manifest(protocol, population, full)
+    found = []
+    for level, text in zip(wanted, levels, strict=True):
+        kept: Iterable[Grown] = full.values() if level.keeps else ()
+        if level.name == "sample":
+            kept = _sampled(pilots, level.sample, full)
+        nbytes = folder + sum(grown.rows * grown.width + grown.issue.fixed for grown in kept)
+        cells = sum(grown.rows * grown.issue.cells for grown in kept)
+        messages = round(sum(grown.rows for grown in kept))
+        found.append(Prediction(text, messages, 0 if level.name == "none" else round(nbytes), cells * cost))
+    return found
+
+
+def _sampled(pilots: Pilots, sample: int, full: dict[Key, Grown]) -> list[Grown]:
+    """Return what is kept of all messages: those that one of the chosen users sent or received."""
+    others = 1 - min(1.0, sample / pilots.population.users)
     return [
-        _of_issues(level, text, issues, population, cost) for level, text in zip(wanted, levels, strict=True)
+        replace(grown, rows=full[key].rows * (1 - others**grown.issue.ends))
+        for key, grown in pilots.grown(sample).items()
+        if key in full
     ]
 
 
-def _issues(protocol: Any, population: Population, faults: Faults | None) -> list[tuple[float, Issue]]:
-    """Return how many messages of each kind and round there will be, and what the pilot wrote of them."""
-    sizes = population.sizes.astype(np.float64)
-    large = int(min(_CLUSTER, np.median(sizes)))
-    small = (large + 1) // 2
-    found = pilot.weigh(protocol, population, large, faults)
-    before: Mapping[tuple[str, int], Issue] = {}
-    with contextlib.suppress(InputError, ProtocolError):  # a protocol may need clusters of some size
-        before = found if small == large else pilot.weigh(protocol, population, small, faults)
-    scaled = []
-    for key, issue in found.items():
-        power = 1.0
-        if key in before and small < large:
-            power = math.log(issue.rows / before[key].rows) / math.log(large / small)
-        scaled.append((issue.rows * float(((sizes / large) ** power).sum()), issue))
-    return scaled
-
-
-def _of_issues(
-    level: TraceLevel, text: str, issues: list[tuple[float, Issue]], population: Population, cost: float
-) -> Prediction:
-    if not level.keeps:
-        return Prediction(text, 0, _MANIFEST if level.name == "counts" else 0, 0.0)
-    messages, nbytes, cells = 0.0, float(_MANIFEST), 0.0
-    for whole, issue in issues:
-        rows, ids, each = whole, issue.ids, issue.cells
-        if level.name == "sample":
-            others = 1 - min(level.sample, population.users) / population.users
-            rows, each = whole * (1 - others**issue.ends), issue.cells + 2
-            ids = {"sender": (False, 1.0), "recipient": (False, 1.0)}
-        width = issue.width + sum(share * id_bytes(up, rows, population) for up, share in ids.values())
-        messages += rows
-        nbytes += rows * width + _FILE
-        cells += rows * each
-    return Prediction(text, round(messages), round(nbytes), cells * cost)
+def _manifest(protocol: Any, population: Population, keys: Iterable[Key]) -> int:
+    """Return the bytes of a manifest without files."""
+    known = {kind for kind, _ in keys}
+    silent = [(kind, 0) for kind in protocol.messages() if kind not in known]
+    count = Count(population.users, population.users, population.users)
+    begun = manifest.begun(protocol, "full", population.users, "")
+    return len(json.dumps(manifest.ended(begun, dict.fromkeys([*keys, *silent], count), []), indent=1))
 
 
 def _seconds_a_cell() -> float:
     """Measure what writing one value costs on this machine: half of them ids, half of them bits."""
-    ids = (np.arange(_CELLS) * 40503 % 65521).astype(np.int32)
-    columns = {"recipient": ids, "y": ids % 2 == 0}
-    with tempfile.TemporaryDirectory() as name:
-        spent = []
-        for attempt in range(3):
-            before = time.process_time()
-            stream = tables.Stream(Path(name) / f"{attempt}.parquet", columns, ["recipient"], {})
-            stream.write(columns)
-            stream.close()
+    ids = (np.arange(_ROWS) * 40503 % 65521).astype(np.int32)
+    spent = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as name:
+            writer, before = Writer(Path(name), 0), time.process_time()
+            writer.take("label", 1, {"sender": range(_ROWS), "recipient": ids, "seq": 0}, {"y": ids % 2 == 0})
+            writer.cut()
             spent.append(time.process_time() - before)
-    return min(spent) / (2 * _CELLS)
+    return min(spent) / (2 * _ROWS)

@@ -13,7 +13,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.core.faults import Faults
 from p2p_sim.report import foretell
 from p2p_sim.trace.predict import FACTOR, predict
-from protocols import PeerToPeer
+from protocols import LabelProportions, PeerToPeer
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
 
@@ -40,6 +40,33 @@ def test_the_factor_can_be_missed(tmp_path):
     few, many = (POPULATIONS["scattered"](users) for users in (4_000, 40_000))
     (found,) = predict(PeerToPeer(0.2), few, "full")
     assert written(PeerToPeer(0.2), many, "full", tmp_path / "run")[1] > FACTOR * found.nbytes
+
+
+@pytest.mark.parametrize("lie", ["together", "scattered"])
+@pytest.mark.parametrize("name", ["label proportions", "peer permutation"])
+def test_many_users_where_ids_lie_as_they_lie(name, lie, tmp_path):
+    """Whether ids of a cluster lie together decides which columns are stored; both were missed by more than that."""
+    size, users = (50, 20_000) if name == "peer permutation" else (1000, 40_000)
+    cluster = np.arange(users) // size
+    if lie == "scattered":
+        cluster = np.random.default_rng(3).permutation(cluster)
+    people = Population.from_arrays(y=np.arange(users) % 3 == 0, cluster=cluster)
+    protocol = LabelProportions(20) if name == "label proportions" else PROTOCOLS[name]
+    (found,) = predict(protocol, people, "full")
+    messages, nbytes = written(protocol, people, "full", tmp_path / "run")
+    assert 1 / FACTOR < found.nbytes / nbytes < FACTOR
+    assert found.messages == pytest.approx(messages, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["encrypted shuffle by three", "secure aggregation", "randomized response"])
+@pytest.mark.parametrize("level", ["counts", "sample=1000000"])
+def test_what_is_known_beforehand_is_predicted_to_a_few_bytes(name, level, tmp_path):
+    """A manifest without files, and a run of all users that there are, kept whole."""
+    people = POPULATIONS["contiguous"](704)
+    (found,) = predict(PROTOCOLS[name], people, level)
+    messages, nbytes = written(PROTOCOLS[name], people, level, tmp_path / "run")
+    assert found.messages == messages
+    assert found.nbytes == pytest.approx(nbytes, rel=0.05)
 
 
 def test_messages_that_grow_with_the_cluster_are_extrapolated(tmp_path):
@@ -84,7 +111,7 @@ def test_a_line_says_it(tmp_path):
     told = foretell.text(PeerToPeer(0.1), people, "full")
     assert told.startswith("trace full: about 15,000 messages, ")
     assert "; sample=1000: about " in told
-    assert "counts: no messages, 1 kB; none: no messages" in told
+    assert "counts: no messages, 1.18 kB; none: no messages" in told
     many = Population.from_arrays(y=np.arange(40) % 5)
     refused = foretell.text(PeerToPeer(0.1), many, "full")
     assert refused.startswith(
