@@ -26,6 +26,7 @@ def named_once(events: list[dict]) -> None:
     threads = {(f"thread_{key}", pid, tid) for pid, tid in busy for key in ("name", "sort_index")}
     processes = {(f"process_{key}", pid, None) for pid, _ in busy for key in ("name", "sort_index")}
     assert set(told) == threads | processes
+    assert [e["pid"] for e in events if e.get("cat") == "about"] == [1] * bool(events)
 
 
 def checked(text: str) -> dict:
@@ -111,8 +112,20 @@ def test_rounds_are_slices_that_follow_each_other():
     spans = sorted({(name, *span) for (_, name), span in found.items()})
     assert [name for name, _, _ in spans] == ["round 1", "round 2", "round 3"]
     assert all(a + length < b for (_, a, length), (_, b, _) in pairwise(spans))
-    processes = [e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"]
-    assert processes == ["users", "learner"]
+    names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
+    assert names == {1: "about", 2: "users", 3: "learner"}
+
+
+def test_what_run_it_is_and_what_was_cut_is_a_slice_as_long_as_all_rounds():
+    _, part = sliced(PeerToPeer(0.1), many())
+    events = checked(perfetto(part, "A title", ("the first 10 of 20 messages",)))["traceEvents"]
+    (about,) = (e for e in events if e.get("cat") == "about")
+    for words in ("A title", "the first 10 of 20 messages", "logical"):
+        assert words in about["name"]
+    assert about["args"]["notes"] == "the first 10 of 20 messages"
+    rounds = [e for e in events if e.get("cat") == "round"]
+    assert about["ts"] == min(e["ts"] for e in rounds)
+    assert about["ts"] + about["dur"] > max(e["ts"] + e["dur"] for e in rounds)
 
 
 def test_sealed_fields_are_not_shown_unless_somebody_reads_them():

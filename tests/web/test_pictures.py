@@ -74,3 +74,14 @@ def test_light_dark_and_on_paper(tab):
         assert colours() == [plain(PAPER[number]), plain(INK[number])]
     tab.page.emulate_media(color_scheme="dark", media="print")
     assert colours() == [plain(PAPER[0]), plain(INK[0])]
+
+
+def test_a_wide_picture_is_printed_whole(tab, tmp_path):
+    file = tmp_path / "wide.svg"
+    file.write_text(svg(pictures()["clusters"]))
+    tab.page.goto(file.as_uri())
+    width = "() => document.documentElement.getBoundingClientRect().width"
+    seen = tab.page.viewport_size["width"]
+    assert tab.page.evaluate(width) > 2 * seen  # on a screen, one scrolls
+    tab.page.emulate_media(media="print")
+    assert tab.page.evaluate(width) <= seen

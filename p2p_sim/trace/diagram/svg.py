@@ -31,7 +31,8 @@ _FIXED = """.pd-text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",mo
 stroke-width:3px;stroke-linejoin:round}
 .pd-title{font-weight:bold;font-size:14px}.pd-kind{font-weight:bold}.pd-struck{text-decoration:line-through;stroke:none}
 .pd-line{fill:none;stroke-width:1.6}.pd-4,.pd-5,.pd-6,.pd-7{stroke-dasharray:9 3}.pd-shut{stroke-dasharray:2 3}
-.pd-gone{stroke-dasharray:1 5}.pd-asked{stroke-width:2.5}"""
+.pd-gone{stroke-dasharray:2 4}.pd-asked{stroke-width:2.5}
+@media print{:root{max-width:100%;height:auto}}"""
 _KEYS = {
     SEALED: "dotted: sealed, read by whoever has the key",
     STRUCK: "dotted, struck out: seen, not read",

@@ -2,6 +2,7 @@
 
 Time is logical: a round takes so many microseconds.  A role is a process, a party a thread; a round in which a party
 does anything is a slice, in whose first half it sends and in whose second half it receives; a message is an arrow.
+A slice as long as all rounds says what run it is and what was left out: Perfetto shows that nowhere else.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ def perfetto(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
     for event in events:
         busy.update((what, name, event.round) for what, name in zip(_DOES, event.ends, strict=True))
     half = max([_HALF, *busy.values()])
-    lines = [*_names(threads), *_rounds(busy, threads, half)]
+    about = {"run": labels.clean(title, 400), "time": f"logical: a round is {_round(half)} microseconds"}
+    about |= {"notes": labels.clean("; ".join(notes), 2000)} if notes else {}
+    lines = [
+        *_names(threads),
+        *_about(about, busy, len(_declared(part)), half),
+        *_rounds(busy, threads, half),
+    ]
     done: Counter[tuple[str, str, int]] = Counter()
     for number, event in enumerate(events, 1):
         lines += _message(part, event, number, threads, half, (busy, done))
-    about = {"run": labels.clean(title, 400), "time": f"logical: a round is {_round(half)} microseconds"}
-    about |= {"notes": labels.clean("; ".join(notes), 2000)} if notes else {}
     body = ",\n".join(json.dumps(line) for line in lines)
     return f'{{"displayTimeUnit": "ms", "otherData": {json.dumps(about)}, "traceEvents": [\n{body}\n]}}\n'
 
@@ -45,19 +50,45 @@ def _round(half: int) -> int:
 
 
 def _threads(part: Slice, events: list[Event]) -> dict[str, tuple[str, int, int]]:
-    """Return each party's role, process and thread, numbered from 1 without repetition: users first, by id."""
+    """Return each party's role, process and thread, numbered without repetition: users first, by id."""
     parties = {
         (role != USER, role, number)
         for event in events
         for role, number in zip(event.roles, (event.sender, event.recipient), strict=True)
     }
-    declared = list(dict.fromkeys([USER, *(role for ends in part.roles.values() for role in ends)]))
+    declared = _declared(part)
     ordered = sorted(parties, key=lambda party: (party[0], declared.index(party[1]), party[2]))
-    process = {role: 1 + i for i, role in enumerate(declared)}
+    process = {role: 2 + i for i, role in enumerate(declared)}
     return {
-        f"{USER}:{number}" if role == USER else role: (role, process[role], len(declared) + 1 + i)
+        f"{USER}:{number}" if role == USER else role: (role, process[role], len(declared) + 3 + i)
         for i, (_, role, number) in enumerate(ordered)
     }
+
+
+def _declared(part: Slice) -> list[str]:
+    return list(dict.fromkeys([USER, *(role for ends in part.roles.values() for role in ends)]))
+
+
+def _about(
+    about: dict[str, str], busy: Counter[tuple[str, str, int]], roles: int, half: int
+) -> list[dict[str, Any]]:
+    """Return the slice that says what this is, in a process and a thread of its own."""
+    rounds = [round for _, _, round in busy]
+    if not rounds:
+        return []
+    pid, tid = 1, roles + 2
+    start, end = min(rounds) * _round(half), (max(rounds) + 1) * _round(half)
+    words = labels.clean("; ".join(about.values()), 400)
+    return [
+        _meta("process_name", pid, {"name": "about"}),
+        _meta("process_sort_index", pid, {"sort_index": pid}),
+        _meta("thread_name", pid, {"name": "this file"}, tid),
+        _meta("thread_sort_index", pid, {"sort_index": tid}, tid),
+        {
+            "ph": "X", "cat": "about", "name": words, "pid": pid, "tid": tid, "ts": start, "dur": end - start,
+            "args": about,
+        },
+    ]  # fmt: skip
 
 
 def _names(threads: dict[str, tuple[str, int, int]]) -> list[dict[str, Any]]:
