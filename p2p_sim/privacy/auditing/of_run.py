@@ -91,7 +91,7 @@ def _in_cluster(run: Run, program: Any, colluders: int, wanted: int | None) -> t
                 "--cluster-size N (cluster_size=N)"
             )
         return wanted, "a cluster, of a size that the run did not keep"
-    what, several = "cluster", f"the {count:,} clusters have" if count > 1 else "everybody is one cluster, of"
+    what, several = "cluster", f"the {count:,} clusters have" if count > 1 else "everybody is in it:"
     if hasattr(program, "bag_size"):
         cut = [bags.smallest(size, program.bag_size) for size in sizes]
         sizes, what, several = sorted(set(cut)), "bag", "the smallest bags of clusters have"
@@ -105,7 +105,8 @@ def _in_cluster(run: Run, program: Any, colluders: int, wanted: int | None) -> t
         return wanted, f"a {what} of {wanted:,} users; {several} {span}"
     size = next((size for size in sizes if size > colluders), sizes[-1])
     room = "" if size == sizes[0] else f" with room for {colluders} colluders"
-    return size, f"the smallest {what}{room}; {several} {span} users"
+    one = f"a {what}" if len(sizes) == 1 else f"the smallest {what}"
+    return size, f"{one}{room}; {several} {span} users"
 
 
 def _sizes(run: Run) -> tuple[list[int], int]:

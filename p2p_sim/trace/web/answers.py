@@ -27,13 +27,17 @@ _PLACES = 2  # of which messages are held, so that filters and viewpoints come a
 class _Held:
     """One run, with what was asked of it last."""
 
-    def __init__(self, run: Any, viewers: Viewers):
-        self.run = run
+    def __init__(self, run: Any, viewers: Viewers, place: Path):
+        self.run, self._place = run, place
         self.known: Known = known(run)
         self.found: Callable[[Place], Found] = lru_cache(_PLACES)(lambda place: gather(run, place))
-        self.learnt: Callable[[str, str], dict[str, Any]] = lru_cache(64)(
-            lambda view, channels: viewers.learnt(run, view, channels)
+        self._learnt: Callable[[str, str, int], dict[str, Any]] = lru_cache(64)(
+            lambda view, channels, _changed: viewers.learnt(run, view, channels)
         )
+
+    def learnt(self, view: str, channels: str) -> dict[str, Any]:
+        """Return what a view learns; anew if a file came to the folder, for that may be what was measured of it."""
+        return self._learnt(view, channels, self._place.stat().st_mtime_ns)
 
     def read(self) -> None:
         """Read the population, if that has not been done; of millions of users once is enough."""
@@ -109,7 +113,7 @@ class Answers:
             key = (name, now.st_ino, now.st_mtime_ns)  # a run that was replaced is read again
             if key not in self._opened:
                 self._opened = {}  # one run is held, for it may be large
-                self._opened = {key: _Held(self._load(place), self._viewers)}
+                self._opened = {key: _Held(self._load(place), self._viewers, place)}
             return self._opened[key]
 
 
