@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from p2p_sim import cli as program
 from p2p_sim.core.errors import InputError
 from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace.opened import Opened
@@ -242,20 +241,6 @@ def test_a_run_that_was_replaced_is_read_again(tmp_path):
         assert told(server, "api/overview")["protocol"] == "PeerToPeer"
         make("shuffle").save(tmp_path / "run", force=True)
         assert told(server, "api/overview")["protocol"] == "EncryptedShuffle"
-
-
-def test_an_audit_made_meanwhile_is_shown(tmp_path):
-    make("peers").save(tmp_path / "run")
-    with served(tmp_path / "run") as server:
-
-        def bases():
-            return [row["basis"] for row in told(server, "api/figures?view=user:2")["rows"]]
-
-        before = bases()
-        assert (
-            program.main(["audit", "--run", str(tmp_path / "run"), "--view", "user", "--trials", "200"]) == 0
-        )
-        assert bases() == [*before, "measured"]
 
 
 def test_one_run_is_held_and_read_once(runs):
