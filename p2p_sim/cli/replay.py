@@ -13,7 +13,7 @@ import typer
 from p2p_sim.cli.app import Command, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
-from p2p_sim.report.options import ASKED, KEPT, Json, count, text
+from p2p_sim.report.options import ASKED, KEPT, Json, count, text, whole
 
 _FORMATS = ("table", "json", "csv")
 
@@ -21,13 +21,19 @@ _FORMATS = ("table", "json", "csv")
 @app.command("replay", epilog="Example: p2p-sim replay runs/latest --user 17")
 @dataclass(frozen=True)
 class Replay:
-    """Recompute what one user sent, received and drew from the seed of a run, traced or not.
+    """Recompute what a user sent, received and drew from the seed of a run, traced or not.
 
     Where the run kept her messages, they are compared with the replay: exit status 1 if they differ.
     """
 
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
-    user: Annotated[int | None, count(ASKED, "Whose history.")] = None
+    user: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Whose history.  May be repeated.", metavar="N", parser=whole, rich_help_panel=ASKED,
+            show_default=False,
+        ),
+    ] = None  # fmt: skip
     limit: Annotated[int, count(KEPT, "Most rows of each table; default 50.")] = 50
     json: Json = False
     format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv")] = "table"
@@ -39,20 +45,24 @@ class Replay:
 
         if self.format not in _FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
-        if self.user is None:
+        if not self.user:
             raise InputError("--user is missing: say whose history, such as --user 17")
         if self.limit < 1:
             raise InputError(f"--limit {self.limit}: must be at least 1")
+        users, lives = list(dict.fromkeys(self.user)), []
         with Progress() as progress, terminal.stdout_kept():
-            progress("replaying", 0, 0)
-            told = self._told(self.user)
+            for done, user in enumerate(users):
+                progress("replaying", done, len(users))
+                lives.append(self._told(user))
+        if other := lives[0]["code"]:
+            warnings.warn(f"replayed by other code than the run's: {'; '.join(other)}", stacklevel=2)
         form = "json" if self.json else self.format
-        sys.stdout.write(life.FORMATS[form](told))
-        if form == "csv":
+        sys.stdout.write(life.FORMATS[form](lives))
+        for told in lives if form == "csv" else ():
+            whose = f"user {told['user']}: " if len(lives) > 1 else ""
             for line in life.notes(told):
-                print(f"note: {terminal.visible(line)}", file=sys.stderr)
-        compared = told["compared"]
-        return 1 if compared is not None and compared["different"] else 0
+                print(f"note: {terminal.visible(whose + line)}", file=sys.stderr)
+        return 1 if any(told["compared"] and told["compared"]["different"] for told in lives) else 0
 
     def _told(self, user: int) -> dict[str, Any]:
         from p2p_sim.report import life
@@ -60,13 +70,11 @@ class Replay:
         from p2p_sim.trace.history import history
 
         run, people, found = history(Path(self.run), user)
-        other = code.other_code(run, run.source)
-        if other:
-            warnings.warn(f"replayed by other code than the run's: {'; '.join(other)}", stacklevel=2)
         told = life.document(run, people, found, self.limit)
         return {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "user": user, "seed": run.seed,
-            "code": other, **told, "compared": _compared(run, told["users"], found),
+            "code": code.other_code(run, run.source), **told,
+            "compared": _compared(run, told["users"], found),
         }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""One user's history on paper: what she sent, received and drew, and whether the trace says the same."""
+"""Users' histories on paper: what each sent, received and drew, and whether the trace says the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,12 @@ def document(run: Any, people: Any, life: Any, limit: int) -> dict[str, Any]:
     return told
 
 
-def as_text(told: Mapping[str, Any]) -> str:
-    """Lay out a life as tables."""
+def as_text(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out lives as tables."""
+    return "\n\n".join(map(_page, lives))
+
+
+def _page(told: Mapping[str, Any]) -> str:
     blocks = [_head(told)]
     for way in _WAYS:
         for part in told[way]:
@@ -76,13 +80,18 @@ def verdict(document: Mapping[str, Any]) -> list[str]:
     return [line, *messages.sides(told, "replayed", "in the trace")]
 
 
-def as_csv(told: Mapping[str, Any]) -> str:
-    """Lay out all messages as one table; the first column says sent or received."""
-    parts = [(way, part) for way in _WAYS for part in told[way]]
-    return messages.csv_of([part for _, part in parts], [way for way, _ in parts])
+def as_csv(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out all messages as one table; the first columns say whose history it is, and sent or received."""
+    parts = [(told["user"], way, part) for told in lives for way in _WAYS for part in told[way]]
+    return messages.csv_of([part for *_, part in parts], ("user", "way"), [first for *first, _ in parts])
 
 
-FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "table": as_text, "json": console.as_json, "csv": as_csv
+def as_json(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Return a life as JSON, several as a list."""
+    return console.as_json(lives if len(lives) > 1 else lives[0])
+
+
+FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "table": as_text, "json": as_json, "csv": as_csv
 }  # fmt: skip
-"""What writes a life, by the name of the format."""
+"""What writes lives, by the name of the format."""

@@ -94,18 +94,25 @@ def as_csv(told: Mapping[str, Any]) -> str:
     return csv_of(told["messages"])
 
 
-def csv_of(parts: Sequence[Mapping[str, Any]], ways: Sequence[str] | None = None) -> str:
-    """Lay out tables of messages as one; ``ways``: for each what a first column, ``way``, says."""
+def csv_of(
+    parts: Sequence[Mapping[str, Any]], lead: Sequence[str] = (), told: Sequence[Sequence[Any]] | None = None
+) -> str:
+    """Lay out tables of messages as one; ``lead``: names of first columns, ``told``: what they say of each table."""
     names = list(dict.fromkeys(name for part in parts for name in part["fields"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    lead = [] if ways is None else ["way"]
     writer.writerow([*lead, "kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
     for number, part in enumerate(parts):
-        way = [] if ways is None else [ways[number]]
+        first = () if told is None else told[number]
         for row in part["rows"]:
             fields = row["fields"] or {}
-            head = [*way, part["kind"], part["sender"], part["recipient"], *(row[name] for name in _ADDRESS)]
+            head = [
+                *first,
+                part["kind"],
+                part["sender"],
+                part["recipient"],
+                *(row[name] for name in _ADDRESS),
+            ]
             writer.writerow([*head, row["readable"], *(fields.get(name, "") for name in names)])
     return out.getvalue()
 

@@ -29,7 +29,10 @@ Array = npt.NDArray[Any]
 Messages = Mapping[str, dict[str, Array]]
 """Columns by kind, as ``Run.messages``."""
 
-LOST = "this run was saved without its population: nothing can be replayed from it"
+LOST = (
+    "this run was saved without its population: nothing can be replayed from it; run it again without "
+    "--no-population"
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +207,7 @@ def closed_world(protocol: Any, population: Population, users: Array) -> Array:
     if far is Reach.EVERYBODY or clusters is None:  # one cluster of everybody
         return np.arange(population.users)
     if graph is None:
-        groups = [clusters.rows_of(code) for code in np.unique(clusters.codes[users]).tolist()]
+        groups = [clusters.rows_of(code) for code in sorted(set(clusters.codes[users].tolist()))]
         return _rows(population, np.sort(np.concatenate([users[:0], *groups])))
     inside = np.zeros(population.users, np.bool_)
     front = users

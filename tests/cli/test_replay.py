@@ -102,6 +102,36 @@ def test_csv(cli, run):
     assert all(f"note: {way} {kind}: 1 of " in done.err for way, kind in cut)
 
 
+def test_several_users(cli, run):
+    alone = [cli("replay", "r", "--user", user, "--json").json for user in (4, 1)]
+    asked = ("replay", "r", "--user", 4, "--user", 1, "--user", 4)
+    assert cli(*asked, "--json").json == alone
+    pages = [cli("replay", "r", "--user", user).out for user in (4, 1)]
+    assert cli(*asked).out == "\n\n".join(pages)
+    done = cli(*asked, "--format", "csv")
+    rows = [list(csv.reader(io.StringIO(done.out)))] + [
+        list(csv.reader(io.StringIO(cli("replay", "r", "--user", user, "--format", "csv").out)))
+        for user in (4, 1)
+    ]
+    assert rows[0] == rows[1] + rows[2][1:]
+    assert [row[0] for row in rows[1][1:]] == ["4"] * (len(rows[1]) - 1)
+    assert [line[:13] for line in done.err.splitlines() if "equal" in line] == [
+        "note: user 4:",
+        "note: user 1:",
+    ]
+    assert cli("replay", "r", "--user", 4, "--user", 12).status == 2
+
+
+def test_one_of_several_differs(cli, run, tmp_path):
+    file = tmp_path / "r/run.json"
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps(told | {"parameters": told["parameters"] | {"alpha": 0.5}}))
+    status = [cli("replay", "r", "--user", user, "--json").status for user in range(12)]
+    assert set(status) == {0, 1}
+    for users in ((status.index(0), status.index(1)), (status.index(1), status.index(0))):
+        assert cli("replay", "r", *(word for user in users for word in ("--user", user))).status == 1
+
+
 def test_other_code_is_a_warning(cli, run, tmp_path):
     told = json.loads((tmp_path / "r" / "run.json").read_text())
     told["versions"] |= {"numpy": "1.0", "p2p-sim": "0.0.1"}
@@ -111,6 +141,7 @@ def test_other_code_is_a_warning(cli, run, tmp_path):
     assert done.err.startswith("warning: replayed by other code than the run's: p2p-sim 0.0.1 then, ")
     assert len(done.json["code"]) == 2
     assert "by other code: numpy 1.0 then, " in cli("replay", "r", "--user", 4).out
+    assert cli("replay", "r", "--user", 4, "--user", 5).err.count("warning: ") == 1
 
 
 BAD = {
@@ -130,6 +161,8 @@ def test_bad_input(words, told, cli, run):
 
 def test_what_cannot_be_replayed(cli, run, tmp_path):
     run.save(tmp_path / "bare", population=False)
-    assert "saved without its population" in cli("replay", "bare", "--user", 1).err
+    told = cli("replay", "bare", "--user", 1).err
+    assert "saved without its population" in told
+    assert "run it again without --no-population" in told
     assert "'nowhere' is not a run directory" in cli("replay", "nowhere", "--user", 1).err
     assert "Example: p2p-sim replay runs/latest --user 17" in plain(cli("replay", "--help").out)
