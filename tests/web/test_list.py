@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import p2p_sim
+from p2p_sim import Population
 from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace.web.gather import Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import Look, lanes
+from protocols import NetworkShuffle
 from tests.trace.test_opened import cut_off
 from tests.web.conftest import make, served
 from tests.web.test_keys import focus
@@ -156,6 +160,53 @@ def test_a_run_that_was_cut_off_says_so_first(tab, tmp_path):
     with served(tmp_path / "run") as server:
         tab.open(server.url)
         assert tab.page.is_hidden("#cut")
+
+
+def test_names_that_begin_alike_are_told_by_their_ends(tab, server):
+    tab.open(server.url)
+    shown = "users => short([{ user: '', title: 'learner' }, ...users.map(user => ({ user }))])"
+    for users, names in {
+        ("7777700", "7777723"): ["…00", "…23"],
+        ("1200", "1323"): ["1200", "1323"],
+        ("99999", "100000"): ["99999", "100000"],
+        ("7777700",): ["7777700"],
+        ("12340", "12340"): ["…0", "…0"],
+        (): [],
+    }.items():
+        assert tab.page.evaluate(shown, list(users)) == ["learner", *names]
+
+
+def test_many_rounds_are_cut_and_said_to_be(tab, tmp_path):
+    ring = Population.from_arrays(y=np.arange(6) % 2 == 0).with_graph([(i, (i + 1) % 6) for i in range(6)])
+    run = p2p_sim.run(NetworkShuffle(1.0, steps=320), ring, trace="full")
+    run.save(tmp_path / "run")
+    with served(tmp_path / "run") as server:
+        tab.open(server.url)
+        assert tab.page.locator("#rounds tbody tr").count() == 301
+        assert "… 21 more: choose a round above" in tab.text("#rounds")
+        assert tab.text("#rounds tfoot").split("\t")[1] == f"{321 * 6:,}"
+        assert tab.page.locator("#overview").bounding_box()["height"] < 1500
+        tab.page.select_option("#round", "321")
+        tab.drawn()
+        assert tab.page.locator("#rounds [aria-current]").count() == 0
+        tab.page.select_option("#round", "300")
+        tab.drawn()
+        assert tab.text("#rounds [aria-current]").startswith("300 hop")
+
+
+def test_theorems_that_do_not_apply_are_counted_and_can_be_read(tab, server):
+    run = make("peers")
+    idle = [
+        row for row in VIEWERS.learnt(run, "learner", "plain")["rows"] if row["basis"] == "does not apply"
+    ]
+    assert len(idle) == 2
+    tab.open(server.url)
+    assert "2 theorems do not apply here" in tab.text("#figures")
+    assert idle[0]["text"] not in tab.text("#figures")
+    tab.page.focus("#figures summary")
+    tab.page.keyboard.press("Enter")
+    for row in idle:
+        assert row["text"] in tab.text("#figures")
 
 
 @pytest.mark.parametrize("width", [1280, 640, 390])

@@ -51,6 +51,7 @@ async function open(run, wanted, how) {
   fill(by("kind"), [["", "all"], ...Object.keys(about.kinds).map((kind) => [kind, kind])]);
   fill(by("round"), [["", "all"], ...roundsOf().map((round) => [round, round])]);
   by("finding").hidden = by("slash").hidden = Boolean(inside);
+  overview(about, show);
   paint();
   const error = await show({ ...wanted, run }, how);
   if (!error || shown !== NONE || !about) return;
@@ -120,7 +121,7 @@ function paint() {
   const held = document.activeElement, key = held.dataset.key;
   at = -1;
   forms();
-  overview(about, state, show);
+  current(about, state);
   setting(about, shown.clusters);
   by("what").textContent = heading();
   by("notes").replaceChildren();
@@ -143,8 +144,9 @@ function messages() {
 
 function legend() {
   const place = by("legend"), says = (look, name, text) => {
+    if (place.hasChildNodes()) place.append("; ");
     make("span", { class: look }, name, place);
-    place.append(": " + text + ". ");
+    place.append(": " + text);
   };
   place.replaceChildren();
   if (shown.messages.some((one) => !one.readable)) says("struck", "struck out", "the viewpoint cannot read it");

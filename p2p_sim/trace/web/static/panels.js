@@ -31,7 +31,7 @@ function rows(table, head, lines, foot = null) {
   for (const [title, number] of head) make("th", { scope: "col", class: number ? "number" : "" }, title, top);
   const body = make("tbody", {}, "", table);
   for (const line of lines) {
-    const row = make("tr", line.chosen ? { class: "chosen", "aria-current": "true" } : {}, "", body);
+    const row = make("tr", {}, "", body);
     line.cells.forEach((cell, i) => put(document.createElement("td"), { class: head[i][1] ? "number" : "" }, "", row).append(...[cell].flat()));
   }
   if (!foot) return;
@@ -45,16 +45,19 @@ function link(text, title, act) {
   return button;
 }
 
-function overview(about, state, show) {
+const ROUNDS = 300; // that have a row of their own; the choice of rounds has all
+
+function overview(about, show) {
   const most = Math.max(1, ...about.rounds.map((row) => row.nbytes)), order = Object.keys(about.kinds);
   const sum = (name) => about.rounds.reduce((all, row) => all + row[name], 0);
-  const lines = about.rounds.map((row) => {
+  const lines = about.rounds.slice(0, ROUNDS).map((row) => {
     const button = link(row.round + " " + row.kind, about.kinds[row.kind].text, () => show({ round: String(row.round), kind: row.kind }));
     const bar = make("span", { class: "bytes " + shade(order, row.kind), "aria-hidden": "true" });
     bar.style.width = (100 * row.nbytes) / most + "%";
-    const chosen = state.round === String(row.round) && (!state.kind || state.kind === row.kind);
-    return { chosen, cells: [button, whole(row.messages), [bytes(row.nbytes), bar]] };
+    return { cells: [button, whole(row.messages), [bytes(row.nbytes), bar]] };
   });
+  const more = about.rounds.length - lines.length;
+  if (more > 0) lines.push({ cells: [`… ${whole(more)} more: choose a round above`, "", ""] });
   rows(by("rounds"), [["round, kind"], ["messages", 1], ["bytes", 1]], lines, ["all", whole(sum("messages")), bytes(sum("nbytes"))]);
   const roles = about.roles.flatMap((row) => [
     { cells: ["from " + row.role, whole(row.sent), bytes(row.sent_bytes)] },
@@ -69,6 +72,16 @@ function overview(about, state, show) {
     make("dt", { class: shade(order, kind) }, kind, by("kinds"));
     make("dd", {}, text + (fields.length ? `: ${fields.join(", ")}` : ""), by("kinds"));
   }
+}
+
+/** Mark the rows of the round and kind that are shown. */
+function current(about, state) {
+  [...by("rounds").tBodies[0].rows].slice(0, ROUNDS).forEach((line, i) => {
+    const row = about.rounds[i], chosen = state.round === String(row.round) && (!state.kind || state.kind === row.kind);
+    line.classList.toggle("chosen", chosen);
+    if (chosen) line.setAttribute("aria-current", "true");
+    else line.removeAttribute("aria-current");
+  });
 }
 
 /** Say what there is to say of one message; `focused(user)` hears of a click on a user. */
@@ -95,16 +108,26 @@ function message(one, kind, focused, none) {
 /** Keep a number such as 1e-06 on one line. */
 const unbroken = (text) => text.split(/(\S*\de-\d+)/).map((part, i) => (i % 2 ? make("span", { class: "whole" }, part) : part));
 
+const IDLE = "does not apply";
+
+function figure(row, place) {
+  const line = make("p", {}, "", place);
+  make("span", { class: "basis" }, row.basis + ": ", line);
+  line.append(...unbroken(row.text));
+  if (row.source) make("p", { class: "source" }, row.source, place);
+}
+
 function figures(found) {
   const place = by("figures");
   place.replaceChildren();
   make("h2", {}, "Learnt by " + found.view, place);
   if (found.nobody) make("p", { class: "source" }, "Nobody sees everything; of the parties of this run, this one learns:", place);
-  for (const row of found.rows) {
-    const line = make("p", {}, "", place);
-    make("span", { class: "basis" }, row.basis + ": ", line);
-    line.append(...unbroken(row.text));
-    if (row.source) make("p", { class: "source" }, row.source, place);
+  const idle = found.rows.filter((row) => row.basis === IDLE);
+  for (const row of found.rows) if (row.basis !== IDLE) figure(row, place);
+  if (idle.length) {
+    const more = make("details", {}, "", place);
+    make("summary", {}, counted(idle.length, "theorem") + (idle.length > 1 ? " do" : " does") + " not apply here", more);
+    for (const row of idle) figure(row, more);
   }
   if (found.note) make("p", {}, found.note, place);
 }

@@ -6,11 +6,11 @@ const ROW = 23, EDGE = 8, NARROW = 30, WIDE = 112, LABEL = 112;
 /** Draw lanes and messages into `place`; `chosen(index)` hears of a click, `focused(user)` of one on a user's name. */
 function picture(place, told, kinds, focus, chosen, focused) {
   place.replaceChildren();
-  const [lanes, wide] = spread(told.lanes, place.clientWidth - EDGE - LABEL);
+  const names = short(told.lanes), [lanes, wide] = spread(names, told.lanes, place.clientWidth - EDGE - LABEL);
   const width = Math.max(wide + LABEL, place.clientWidth);
   const heads = make("div", { id: "heads", role: "group", "aria-label": "Parties" }, "", place);
   heads.style.width = width + "px";
-  for (const lane of told.lanes) head(heads, lane, lanes.get(lane.id), focus, focused);
+  told.lanes.forEach((lane, number) => head(heads, lane, names[number], lanes.get(lane.id), focus, focused));
   const order = Object.keys(kinds);
   for (const [round, messages] of byRound(told.messages)) {
     const band = make("section", { "aria-label": "round " + round }, "", place);
@@ -26,9 +26,18 @@ function picture(place, told, kinds, focus, chosen, focused) {
   }
 }
 
+/** Name lanes: users by number, and by its last digits where all begin alike. */
+function short(lanes) {
+  const users = lanes.map((lane) => lane.user).filter((user) => user !== ""), [first = ""] = users;
+  let alike = 0;
+  while (alike < first.length - 1 && users.every((user) => user.length === first.length && user[alike] === first[alike])) alike++;
+  const cut = users.length > 1 && alike > 2 ? alike : 0;
+  return lanes.map((lane) => (lane.user && cut ? "…" + lane.user.slice(cut) : lane.user || lane.title));
+}
+
 /** Say where lanes are, as wide as their names need, wider where there is room; and how wide they are together. */
-function spread(lanes, room) {
-  const least = lanes.map((lane) => Math.max(NARROW, lane.user ? lane.user.length * 8 + 14 : lane.title.length * 8.6 + 16));
+function spread(names, lanes, room) {
+  const least = lanes.map((lane, number) => Math.max(NARROW, lane.user ? names[number].length * 8 + 14 : lane.title.length * 8.6 + 16));
   const spare = Math.max(0, room - least.reduce((sum, one) => sum + one, 0)) / Math.max(1, lanes.length);
   const places = new Map();
   let right = EDGE;
@@ -42,11 +51,11 @@ function spread(lanes, room) {
 
 const shade = (order, kind) => "kind-" + (order.indexOf(kind) % 4);
 
-function head(heads, lane, { x, width }, focus, focused) {
+function head(heads, lane, text, { x, width }, focus, focused) {
   const acts = lane.user !== "" && focused;
   const named = lane.state ? `${lane.title} (${lane.state})` : lane.title;
   const looks = { title: acts ? named + ": put in focus" : named, "data-lane": lane.title, "data-key": "lane " + lane.title };
-  const name = make(acts ? "button" : "span", looks, lane.user || lane.title, heads);
+  const name = make(acts ? "button" : "span", looks, text, heads);
   if (acts) name.setAttribute("aria-label", named);
   name.style.left = x + "px";
   name.style.maxWidth = width - 2 + "px";
