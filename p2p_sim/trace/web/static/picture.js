@@ -37,7 +37,7 @@ function short(lanes) {
 
 /** Say where lanes are, as wide as their names need, wider where there is room; and how wide they are together. */
 function spread(names, lanes, room) {
-  const least = lanes.map((lane, number) => Math.max(NARROW, lane.user ? names[number].length * 8 + 14 : lane.title.length * 8.6 + 16));
+  const least = lanes.map((lane, number) => Math.max(NARROW, lane.user ? names[number].length * 8 + (names[number] === lane.user ? 14 : 20) : lane.title.length * 8.6 + 16));
   const spare = Math.max(0, room - least.reduce((sum, one) => sum + one, 0)) / Math.max(1, lanes.length);
   const places = new Map();
   let right = EDGE;
