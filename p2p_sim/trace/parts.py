@@ -162,7 +162,7 @@ class File:
         name, told = str(self._path), self.entry.get("bytes")
         place = Path(self.entry["file"])
         outside = place.is_absolute() or ".." in place.parts
-        if outside or not set(sources_of(self.entry)) <= self._others.keys():
+        if outside or not all(map(self._holds, _copied(self.entry))):
             raise InputError(
                 f"the trace is damaged: its manifest says {name!r} of something that is not of it"
             )
@@ -176,6 +176,10 @@ class File:
                 f"the trace is damaged: {name!r} has {size:,} bytes instead of {told:,}; restore it, or run the "
                 "protocol again"
             )
+
+    def _holds(self, place: tuple[str, str]) -> bool:
+        """Whether a column that this file refers to is stored."""
+        return place[0] in self._others and self._others[place[0]].entry.get(place[1]) == STORED
 
     def _verify(self) -> None:
         """Raise InputError unless the file is the one that was written."""
@@ -192,8 +196,12 @@ class File:
 
 def sources_of(entry: Mapping[str, Any]) -> list[str]:
     """Return the files whose columns a file refers to."""
+    return [file for file, _ in _copied(entry)]
+
+
+def _copied(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
     rules = [entry[name] for name in ADDRESSES]
-    return [rule["as"][0] for rule in rules if rule != STORED and "as" in rule]
+    return [tuple(rule["as"]) for rule in rules if rule != STORED and "as" in rule]
 
 
 def entry_of(root: Path, path: Path) -> dict[str, Any] | None:

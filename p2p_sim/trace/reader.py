@@ -11,7 +11,7 @@ from p2p_sim.trace import manifest, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.kept import Kept
 from p2p_sim.trace.source import Source
-from p2p_sim.trace.stored import OnDemand, Stored
+from p2p_sim.trace.stored import OnDemand, Stored, of_run
 
 __all__ = ["Kept", "Source", "Stored", "open_trace", "source"]
 
@@ -32,7 +32,9 @@ def open_trace(path: str | Path) -> Source:
 
 def _opened(folder: Path) -> Source:
     if (folder / store.RUN).is_file():
-        store.told_of(folder)
+        told = store.guarded(folder / store.RUN, lambda: store.told_of(folder))
+        if (folder / MESSAGES / manifest.NAME).is_file():
+            return of_run(folder, told)
     for place in (folder / MESSAGES, folder):
         if (place / manifest.NAME).is_file():
             return Stored(place)

@@ -22,7 +22,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, command, manifest, people, sums, tables
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
-from p2p_sim.trace.stored import OnDemand, Stored
+from p2p_sim.trace.stored import OnDemand, Stored, of_run
 from p2p_sim.trace.writer import write_columns
 
 FORMAT = 2
@@ -152,12 +152,12 @@ def describe(run: Any) -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a run directory; return what ``Run`` is made of."""
-    return guarded(path, lambda: _light(path) | {name: read(path) for name, read in HEAVY.items()})
+    return light(path) | guarded(path, lambda: {name: read(path) for name, read in HEAVY.items()})
 
 
 def light(path: Path) -> dict[str, Any]:
     """Read of a run directory what is small: all but what ``HEAVY`` reads."""
-    return guarded(path, lambda: _light(path))
+    return guarded(path / RUN, lambda: _light(path))
 
 
 def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
@@ -238,7 +238,7 @@ def _light(path: Path) -> dict[str, Any]:
     program = _program(told["protocol"], parameters)
     trace: Mapping[str, Any] = {}
     if (path / MESSAGES / manifest.NAME).is_file():
-        trace = OnDemand(Stored(path / MESSAGES))
+        trace = OnDemand(of_run(path, told))
     elif told["format"] == 1:
         trace = tables.read_apart(path / MESSAGES)
     elif TraceLevel.parse(told["trace"]).keeps:

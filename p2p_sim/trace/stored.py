@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.ledger import Count
-from p2p_sim.trace import manifest, source, tables
-from p2p_sim.trace.draft import Draft
+from p2p_sim.trace import manifest, source, sums, tables
+from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.ordering import order_of, places_of
 from p2p_sim.trace.parts import File, entry_of, sources_of
 from p2p_sim.trace.source import check_kind, check_span, missing_of
@@ -143,6 +143,14 @@ class OnDemand(Mapping[str, Columns]):
 
     def __len__(self) -> int:
         return len(self.stored.kinds)
+
+
+def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
+    """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
+    folder = path / MESSAGES
+    manifest.read(folder)  # a newer one is refused as such
+    sums.check(path, told.get("sha256", {}), MESSAGES)
+    return Stored(folder)
 
 
 def _found(folder: Path) -> tuple[list[dict[str, Any]], int]:

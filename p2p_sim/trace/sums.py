@@ -1,4 +1,7 @@
-"""Checksums of the files of a run directory beside its messages, so that an altered file is found and named."""
+"""Checksums of the files of a run directory, so that an altered file is found and named.
+
+Those of the files of messages are in the manifest.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from pathlib import Path
 
 from p2p_sim.core.errors import InputError
 
-_FILES = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet")
+MANIFEST = "messages/manifest.json"
+_FILES = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet", MANIFEST)
 
 
 def of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of population, outputs and faults, by its path in the run directory."""
+    """Return the SHA-256 of each file but messages and run.json, by its path in the run directory."""
     files = sorted(file for pattern in _FILES for file in folder.glob(pattern))
     return {file.relative_to(folder).as_posix(): _sum(file) for file in files}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.trace import reader, tables
+from p2p_sim.trace.compare import compare
 from p2p_sim.trace.writer import Folder
 from protocols import PeerToPeer
 
@@ -84,7 +86,12 @@ def test_a_manifest_that_lacks_something(key, path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"file": "../ask.parquet"}, {"file": "/etc/ask.parquet"}, {"sender": {"as": ["gone", "sender"]}}],
+    [
+        {"file": "../ask.parquet"},
+        {"file": "/etc/ask.parquet"},
+        {"sender": {"as": ["gone", "sender"]}},
+        {"sender": {"as": ["label/round=2/part-00000-00001.parquet", "sender"]}},
+    ],
 )
 def test_a_manifest_that_refers_to_what_is_not_there(change, path):
     file = path / "messages/manifest.json"
@@ -92,7 +99,38 @@ def test_a_manifest_that_refers_to_what_is_not_there(change, path):
     told["files"][1] |= change
     file.write_text(json.dumps(told))
     with pytest.raises(InputError, match="its manifest says"):
+        reader.open_trace(path / "messages")  # where nothing tells its checksum
+
+
+@pytest.mark.parametrize(
+    "change", [{"sender": {"from": 1}}, {"round": 2}, {"ordered": [[99, 0, 0], [99, 0, 1]]}]
+)
+def test_an_altered_manifest_is_named(change, path):
+    file = path / "messages/manifest.json"
+    told = json.loads(file.read_text())
+    told["files"][0] |= change
+    file.write_text(json.dumps(told, indent=1) + "\n")
+    for opened in (reader.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
+        with pytest.raises(InputError, match=r"messages/manifest.json' is damaged: its SHA-256 is"):
+            opened(path)
+
+
+def test_the_messages_of_another_run_are_refused(path, tmp_path):
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, seed=1, trace="full", out=tmp_path / "other")
+    shutil.rmtree(path / "messages")
+    shutil.copytree(tmp_path / "other/messages", path / "messages")
+    with pytest.raises(InputError, match=r"messages/manifest.json' is damaged: its SHA-256 is"):
         reader.open_trace(path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 2}', "[" * 100_000])
+def test_a_damaged_run_json_is_named(content, path):
+    (path / "run.json").write_text(content)
+    for opened in (reader.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
+        if content == '{"format": 2}' and opened is reader.open_trace:
+            continue  # enough for a trace
+        with pytest.raises(InputError, match=r"run.json' is damaged"):
+            opened(path)
 
 
 @pytest.fixture
