@@ -17,10 +17,17 @@ def check(name: str, option: str = "--out") -> Path:
 
 
 def write(place: Path, content: str | bytes) -> None:
-    """Write a file under another name, and then give it its own; what was there is replaced."""
+    """Write a file under another name, and then give it its own; what was there is replaced.
+
+    Raises InputError if the place cannot be written.
+    """
     fresh = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         fresh.write_bytes(content if isinstance(content, bytes) else content.encode())
         fresh.replace(place)
+    except OSError as error:
+        raise InputError(
+            f"{str(place)!r} cannot be written ({error.strerror}): choose another place"
+        ) from error
     finally:
         fresh.unlink(missing_ok=True)

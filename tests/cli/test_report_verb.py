@@ -55,6 +55,7 @@ BAD = {
     "no run": (("runs/c",), ["'runs/c'", "not a run directory"]),
     "twice": (("runs/a", "runs/a"), ["'runs/a'", "named twice"]),
     "format": (("runs/a", "--format", "pdf"), ["--format 'pdf'", "html, md, json"]),
+    "place": (("runs/a", "--out", "/proc/a.html"), ["'/proc/a.html'", "cannot be written"]),
     "folder": (("runs/a", "--out", "nowhere/a"), ["--out 'nowhere/a'", "folder that exists"]),
 }
 

@@ -159,19 +159,6 @@ def test_no_name_breaks_out(audited, tmp_path, evil):
     assert json.loads(page("json", place))["runs"][0]["data"]["name"] == evil
 
 
-def test_markdown_has_the_same_tables(runs):
-    root, text = read(page("html", runs / "peers")), page("md", runs / "peers")
-    found: list[list[list[str]]] = [[]]
-    for line in text.splitlines():
-        if line.startswith("| "):
-            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-            found[-1].append([re.sub(r"\\(.)", r"\1", cell).replace("&lt;", "<") for cell in cells])
-        elif found[-1]:
-            found.append([])
-    found = [[row for row in table if set(row) != {"---"}] for table in found if table]
-    assert found == tables(root)
-
-
 def test_a_run_from_python_and_one_without_its_population(tmp_path):
     run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, faults=["loss=0.1"])
     run.save(tmp_path / "own")

@@ -9,8 +9,9 @@ import shutil
 import pytest
 from scipy import stats
 
+from p2p_sim.report import measured
 from p2p_sim.report.pages import document, drawing, epsilons, words
-from tests.report.conftest import SVG, manifest, page, read
+from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
 
 
@@ -87,3 +88,28 @@ def test_intervals_are_clopper_and_pearsons(right, rows):
 
 def test_no_model_has_no_interval():
     assert document.intervals(None) == {}
+
+
+def test_measured_exact_and_promised_stand_side_by_side(audited):
+    root = read(page("html", audited))
+    head, *rows = tables(root, "privacy")[0]
+    assert head[1:] == ["ε", "basis", "source", "promised by theorems", "measured"]
+    (told,) = document.documents([str(audited)])["runs"]
+    known = {row["view"]: row for row in told["attacks"]}
+    assert {row[0] for row in rows if row[5]} == set(known)
+    for row in rows:
+        if row[5]:
+            figure = words.typeset(measured.bound(known[row[0]]))
+            assert row[5] == f"{figure}, {measured.confidence(known[row[0]])}"
+    assert "measured: at least" in text_of(figures(root)["privacy"])
+
+
+def test_what_was_measured_elsewhere_is_not_drawn(audited, tmp_path):
+    shutil.copytree(audited, tmp_path / "peers")
+    told = json.loads((tmp_path / "peers" / "audit.json").read_text())
+    told["audits"][0] |= {"at": 1e-12}  # a smaller delta than that of the account: no bound there
+    told["audits"][1] |= {"channels": "encrypted"}
+    (tmp_path / "peers" / "audit.json").write_text(json.dumps(told))
+    root = read(page("html", tmp_path / "peers"))
+    assert "measured: at least" not in text_of(figures(root)["privacy"])
+    assert [row[0] for row in tables(root, "privacy")[0][1:] if row[5]] == [told["audits"][0]["view"]]

@@ -11,6 +11,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import console, costs, kept, quick, ran
 from p2p_sim.report.pages.alike import cautions
+from p2p_sim.report.pages.shape import NOTES, misfit
 from p2p_sim.run import Run, load
 from p2p_sim.trace.command import without_seed
 
@@ -44,8 +45,16 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
 
 
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
-    """Return what is told of one run; ``name``: what it is called beside others."""
+    """Return what is told of one run; ``name``: what it is called beside others.
+
+    Raises InputError if its notes were altered.
+    """
     notes = run.notes
+    bad = misfit(console.plain(notes), NOTES)
+    if bad:
+        raise InputError(
+            f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
+        )
     told = ran.document(run, _protocol(run), notes.get("defaults", []), path, {})
     told |= {
         "run": name,

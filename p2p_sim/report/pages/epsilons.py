@@ -40,6 +40,15 @@ def drawn(runs: Sequence[Document]) -> list[str]:
     return views(runs, min(2, len(runs))) or views(runs, 1)
 
 
+def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
+    """Return the audit of a view through the channels of the account, if the run keeps one."""
+    for row in run["attacks"]:
+        if row["view"] == view and row["channels"] == run["privacy"]["channels"]:
+            found: Mapping[str, Any] = row
+            return found
+    return None
+
+
 def who(view: str) -> str:
     """Return who looks, in as few words as a heading needs."""
     return view.removeprefix("user: ")
@@ -55,7 +64,7 @@ def privacy(runs: Sequence[Document]) -> str:
         axes = grid[0, 0]
         rows = {row["view"]: row for row in runs[0]["privacy"]["views"]}
         for y, view in enumerate(shown):
-            _point(axes, rows[view], y, edge)
+            _point(axes, runs[0], rows[view], y, edge)
         drawing.lines(axes, [who(view) for view in shown])
         axes.set(xlabel="ε (nats)", xlim=(-0.03 * edge, 1.15 * edge))
     else:
@@ -74,7 +83,7 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
         for y, run in enumerate(runs):
             for row in run["privacy"]["views"]:
                 if row["view"] == view and row["exact"]:
-                    _point(axes, row, y, edge)
+                    _point(axes, run, row, y, edge)
         drawing.lines(axes, [run["run"] for run in runs])
         axes.set_title(drawing.short(who(view)), fontsize=9)
         axes.set_xlim(-0.06 * edge, 1.45 * edge)
@@ -85,8 +94,8 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
     return figure
 
 
-def _point(axes: Any, row: Mapping[str, Any], y: int, edge: float) -> None:
-    """Draw the figure of one view of one run, and what theorems promise of it."""
+def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float) -> None:
+    """Draw the figure of one view of one run, what theorems promise of it, and what was measured."""
     exact = row["exact"]
     low, value, high = (min(float(exact[name]), edge) for name in ("lower", "epsilon", "upper"))
     shape, colour, _ = mark(exact["basis"])
@@ -94,6 +103,9 @@ def _point(axes: Any, row: Mapping[str, Any], y: int, edge: float) -> None:
     axes.errorbar([value], [y], xerr=ends, fmt=shape, color=colour, capsize=3, ms=6)
     for bound in _promised(row):
         axes.plot([bound], [y], "D", mfc="none", mec=drawing.INK, ms=10)
+    measured = _measured(run, row["view"])
+    if measured is not None:
+        axes.plot([min(measured, edge)], [y], "x", color=COLOURS[3], ms=7, mew=2)
     drawing.say_last(axes, epsilon(exact), y)
 
 
@@ -101,6 +113,14 @@ def _promised(row: Mapping[str, Any]) -> list[float]:
     """Return the epsilons of theorems that hold and say something."""
     told = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
     return [bound for bound in told if math.isfinite(bound)]
+
+
+def _measured(run: Document, view: str) -> float | None:
+    """Return the bound that was measured, if it holds at the delta of the account: it does at every smaller delta."""
+    row = audit_of(run, view)
+    if row is None or row["kind"] != "delta" or row["at"] < run["privacy"]["delta"]:
+        return None
+    return float(row["lower"])
 
 
 def _finite(runs: Sequence[Document]) -> list[float]:
@@ -123,6 +143,9 @@ def _key(runs: Sequence[Document]) -> list[Any]:
                 [], [], ls="", marker="D", mfc="none", mec=drawing.INK, ms=8, label="promised by a theorem"
             )
         )
+    if any(_measured(run, row["view"]) is not None for run in runs for row in run["privacy"]["views"]):
+        label = "measured: at least"
+        told.append(Line2D([], [], ls="", marker="x", color=COLOURS[3], ms=7, mew=2, label=label))
     return told
 
 

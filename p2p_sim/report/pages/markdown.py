@@ -54,4 +54,4 @@ def _text(text: str) -> str:
     """Return text on one line, without anything that Markdown or HTML gives a meaning."""
     words = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in words).replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"([\\`*_{}\[\]|~#>])", r"\\\1", safe)
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe))

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from p2p_sim.report import measured
 from p2p_sim.report.pages import epsilons, words
 from p2p_sim.report.pages.blocks import Block, Figure, Table, Words, together, whose
 
 Document = Mapping[str, Any]
+
+
+_RARE = ("ε by cluster", "measured")
+"""Columns that are left out where they are empty."""
 
 
 def section(runs: Sequence[Document]) -> list[Block]:
@@ -39,6 +44,8 @@ def section(runs: Sequence[Document]) -> list[Block]:
 
 def _caption(known: Sequence[Document]) -> str:
     text = "ε by view, its basis told by the mark; sources are in the table."
+    if any(epsilons.audit_of(run, row["view"]) for run in known for row in run["privacy"]["views"]):
+        text += " What was measured holds with the confidence in the table."
     every, drawn = len(epsilons.views(known, 1)), len(epsilons.drawn(known))
     return text if drawn == every else f"{text} {every - drawn} views that one run alone has are not drawn."
 
@@ -62,24 +69,33 @@ def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) ->
         found = [notes.setdefault(text, len(notes) + 1) for text in texts if text]
         return " ".join(f"[{number}]" for number in found)
 
-    rows = []
-    for run in runs:
-        for row in run["privacy"]["views"]:
-            exact = row["exact"]
-            if exact is None:
-                cells = [None, None, none(row), note(row["refused"])]
-            else:
-                text = "; ".join([exact["source"], *exact["assumes"]])
-                cells = [words.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
-            rows.append([run["run"], row["view"], *cells, _theorems(row["theorems"], note)])
-    caption += _local(runs, known)
-    head = ["view", "ε", "ε by cluster", "basis", "source", "promised by theorems"]
-    if not any(row[3] for row in rows):
-        head, rows = head[:2] + head[3:], [row[:3] + row[4:] for row in rows]
-    else:
+    rows = [
+        [run["run"], row["view"], *_figure(row, note), _theorems(row["theorems"], note), _measured(run, row)]
+        for run in runs
+        for row in run["privacy"]["views"]
+    ]
+    head = ["run", "view", "ε", "ε by cluster", "basis", "source", "promised by theorems", "measured"]
+    shown = [i for i, name in enumerate(head) if name not in _RARE or any(row[i] for row in rows)]
+    if head.index("ε by cluster") in shown:
         caption += "; ε by cluster: of the smallest, the median and the largest"
-    made = together(known, head, rows, caption)
+    cells = [[row[i] for i in shown] for row in rows]
+    made = together(known, [head[i] for i in shown[1:]], cells, caption + _local(runs, known))
     return Table(made.head, made.rows, made.caption, list(notes))
+
+
+def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None]:
+    """Return the cells of what was accounted."""
+    exact = row["exact"]
+    if exact is None:
+        return [None, None, none(row), note(row["refused"])]
+    text = "; ".join([exact["source"], *exact["assumes"]])
+    return [words.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
+
+
+def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
+    """Return the cell of what was measured, if the run was audited through this view."""
+    found = epsilons.audit_of(run, row["view"])
+    return None if found is None else words.typeset(f"{measured.bound(found)}, {measured.confidence(found)}")
 
 
 def _by_cluster(row: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,51 @@
+"""Runs whose notes were altered: named, and where; what a page needs is looked at, and nothing more."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import pytest
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.report.pages import document
+from tests.report.conftest import RUNS, manifest
+
+ALTERED = {
+    "privacy": (lambda notes: notes.update(privacy=[1]), r"notes.privacy: \[1\]"),
+    "no views": (lambda notes: notes["privacy"].pop("views"), "notes.privacy.views: None"),
+    "a theorem": (
+        lambda notes: notes["privacy"]["views"][0]["theorems"][0].update(holds="yes"),
+        r"notes.privacy.views.0.theorems.0.holds: 'yes'",
+    ),
+    "no number": (
+        lambda notes: notes["privacy"]["views"][1]["exact"].update(epsilon=math.nan),
+        "notes.privacy.views.1.exact.epsilon: None",
+    ),
+    "accuracy": (lambda notes: notes["accuracy"].update(accuracy_true=True), "notes.accuracy.accuracy_true: True"),
+    "costs": (lambda notes: notes["costs"]["roles"][1].pop("operations"), "notes.costs.roles.1.operations: None"),
+    "clusters": (lambda notes: notes.update(clusters={"count": 1}), "notes.clusters.origin: None"),
+    "data": (lambda notes: notes.update(data="x" * 99), r"notes.data: 'x{38}…"),
+    "defaults": (lambda notes: notes.update(defaults=3), "notes.defaults: 3"),
+    "command": (lambda notes: notes.update(command="p2p-sim run"), "notes.command: 'p2p-sim run'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("alter", "named"), ALTERED.values(), ids=ALTERED.keys())
+def test_what_was_altered_is_named(runs, tmp_path, alter, named):
+    shutil.copytree(runs / "peers", tmp_path / "peers")
+    told = manifest(tmp_path / "peers")
+    alter(told["notes"])
+    (tmp_path / "peers" / "run.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match=rf"peers/run.json' was altered.*\({named}"):
+        document.documents([str(tmp_path / "peers")])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_other_notes_are_nobodys_business(runs, tmp_path, name):
+    shutil.copytree(runs / name, tmp_path / name)
+    told = manifest(tmp_path / name)
+    told["notes"]["mine"] = [1, {"two": None}]
+    (tmp_path / name / "run.json").write_text(json.dumps(told))
+    assert document.documents([str(tmp_path / name)])["runs"][0]["run"] == name

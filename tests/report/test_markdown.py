@@ -1,0 +1,71 @@
+"""The Markdown page, rendered by another library: the tables and words of the HTML page, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from p2p_sim.report.pages.blocks import Section, Table, Words
+from p2p_sim.report.pages.markdown import markdown
+from tests.report.conftest import RUNS, page, read, tables, words
+from tests.trace_export.material import EVIL
+
+PLAIN = {
+    "page",
+    "h1",
+    "h2",
+    "p",
+    "strong",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "ol",
+    "li",
+    "pre",
+    "code",
+}
+
+
+def rendered(text):
+    made = MarkdownIt("gfm-like", {"linkify": False, "xhtmlOut": True}).render(text)
+    return ElementTree.fromstring(f"<page>{made}</page>")
+
+
+@pytest.mark.parametrize("names", [["peers"], list(RUNS)], ids=["one", "several"])
+def test_it_has_the_tables_and_words_of_the_page(runs, names):
+    paths = [runs / name for name in names]
+    mine, theirs = rendered(page("md", *paths)), read(page("html", *paths))
+    assert tables(mine) == tables(theirs)
+    assert {element.tag for element in mine.iter()} <= PLAIN
+    captions = [words(caption) for caption in theirs.iter("caption")]
+    said = [words(paragraph) for paragraph in mine.iter("p")]
+    assert [text for text in said if text in captions] == captions
+    assert {words(paragraph) for paragraph in theirs.iter("p")} <= set(said)
+    assert [words(item) for item in mine.iter("li")] == [words(item) for item in theirs.iter("li")]
+    assert ["".join(code.itertext()).rstrip("\n") for code in mine.iter("code")] == [
+        "".join(code.itertext()) for code in theirs.iter("code")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [*EVIL, "1. one", "12) two", "- three", "+ four", "# five", "a | b", "$x_1$", "=", "==="]
+)
+def test_text_stays_text(text):
+    shown = " ".join("".join(c if c.isprintable() else "�" for c in " ".join(text.split())).split())
+    root = rendered(
+        markdown(
+            "title",
+            [Words(text), Words(text, True)],
+            [Section("of", [Table([text], [[text]], text, [text])])],
+        )
+    )
+    assert {element.tag for element in root.iter()} <= PLAIN
+    said = [re.sub(r"\s+", " ", words(element)) for tag in ("p", "th", "li") for element in root.iter(tag)]
+    assert said == [shown] * 5
+    assert words(next(root.iter("td"))).encode("ascii", "backslashreplace")
