@@ -42,17 +42,17 @@ def test_the_report_shows_what_is_kept(audited, runs):
     told = stored(audited)["audits"]
     root = read(page("html", audited))
     head, *rows = tables(root, "attacks")[0]
-    assert head[:6] == ["view", "attack", "measured", "confidence", "must not exceed", "verdict"]
+    assert head[:5] == ["view", "attack", "measured", "must not exceed", "verdict"]
     assert [row[0] for row in rows] == ["learner [1]", "wire, plain channels [1]"]
     for row, one in zip(rows, told, strict=True):
         exact = next(claim for claim in one["claims"] if claim["name"] == "exact")
         assert row[1] == "exact likelihood ratio"
         figure = float(row[2].removeprefix("ε ≥ ").partition(" ")[0])
         assert one["lower"] * (1 - 1e-3) <= figure <= one["lower"] <= exact["epsilon"]
-        assert row[2].endswith(" at δ = 0.05")
-        assert row[3:6] == ["97.5 %", f"{exact['epsilon']:.4g} (exact)", one["verdict"]]
+        assert row[2].endswith(" at δ = 0.05 (97.5 %)")
+        assert row[3:5] == [f"{exact['epsilon']:.4g} (exact)", one["verdict"]]
         shares = one["true_positive"], one["false_positive"]
-        assert row[6:9] == [f"{value:.4g}" for value in (*shares, shares[0] - shares[1])]
+        assert row[5:] == ["{:.4g}, {:.4g}".format(*shares), f"{shares[0] - shares[1]:.4g}"]
         assert 500 * shares[0] == round(500 * shares[0])
     assert told[1]["lower"] > 1
     (note,) = [words(item) for item in root.iter("li") if "worlds a label" in words(item)]
@@ -72,6 +72,12 @@ def test_a_violation_stands_out(copy, runs):
     (warning,) = [p for p in attacks_of(copy) if p.get("class") == "warning"]
     assert words(warning).startswith("wire: violated: epsilon is at least ")
     assert re.search(r"\(exact\); 0.1 \(claimed: --claim\)", page("html", copy))
+
+
+def test_an_undecided_view_says_how_many_trials_would_decide(copy):
+    again(copy, "--view", "user", "--at-epsilon", "0.1")
+    assert "user: one curious peer: inconclusive: too few trials" in page("md", copy)
+    assert "user: one curious peer" not in "".join(words(p) for p in attacks_of(copy) if p.get("class"))
 
 
 def attacks_of(place):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.report import measured
+from p2p_sim.report.figures import number_text
 from p2p_sim.report.pages.blocks import Block, Table, Words, whose
 
 Document = Mapping[str, Any]
@@ -19,14 +21,14 @@ def section(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = [
         Words(
             "p2p-sim audit ran the protocol many times more, in worlds that differ in one label alone, and let an "
-            "attack guess that label from what the view sees. With the confidence of the row, ε or δ is at least what "
+            "attack guess that label from what the view sees. With the confidence beside it, ε or δ is at least what "
             "was measured. Positives are counted at the threshold that gives this bound; the advantage is their "
             "difference. What must not be exceeded is that of the worlds which ran. Consistent: it was not, which "
             "is no proof."
         )
     ]
     for run in attacked:
-        blocks += [_table(run, runs), *_alarms(run, runs)]
+        blocks += [_table(run, runs), *_reasons(run, runs)]
     return blocks
 
 
@@ -37,11 +39,11 @@ def _table(run: Document, runs: Sequence[Document]) -> Table:
         note = notes.setdefault(_note(row), len(notes) + 1)
         hit, wrong = row["true_positive"], row["false_positive"]
         rows.append([
-            f"{measured.title(row)} [{note}]", measured.attack(row)[0], measured.bound(row), measured.confidence(row),
-            measured.limit(row), measured.verdict_of(row), hit, wrong, hit - wrong, row["composition"],
+            f"{measured.title(row)} [{note}]", measured.attack(row)[0],
+            f"{measured.bound(row)} ({measured.confidence(row)})", measured.limit(row), measured.verdict_of(row),
+            f"{number_text(hit)}, {number_text(wrong)}", hit - wrong,
         ])  # fmt: skip
-    head = ["view", "attack", "measured", "confidence", "must not exceed", "verdict", "true positives"]
-    head += ["false positives", "advantage", "others with label 1"]
+    head = ["view", "attack", "measured", "must not exceed", "verdict", "true, false positives", "advantage"]
     return Table(head, rows, whose(run, runs).removesuffix(": "), list(notes))
 
 
@@ -53,9 +55,12 @@ def _note(row: Document) -> str:
     return f"{worlds}. Audited {row['when']} by p2p-sim {row['version']}: {row['command']}"
 
 
-def _alarms(run: Document, runs: Sequence[Document]) -> list[Block]:
+def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
+    """Say of every view that is not consistent with what is claimed why it is not."""
     return [
-        Words(f"{whose(run, runs)}{row['view']}: {row['verdict']}: {measured.why(row)}", True)
+        Words(
+            f"{whose(run, runs)}{row['view']}: {measured.verdict_of(row)}: {measured.why(row)}", row["failed"]
+        )
         for row in run["attacks"]
-        if row["failed"]
+        if row["verdict"] != CONSISTENT
     ]
