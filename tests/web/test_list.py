@@ -195,6 +195,39 @@ def test_ends_of_names_are_not_cut(tab, tmp_path):
         assert cut(tab) == []
 
 
+def test_a_run_without_messages_says_so(tab, tmp_path):
+    run = p2p_sim.run(PeerToPeer(0.1), Population.synthetic(users=9, seed=1), trace="full", faults=["drop=1"])
+    run.save(tmp_path / "run")
+    with served(tmp_path / "run") as server:
+        tab.open(server.url)
+        assert tab.text("#notes") == "they sent and received no messages"
+        assert tab.text("#message") == "There is none to choose."
+        assert tab.page.is_disabled("#next")
+        tab.page.keyboard.press("ArrowDown")
+        tab.page.keyboard.press("ArrowRight")
+        tab.page.click("#list")
+        assert listed(tab) == []
+        tab.page.fill("#user", "3")
+        tab.page.press("#user", "Enter")
+        tab.drawn()
+        assert tab.text("#notes") == "user 3 sent and received no messages"
+        assert tab.text("#what").startswith("0 messages · user 3 (dropped)")
+
+
+def test_what_a_screen_reader_is_told(tab, server):
+    """Every table has headers, every control a name that holds what one sees of it."""
+    tab.open(f"{server.url}#view=learner&as=list")
+    said = tab.page.locator("body").aria_snapshot()
+    for line in (
+        'table "The run, by round"', 'rowheader "1 ask"', 'columnheader "messages"', 'button "earlier round"',
+        'combobox "Viewpoint"', 'textbox "User"', 'button "List" [pressed]', 'region "The chosen message"',
+        'columnheader "from here"', 'button "The next message"',
+    ):  # fmt: skip
+        assert line in said, line
+    assert 'button ""' not in said
+    assert said.count("heading") == said.count("[level=1]") + said.count("[level=2]")
+
+
 def test_many_rounds_are_cut_and_said_to_be(tab, tmp_path):
     ring = Population.from_arrays(y=np.arange(6) % 2 == 0).with_graph([(i, (i + 1) % 6) for i in range(6)])
     run = p2p_sim.run(NetworkShuffle(1.0, steps=320), ring, trace="full")

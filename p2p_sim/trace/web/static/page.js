@@ -125,7 +125,8 @@ function paint() {
   setting(about, shown.clusters);
   by("what").textContent = heading();
   by("notes").replaceChildren();
-  const notes = shown.total || shown === NONE ? shown.notes : ["they sent and received no such messages", ...shown.notes];
+  const who = state.user === "" ? "they" : "user " + state.user, such = state.kind || state.round ? "such " : "";
+  const notes = shown.total || shown === NONE ? shown.notes : [`${who} sent and received no ${such}messages`, ...shown.notes];
   for (const note of notes) make("li", {}, note, by("notes"));
   legend();
   messages();

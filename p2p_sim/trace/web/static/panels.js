@@ -32,7 +32,7 @@ function rows(table, head, lines, foot = null) {
   const body = make("tbody", {}, "", table);
   for (const line of lines) {
     const row = make("tr", {}, "", body);
-    line.cells.forEach((cell, i) => put(document.createElement("td"), { class: head[i][1] ? "number" : "" }, "", row).append(...[cell].flat()));
+    line.cells.forEach((cell, i) => make(i ? "td" : "th", { class: head[i][1] ? "number" : "", ...(i ? {} : { scope: "row" }) }, "", row).append(...[cell].flat()));
   }
   if (!foot) return;
   const last = make("tr", {}, "", make("tfoot", {}, "", table));
