@@ -205,7 +205,10 @@ def _stats(folder: Path, users: int, repeat: int) -> list[Row]:
 
 
 def _replay(_folder: Path, users: int, repeat: int) -> list[Row]:
-    """One user's life recomputed, the population being there; in one thread, so that CPU is wall on an idle machine."""
+    """One user's life recomputed, the population being there; in one thread, so that CPU is wall on an idle machine.
+
+    With the compiled loops loaded, and by numpy alone, as in a process that starts for it.
+    """
     rows = []
     whole = Population.synthetic(users=users, positive=0.3, seed=1)
     for clusters, bound in (("contiguous", 0.02), ("scattered", 0.02), ("none", 0.6)):
@@ -214,13 +217,14 @@ def _replay(_folder: Path, users: int, repeat: int) -> list[Row]:
         def again(people: Population = people) -> None:
             replay(workload.PROTOCOL, people, workload.SEED, users // 3)
 
-        again()
-        timers = measure.interleaved([measure.timed(again)], repeat, lambda: None)[0]
-        figures = {
-            clock: statistics.median(getattr(cost, clock) for cost in timers) for clock in ("cpu", "wall")
-        }
-        named = {"cpu_seconds": figures["cpu"], "seconds": figures["wall"]}
-        rows.append(_row("replay", users, clusters, {"cpu_seconds": bound}, **named))
+        for numba in (False, True):
+            with measure.environment("P2P_SIM_NUMBA", "1" if numba else "0"):
+                timers = measure.interleaved([measure.timed(again)], repeat + 1, lambda: None)[0][1:]
+            cpu, wall = (
+                statistics.median(getattr(cost, clock) for cost in timers) for clock in ("cpu", "wall")
+            )
+            figures = {"numba": numba, "cpu_seconds": cpu, "seconds": wall}
+            rows.append(_row("replay", users, clusters, {"cpu_seconds": bound}, **figures))
     return rows
 
 
