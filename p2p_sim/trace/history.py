@@ -10,7 +10,7 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
-from p2p_sim.trace import people, store, sums
+from p2p_sim.trace import about, people, store, sums
 from p2p_sim.trace.near import near
 from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.replay import LOST, Life, Past, life_of, relive
@@ -22,7 +22,7 @@ def history(path: Path, user: int) -> tuple[Opened, Population, Life]:
     Raises InputError for a folder that is no run, a run from which nothing can be replayed, a population that was
     altered, and a user who is not there.
     """
-    told = store.guarded(path, lambda: store.told_of(path))
+    told = store.guarded(path, lambda: about.told_of(path))
     run, kept = Opened(path), told.get("sha256", {})
     if run.source is None:
         raise InputError(

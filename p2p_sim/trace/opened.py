@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import manifest, store
+from p2p_sim.trace import about, manifest, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.stored import OnDemand, Stored
 
@@ -21,7 +21,7 @@ class Opened:
     def __init__(self, path: Path):
         self._path = path
         here = path / MESSAGES if (path / MESSAGES / manifest.NAME).is_file() else path
-        self.cut_off = not (path / store.RUN).is_file() and (here / manifest.NAME).is_file()
+        self.cut_off = not (path / about.RUN).is_file() and (here / manifest.NAME).is_file()
         self.__dict__.update(_of_messages(here) if self.cut_off else store.light(path))
 
     def __getattr__(self, name: str) -> Any:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace import manifest, store
+from p2p_sim.trace import about, manifest, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.kept import Kept
 from p2p_sim.trace.source import Source
@@ -31,8 +31,8 @@ def open_trace(path: str | Path) -> Source:
 
 
 def _opened(folder: Path) -> Source:
-    if (folder / store.RUN).is_file():
-        told = store.guarded(folder / store.RUN, lambda: store.told_of(folder))
+    if (folder / about.RUN).is_file():
+        told = about.told_of(folder)
         if (folder / MESSAGES / manifest.NAME).is_file():
             return of_run(folder, told)
     for place in (folder / MESSAGES, folder):

@@ -20,13 +20,12 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, command, manifest, people, sums, tables
+from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, told_of
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored, of_run
 from p2p_sim.trace.writer import write_columns
 
-FORMAT = 2
-RUN = "run.json"
 _SEEN = ("fault", "kind", "round", "messages")
 _WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
@@ -171,46 +170,24 @@ def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
         raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
 
 
-def told_of(path: Path) -> dict[str, Any]:
-    """Read run.json; raises InputError if there is none, or a newer version wrote it."""
-    file = path / RUN
-    if not file.is_file():
-        raise InputError(f"{str(path)!r} is not a run directory: {_why_none(path)}")
-    told: dict[str, Any] = json.loads(file.read_text())
-    if told["format"] not in (1, FORMAT):
-        raise InputError(
-            f"{str(path)!r} has format {told['format']}; this version reads formats 1 and {FORMAT}: read it with the "
-            "version that wrote it"
-        )
-    return told
-
-
-def _why_none(path: Path) -> str:
-    """Say why a folder is no run directory, and what to do."""
-    if path.is_symlink() and not path.exists():
-        return f"it links to {str(path.readlink())!r}, which is gone; name another run"
-    if not path.exists():
-        return "there is no such folder; p2p-sim run makes one and says where it is"
-    if path.is_file():
-        return "it is a file; name the folder that p2p-sim run made"
-    if (path / MESSAGES).is_dir():
-        return f"it has no {RUN}; its trace can be opened, it is that of a run that was cut off"
-    inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))
-    return f"it has no {RUN}" + (
-        f"; it holds {len(inside):,}, such as {str(path / inside[0])!r}" if inside else ""
-    )
-
-
 def _outputs(path: Path) -> dict[str, dict[str, Any]]:
     told = told_of(path)
     sums.check(path, told.get("sha256", {}), "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
-    return outputs | tables.read_apart(path / "outputs")
+    found = tables.read_apart(path / "outputs")
+    named = {role: names for role, names in told["outputs"].items() if names}
+    agree(path, "outputs", named, "outputs", {role: list(columns) for role, columns in found.items()})
+    return outputs | found
 
 
 def _population(path: Path) -> Population | None:
-    expected = told_of(path).get("stored_hash")
-    return guarded(path / "population.parquet", lambda: people.read(path, expected))
+    told = told_of(path)
+    found = guarded(path / people.FILE, lambda: people.read(path, told.get("stored_hash")))
+    if found is not None:
+        agree(path, "users", told.get("users"), people.FILE, found.users)
+        for part in (people.FILE, people.GRAPH):  # also what is not read of them
+            sums.check(path, told.get("sha256", {}), part)
+    return found
 
 
 def _faulty(path: Path) -> dict[str, Any]:
@@ -226,29 +203,39 @@ HEAVY: dict[str, Callable[[Path], Any]] = {
 
 def _light(path: Path) -> dict[str, Any]:
     told = told_of(path)
-    parameters = {name: _from_json(value) for name, value in told["parameters"].items()}
-    plain = {key: told[key] for key in ("protocol", "seed", "backend", "trace", "digest", "timings", "notes")}
-    if told["seed"] is not None:
-        check_seed(told["seed"])
-    TraceLevel.parse(told["trace"])
-    seen = from_list(told.get("faults_seen", []), *_SEEN)
-    compute, most = from_list(told.get("compute", []), *_COMPUTE), told.get("most")
-    most = None if most is None else from_list(most, *_MOST, values=2)
-    work = from_list(told.get("work", []), *_WORK)
-    program = _program(told["protocol"], parameters)
+    plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
+    read = Fields(path, told)
+    seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
+    counts, faults = read("costs", manifest.rows_as_counts), read("faults", Faults.of, [])
+    seen = read("faults_seen", lambda rows: from_list(rows, *_SEEN), [])
+    compute = read("compute", lambda rows: from_list(rows, *_COMPUTE), [])
+    most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2), None)
+    work = read("work", lambda rows: from_list(rows, *_WORK), [])
+    parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
+    program = read("parameters", lambda _: _program(told["protocol"], parameters))
     trace: Mapping[str, Any] = {}
     if (path / MESSAGES / manifest.NAME).is_file():
-        trace = OnDemand(of_run(path, told))
+        stored = of_run(path, told)
+        trace = OnDemand(stored)
+        for name in ("protocol", "users"):
+            agree(path, name, told.get(name), f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
+        agree(path, "trace", told["trace"], f"{MESSAGES}/{manifest.NAME}", stored.manifest["level"])
+        if stored.complete:
+            agree(path, "costs", counts, f"{MESSAGES}/{manifest.NAME}", stored.counts)
     elif told["format"] == 1:
         trace = tables.read_apart(path / MESSAGES)
-    elif TraceLevel.parse(told["trace"]).keeps:
+    elif level.keeps:
         raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
     return {
-        **plain, "parameters": parameters, "counts": manifest.rows_as_counts(told["costs"]),
-        "source": program, "faults": Faults.of(told.get("faults", [])), "faults_seen": seen,
+        **plain, "seed": seed, "parameters": parameters, "counts": counts,
+        "source": program, "faults": faults, "faults_seen": seen,
         "users": told.get("users"), "compute": compute, "most": most,
         "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
+
+
+def _seed(value: int | None) -> int | None:
+    return None if value is None else check_seed(value)
 
 
 def _program(name: str, parameters: dict[str, Any]) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace import manifest
+from p2p_sim.trace.about import RUN
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.store import RUN
 from p2p_sim.trace.web.gather import Found, Place, gather
 from p2p_sim.trace.web.known import Known, Viewers, known
 from p2p_sim.trace.web.lanes import Look, lanes
