@@ -143,7 +143,8 @@ class File:
         """Number of the first Parquet column of each stored column."""
         group = self._meta.schema
         paths = [group.column(i).path.partition(".")[0] for i in range(len(group))]
-        return {name: place for place, name in reversed(list(enumerate(paths)))}
+        places = {name: place for place, name in reversed(list(enumerate(paths)))}
+        return {name: place for name, place in places.items() if self.entry.get(name, STORED) == STORED}
 
     def _read(self, groups: list[int], names: list[str]) -> Any:
         from pyarrow import ArrowException, parquet

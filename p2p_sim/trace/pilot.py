@@ -19,6 +19,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.trace.compact import STORED
 from p2p_sim.trace.draft import Draft
 
 Array = npt.NDArray[Any]
@@ -114,9 +115,10 @@ def _issue(message: Any, folder: Path, entries: list[dict[str, Any]]) -> Issue:
     for entry in entries:
         meta = parquet.read_metadata(folder / entry["file"])
         chunks = [
-            meta.row_group(group).column(i)
+            chunk
             for group in range(meta.num_row_groups)
             for i in range(meta.num_columns)
+            if entry.get((chunk := meta.row_group(group).column(i)).path_in_schema, STORED) == STORED
         ]
         fixed += entry["bytes"] + len(json.dumps({"files": [entry]}, indent=1))
         for chunk in chunks:

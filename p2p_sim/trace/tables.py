@@ -122,8 +122,8 @@ def joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 class Stream:
     """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
 
-    ``like``: columns as they will come, whose first rows choose encodings; ``searched``: those with the least and
-    the greatest of each row group; ``about``: metadata of the file.
+    ``like``: columns as they will come, whose first rows choose encodings; ``searched``: integers with the least and
+    the greatest of each row group, null throughout where ``like`` has none; ``about``: metadata of the file.
     """
 
     def __init__(
@@ -132,10 +132,11 @@ class Stream:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self._schema = pa.schema(
-            [(name, _packed(values[:1]).type) for name, values in like.items()], metadata=dict(about)
-        )
-        encodings = {_leaf(name, values): _encoding(values) for name, values in like.items()}
+        types = {name: pa.int32() for name in searched}
+        types |= {name: _packed(values[:1]).type for name, values in like.items()}
+        self._schema = pa.schema(types.items(), metadata=dict(about))
+        encodings = dict.fromkeys(searched, "PLAIN")
+        encodings |= {_leaf(name, values): _encoding(values) for name, values in like.items()}
         self._writer = parquet.ParquetWriter(
             path, self._schema, compression="zstd", compression_level=-1, use_dictionary=False,
             column_encoding=encodings, write_statistics=[name for name in searched if name in like],
@@ -145,9 +146,11 @@ class Stream:
         """Write a row group."""
         import pyarrow as pa
 
-        arrays = [_packed(columns[name]) for name in self._schema.names]
-        kinds = self._schema.types
-        arrays = [a if a.type == kind else a.cast(kind) for a, kind in zip(arrays, kinds, strict=True)]
+        rows = len(next(iter(columns.values())))
+        arrays = []
+        for name, kind in zip(self._schema.names, self._schema.types, strict=True):
+            array = _packed(columns[name]) if name in columns else pa.nulls(rows, kind)
+            arrays.append(array if array.type == kind else array.cast(kind))
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:

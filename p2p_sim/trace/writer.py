@@ -2,7 +2,8 @@
 
 ``messages/KIND/round=R/part-SITE-NUMBER.parquet``: a file holds messages of one kind and round, what one site received
 of one issue from one site, in the order in which it came, up to 2^24 rows.  Address columns that follow from a row's
-place are left out, see ``compact``; each file says of itself, in its metadata, what was left out.
+place are left out, see ``compact``: they are null, so that all files of a kind have the same columns; each file says of
+itself, in its metadata, what was left out.
 """
 
 from __future__ import annotations
@@ -146,7 +147,11 @@ class Part:
         sized = (column for column in (*addresses.values(), *fields.values()) if not isinstance(column, int))
         size = len(next(sized, [0]))  # no column at all: one message, since addresses tell messages apart
         self._order.follow(addresses["sender"], addresses["recipient"], addresses["seq"], size)
-        columns = {k: spelled(c, size) for k, c in addresses.items() if self.rules[k] == STORED}
+        columns = {
+            k: spelled(c, size).astype(np.int32, copy=False)
+            for k, c in addresses.items()
+            if self.rules[k] == STORED
+        }
         self._waiting.append(columns | {k: c for k, c in fields.items() if tables.stores(c)})
         self.rows += size
         if sum(len(next(iter(batch.values()))) for batch in self._waiting) >= _GROUP:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 import p2p_sim
+from tests.contract.cases import PROTOCOLS, people_of
 
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
@@ -41,16 +43,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
 
 def test_pandas(run: p2p_sim.Run) -> None:
     labels = executed(block("py", "pandas"))["labels"].sort_values(["recipient"])
+    assert set(labels) == {"round", "sender", "recipient", "seq", "y_hat"}
     for name, column in run.messages("label").items():
-        if name in labels:
+        if name not in ("seq", "nbytes"):
             np.testing.assert_array_equal(labels[name].to_numpy(column.dtype), column)
-    assert set(labels) == {"round", "sender", "recipient", "y_hat"}
+    assert labels["seq"].isna().all()  # {"all": 0}
 
 
 def test_polars(run: p2p_sim.Run) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed: pip install p2p-sim[dev]")
     asks = executed(block("py", "polars"))["asks"]
-    found = asks.with_row_index("sender").filter(polars.col("recipient") == 17).collect()
+    found = asks.filter(polars.col("recipient") == 17).collect()
     wanted = run.messages("ask")
     np.testing.assert_array_equal(found["sender"].to_numpy(), wanted["sender"][wanted["recipient"] == 17])
     assert set(found["round"]) <= {1}
@@ -63,6 +66,28 @@ def test_duckdb(run: p2p_sim.Run) -> None:
     mine = labels["sender"] == 17
     np.testing.assert_array_equal(found["sender"], labels["sender"][mine])
     np.testing.assert_array_equal(found["y_hat"], labels["y_hat"][mine])
+
+
+@pytest.mark.parametrize("program", ["pandas", "polars", "duckdb"])
+def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> None:
+    """Of a walk the first hop leaves out who sends: what is left out is null, and nothing else is lost."""
+    reads = pytest.importorskip(program, reason=f"{program} is not installed: pip install p2p-sim[dev]")
+    walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
+    run = p2p_sim.run(walk, people, trace="full", out=tmp_path / "run")
+    hops, folder = run.messages("hop"), tmp_path / "run/messages/hop"
+    if program == "pandas":
+        found = reads.read_parquet(folder).astype({"round": int})
+    elif program == "polars":
+        table = reads.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True).collect()
+        found = pandas.DataFrame({name: table[name].to_list() for name in table.columns})
+    else:
+        found = reads.sql(f"FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)").df()
+    assert {"round", "sender", "recipient", "seq"} < set(found)
+    later, known = found[found["round"] > 1], hops["round"] > 1
+    assert len(found) == len(hops["round"])
+    assert found.loc[found["round"] == 1, "sender"].isna().all()
+    ends = later[["round", "recipient", "sender"]].astype(int).sort_values(["round", "recipient", "sender"])
+    np.testing.assert_array_equal(ends, np.column_stack([hops[n][known] for n in ends]))
 
 
 def test_readme(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
