@@ -114,6 +114,10 @@ def _sigterm_kept() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit:  # Ray's own, at a SIGTERM while it started
+        if callable(before):
+            before(signal.SIGTERM, None)
+        raise
     finally:
         if callable(before) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)

@@ -85,8 +85,8 @@ def test_interrupting_ends_ray() -> None:
     assert not [process for process in below if alive(process)]
 
 
-def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
-    """Ray's own would let it end for three seconds and abort it then."""
+def test_a_program_keeps_its_own_handler_of_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own would let it end for three seconds and abort it then; while it starts, it exits with 15."""
 
     def stop(*_how: object) -> None:
         raise KeyboardInterrupt
@@ -97,6 +97,9 @@ def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
             assert signal.getsignal(signal.SIGTERM) is stop
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)
+        monkeypatch.setattr(session, "_start", lambda *_how: sys.exit(15))
+        with pytest.raises(KeyboardInterrupt), session.session(None, 1, 0):
+            pass
     finally:
         signal.signal(signal.SIGTERM, before)
 
