@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+from xml.etree import ElementTree
 
 import pytest
 from scipy import stats
@@ -113,3 +117,26 @@ def test_what_was_measured_elsewhere_is_not_drawn(audited, tmp_path):
     root = read(page("html", tmp_path / "peers"))
     assert "measured: at least" not in text_of(figures(root)["privacy"])
     assert [row[0] for row in tables(root, "privacy")[0][1:] if row[5]] == [told["audits"][0]["view"]]
+
+
+def test_a_figure_is_a_file_of_its_own(runs):
+    text = page("html", runs / "peers")
+    for name in ("privacy", "utility", "traffic"):
+        (alone,) = re.findall(rf'<svg id="picture-{name}".*?</svg>', text, flags=re.DOTALL)
+        root = ElementTree.fromstring(alone)
+        assert root.tag == f"{SVG}svg"
+        ids = {element.get("id") for element in root.iter()}
+        assert set(re.findall(r'(?:href="|url\()#([^")]+)', alone)) <= ids
+
+
+def test_other_processes_draw_the_same(runs, tmp_path):
+    pages = []
+    for hash_seed in ("1", "2"):
+        out = tmp_path / f"{hash_seed}.html"
+        told = ["report", str(runs / "peers"), str(runs / "walk"), "--out", str(out)]
+        process = os.environ | {"PYTHONHASHSEED": hash_seed}
+        subprocess.run(
+            [sys.executable, "-m", "p2p_sim.cli", *told], env=process, check=True, capture_output=True
+        )
+        pages.append(out.read_bytes())
+    assert pages[0] == pages[1]

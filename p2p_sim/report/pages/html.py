@@ -32,9 +32,10 @@ figure svg{display:block;background:#fff;max-width:100%;min-width:34rem;height:a
 pre{background:var(--faint);padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}
 .warning{border-left:4px solid var(--mark);padding-left:.8rem;font-weight:bold}
 @page{margin:15mm}
-@media print{body{margin:0;padding:0;max-width:none;font-size:9.5pt}nav{display:none}h1,h2,caption{break-after:avoid}
+@media print{:root{font-size:9.5pt}body{margin:0;padding:0;max-width:none;font-size:1rem}nav{display:none}
+h1,h2,caption{break-after:avoid}
 figure,tr,li,pre,.warning{break-inside:avoid}p{orphans:3;widows:3}.wide{overflow:visible}
-figure svg{min-width:0;max-height:235mm}table{font-size:8.5pt;max-width:100%}
+figure svg{min-width:0;max-height:235mm}table{max-width:100%}
 th,td{padding-right:.5rem}.long{min-width:8rem}h2{margin-top:1.4rem}}
 """
 
