@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.message import USER, Message
 
 Array = npt.NDArray[Any]
@@ -146,7 +146,9 @@ def _parts(text: Any, roles: Collection[str]) -> list[str]:
         if not known:
             servers = [role for role in roles if role != USER]
             listed = ", ".join([*servers, "user", "user:17", "3*user", WIRE])
-            raise InputError(f"view = {text!r}: unknown part {part!r}; parts are {listed}, joined by +")
+            raise InputError(
+                f"view = {text!r}: unknown part {part!r}; parts are {listed}, joined by +{near(part, [*servers, WIRE])}"
+            )
     return parts
 
 

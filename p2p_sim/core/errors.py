@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """Something passed in cannot be used; the text names it, its value, what is allowed and what to do."""
+
+
+def near(value: str, known: Iterable[str]) -> str:
+    """Return a question for whoever mistyped one of some names; empty if none is near."""
+    import difflib
+
+    found = difflib.get_close_matches(value, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 class RunLostError(RuntimeError):

@@ -73,9 +73,14 @@ def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> 
 
 def cuts(told: Mapping[str, Any]) -> list[str]:
     """Return what is not shown, in words."""
-    return list(told["notes"]) + [
-        f"{part['kind']}: {said(part)}" for part in told["messages"] if part["left_out"]
-    ]
+    found = list(told["notes"])
+    found += [f"{part['kind']}: {said(part)}" for part in told["messages"] if part["left_out"]]
+    for name in ("inputs", "draws"):
+        if told.get(name, {}).get("seen"):
+            found.append(
+                f"own {name}: {told[name]['seen']:,} rows, which are not messages; --format json has them"
+            )
+    return found
 
 
 def said(part: Mapping[str, Any]) -> str:

@@ -28,6 +28,9 @@ Array = npt.NDArray[Any]
 WHOLE = 1_000_000
 """Messages up to which a whole run is drawn from them, and not from its counts."""
 
+MOST_ID = 2**63 - 1
+"""Largest id that a user can have."""
+
 EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
     "graphml": graphml,
     "perfetto": perfetto,
@@ -76,6 +79,10 @@ def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array 
     """Return the ids of the users whose messages are wanted, ascending; None for everybody's."""
     if not users and cluster_number is None:
         return None
+    for user in users:
+        query.check_user(run.population, user)
+        if not 0 <= user <= MOST_ID:  # of a run whose users are not known
+            raise InputError(f"user {user}: must be from 0 to {MOST_ID}")
     inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
     return np.unique(np.concatenate([np.array(users, np.int64), inside]))
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.trace import code, reader, recompute
@@ -83,7 +83,7 @@ def trace_of(
     there is none.
     """
     kept, kinds = kept_of(run, program)
-    if run.trace == "full":
+    if run.trace == "full" or (run.trace not in ("none", "counts") and kept.missing is None):
         return kept, kinds, () if kept.missing is None else (kept.missing,)
     try:
         if program is None:
@@ -151,7 +151,9 @@ def check_user(people: Any, user: int | None) -> None:
 def check_kind(kinds: dict[str, Message], kind: str | None) -> None:
     """Check that a run has a message kind; raises InputError."""
     if kind not in (None, *kinds):
-        raise InputError(f"kind {kind!r}: this protocol's kinds are {', '.join(kinds)}")
+        raise InputError(
+            f"kind {kind!r}: this protocol's kinds are {', '.join(kinds)}{near(str(kind), kinds)}"
+        )
 
 
 def check_round(source: HasCounts, round: int | None) -> None:

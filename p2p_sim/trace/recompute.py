@@ -54,7 +54,8 @@ def population_of(run: Any) -> Population:
     """Return the population of a run; raises InputError if it was saved without."""
     if run.population is None or run.seed is None:
         raise InputError(
-            "this run was saved without its population: inputs, draws and messages that were not kept are not known"
+            "this run was saved without its population: inputs, draws and messages that were not kept are not known; "
+            "run it again with its population, or with trace='full' (--trace full)"
         )
     people: Population = run.population
     return people
