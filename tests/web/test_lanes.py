@@ -81,6 +81,12 @@ def test_servers_come_first_then_the_others_then_users():
     assert [lane["title"] for lane in shuffled[:4]] == ["shuffler", "shuffler2", "learner", "user:0"]
 
 
+def test_kinds_that_the_parameters_leave_without_use_are_not_offered():
+    run = make("shuffle")  # through two shufflers
+    assert list(overview(run, "a run", known(run))["kinds"]) == ["report2", "passed2", "mixed"]
+    assert list(known(run).kinds) == list(run.source.messages())
+
+
 def test_messages_of_one_kind_and_one_round(run):
     whole = shown(run)
     for kind in run.source.messages():

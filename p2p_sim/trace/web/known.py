@@ -16,11 +16,13 @@ from p2p_sim.trace.sight import Eyes
 class Known:
     """Message kinds and roles, also where the program is not there; a coalition is read from them.
 
-    ``servers``: those who do something; ``counts``: as ``Run.counts``, of a run that was cut off as far as it goes;
-    ``cut``: how far that is, in words, empty for a run that came to its end.
+    ``at_work``: kinds that the run's parameters use; ``servers``: those who do something; ``counts``: as
+    ``Run.counts``, of a run that was cut off as far as it goes; ``cut``: how far that is, in words, empty for a run
+    that came to its end.
     """
 
     kinds: dict[str, Message]
+    at_work: tuple[str, ...]
     servers: tuple[str, ...]
     counts: Mapping[tuple[str, int], Count]
     cut: str = ""
@@ -55,6 +57,8 @@ def known(run: Any) -> Known:
     cut = "" if kept.complete else (kept.missing or "the run was cut off")
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
-        return Known(kinds, tuple(dict.fromkeys(role for role in named if role != USER)), counts, cut)
+        return Known(
+            kinds, tuple(kinds), tuple(dict.fromkeys(role for role in named if role != USER)), counts, cut
+        )
     servers = tuple(role for role in program.roles() if role not in (USER, *program.idle_roles()))
-    return Known(kinds, servers, counts, cut)
+    return Known(kinds, tuple(program.kinds_at_work()), servers, counts, cut)

@@ -42,6 +42,7 @@ def _kinds(told: Known) -> dict[str, Any]:
             "fields": list(message.fields),
         }
         for kind, message in told.kinds.items()
+        if kind in told.at_work
     }  # fmt: skip
 
 
