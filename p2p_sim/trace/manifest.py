@@ -11,7 +11,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import field_dtype, field_shape
 
-FORMAT = 1
+FORMAT = 2
+"""1: address columns that follow from a row's place are not in the file; 2: they are, and null."""
 NAME = "manifest.json"
 
 Counts = Mapping[tuple[str, int], Count]

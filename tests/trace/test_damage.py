@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
@@ -170,8 +172,8 @@ def test_a_population_that_was_cut_is_named(faulty):
 
 
 def test_newer_versions_are_refused_and_named(path):
-    rewrite(path / "messages/manifest.json", format=2)
-    with pytest.raises(InputError, match=r"manifest.json' has format 2; this version reads up to 1"):
+    rewrite(path / "messages/manifest.json", format=3)
+    with pytest.raises(InputError, match=r"manifest.json' has format 3; this version reads up to 2"):
         reader.open_trace(path)
     rewrite(path / "run.json", format=3)
     for opened in (reader.open_trace, p2p_sim.load):
@@ -221,3 +223,28 @@ def test_a_machine_that_does_not_see_the_folder(path):
     for folder in (Folder(str(path / "messages"), "b2"), Folder(str(path / "nowhere"), "a1")):
         with pytest.raises(InputError, match="a shard does not see the folder"):
             folder.check()
+
+
+def test_traces_without_columns_of_nulls_are_still_read(path):
+    """Format 1 of the manifest: what follows from a row's place was not in the file at all."""
+    whole = p2p_sim.load(path)
+    before = {kind: whole.messages(kind) for kind in ("ask", "label", "report")}
+    manifest = path / "messages/manifest.json"
+    told = json.loads(manifest.read_text()) | {"format": 1}
+    for entry in told["files"]:
+        file = path / "messages" / entry["file"]
+        table = parquet.ParquetFile(file).read()
+        stored = [name for name in table.column_names if entry.get(name, "stored") == "stored"]
+        assert len(stored) < len(table.column_names)
+        parquet.write_table(table.select(stored), file)
+        entry |= {"bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    manifest.write_text(json.dumps(told))
+    found = reader.open_trace(path / "messages")
+    for kind, columns in before.items():
+        for user in (None, 17):
+            rows = found.rows(kind, user=user)[0]
+            mine = np.ones(len(columns["round"]), np.bool_)
+            if user is not None:
+                ends = ["sender"] if kind == "report" else ["sender", "recipient"]
+                mine = np.logical_or.reduce([columns[end] == user for end in ends])
+            assert all(np.array_equal(rows[name], column[mine]) for name, column in columns.items())
