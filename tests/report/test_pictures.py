@@ -140,3 +140,10 @@ def test_other_processes_draw_the_same(runs, tmp_path):
         )
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]
+
+
+def test_names_that_are_cut_keep_their_ends():
+    one, other = (drawing.short(f"/home/somebody/long/folder/{name}/peers") for name in ("first", "other"))
+    assert (len(one), one[:9], one[-12:]) == (28, "/home/som", "/first/peers")
+    assert one != other
+    assert (drawing.short("x" * 28), drawing.short("a\nb")) == ("x" * 28, "a b")

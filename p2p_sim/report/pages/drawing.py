@@ -42,8 +42,10 @@ def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Docu
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
-    """Return text that fits beside an axis."""
-    return labels.clean(text, longest)
+    """Return text that fits beside an axis: of a longer one its start and its end, by which paths differ."""
+    whole = labels.clean(text, len(text))
+    start = longest // 3
+    return whole if len(whole) <= longest else f"{whole[:start]}…{whole[start + 1 - longest :]}"
 
 
 def panels(rows: int, columns: int, height: float, **shared: Any) -> tuple[Any, Any]:
