@@ -11,8 +11,8 @@ from types import ModuleType
 from p2p_sim.core.errors import InputError
 
 _PLACE = "p2p_sim.core"
-WORTH_COMPILING = 200_000
-"""Users from which loading the compiled kernels (about a second) is repaid."""
+WORTH_COMPILING = 1_000_000
+"""Users from which loading the compiled kernels (half a second or so) is repaid by protocols that compute much."""
 WORTH_CALLING = 10_000
 """Users from which the kernels are used where this process has loaded them already."""
 
