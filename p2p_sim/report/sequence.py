@@ -21,6 +21,8 @@ from p2p_sim.trace.export.perfetto import perfetto
 from p2p_sim.trace.export.shiviz import shiviz
 from p2p_sim.trace.recompute import ids_of
 from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.web.known import known
+from p2p_sim.view import coalition_of
 from p2p_sim.views import CHANNELS, Coalition
 
 Array = npt.NDArray[Any]
@@ -65,14 +67,19 @@ def draw(
     total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
     if chosen is None and total > WHOLE:
         return _from_counts(run, round, view, title, total, protocol, command)
-    coalition = None if view is None else run.coalition(view, protocol=protocol)
+    coalition = None if view is None else eyes_of(run, view, protocol)
     part = around(run, chosen, round=round, protocol=protocol)
-    known = clusters_of(run, np.zeros(0, np.int64)) is not None
+    divided = clusters_of(run, np.zeros(0, np.int64)) is not None
     return scene(
-        part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if known else None,
+        part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if divided else None,
         viewpoint=None if coalition is None else str(coalition), sight=_sight(part, coalition, channels), most=limit,
         command=command,
     )  # fmt: skip
+
+
+def eyes_of(run: Any, view: str, protocol: Any = None) -> Coalition:
+    """Return who looks at a run, also at one that was cut off or whose program is not known."""
+    return coalition_of(run, view, known(run) if protocol is None else protocol)
 
 
 def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array | None:

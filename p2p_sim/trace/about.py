@@ -137,7 +137,7 @@ def _why_none(path: Path) -> str:
     if path.is_file():
         return "it is a file; name the folder that p2p-sim run made"
     if (path / MESSAGES).is_dir():
-        return f"it has no {RUN}; its trace can be opened, it is that of a run that was cut off"
+        return f"it has no {RUN}; its trace can be opened (p2p-sim trace), the run was cut off: run it again"
     inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))
     return f"it has no {RUN}" + (
         f"; it holds {len(inside):,}, such as {str(path / inside[0])!r}" if inside else ""

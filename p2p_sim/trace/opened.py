@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ class Opened:
 def opened(run: Any) -> Any:
     """Return a ``Run``, or what the run directory at a path holds."""
     return Opened(Path(run)) if isinstance(run, (str, Path)) else run
+
+
+def whole_or_cut_off(path: Path, load: Callable[[Path], Any]) -> Any:
+    """Return what ``load`` reads of a run directory, or what there is of a run that was cut off."""
+    run = Opened(path)
+    return run if run.cut_off else load(path)
 
 
 def _of_messages(folder: Path) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def trace_of(
     there is none.
     """
     kept, kinds = kept_of(run, program)
-    if run.trace == "full" or (run.trace not in ("none", "counts") and kept.missing is None):
+    cut_off = isinstance(run, Opened) and run.cut_off
+    if cut_off or run.trace == "full" or (run.trace not in ("none", "counts") and kept.missing is None):
         return kept, kinds, () if kept.missing is None else (kept.missing,)
     try:
         if program is None:

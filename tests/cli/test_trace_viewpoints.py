@@ -145,9 +145,9 @@ def test_advice_speaks_of_clusters_only_where_there_are_some(cli, tmp_path, monk
     def told(name, *words):
         return cli("trace", "diagram", name, *words).err
 
-    assert "ask for a few users (--user)\n" in told("alone")
-    assert "ask for one --cluster or a few users (--user)\n" in told("two")
-    assert "ask for a few users (--user) or --limit 90\n" in told("two", "--cluster", 1, "--limit", 80)
+    assert "ask for a few users (--user): " in told("alone")
+    assert "ask for one --cluster or a few users (--user): " in told("two")
+    assert "ask for a few users (--user) or --limit 90: " in told("two", "--cluster", 1, "--limit", 80)
     for verb in (["diagram"], ["show"], ["export", "--format", "shiviz"]):
         done = cli("trace", verb[0], "alone", *verb[1:], "--cluster", 3)
         assert (done.status, done.out) == (2, "")

@@ -25,7 +25,7 @@ def entries(text: str) -> list[tuple[str, str, dict[str, int]]]:
     parser, delimiter, rest = text.split("\n", 2)
     assert delimiter == ""
     found = list(re.finditer(parser.replace("(?<", "(?P<"), rest))
-    first = rest.index("\n", 0) + 1 if not found else found[0].start()
+    first = found[0].start() if found else len(rest)
     assert "".join(hit[0] + "\n" for hit in found) == rest[first:]  # all but the title and notes
     assert rest[:first].count("\n") >= 1
     return [(hit["event"], hit["host"], json.loads(hit["clock"])) for hit in found]

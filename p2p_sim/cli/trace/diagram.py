@@ -45,13 +45,14 @@ class Diagram:
         from p2p_sim.report import sequence
         from p2p_sim.report.progress import Progress
         from p2p_sim.run import load
+        from p2p_sim.trace.opened import whole_or_cut_off
 
         form = "json" if self.json else self.format
         check(form, _FORMS, self.limit, self.out)
         with Progress() as progress, terminal.stdout_kept():
             progress("drawing", 0, 0)
             drawn = sequence.draw(
-                load(Path(self.run)), self.user or [], cluster_number=self.cluster, round=self.round,
+                whole_or_cut_off(Path(self.run), load), self.user or [], cluster_number=self.cluster, round=self.round,
                 view=self.who, channels=self.channels, limit=self.limit, name=self.run,
             )  # fmt: skip
             drawn, page = _form(form, drawn)

@@ -46,15 +46,16 @@ class Export:
         from p2p_sim.report.progress import Progress
         from p2p_sim.run import load
         from p2p_sim.trace.around import around
+        from p2p_sim.trace.opened import whole_or_cut_off
 
         check(self.format, sequence.EXPORTS, self.limit, self.out)
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
         with Progress() as progress, terminal.stdout_kept():
             progress("writing", 0, 0)
-            run, asked = load(Path(self.run)), self.user or []
+            run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
-            eyes = None if self.who is None else run.coalition(self.who)
+            eyes = None if self.who is None else sequence.eyes_of(run, self.who)
             view = None if eyes is None else str(eyes)
             part = around(run, chosen, round=self.round, as_=eyes, channels=self.channels, limit=self.limit)
             page = sequence.export(

@@ -88,13 +88,15 @@ class Show:
             raise InputError("--format parquet is not for a terminal: redirect it, > messages.parquet")
 
     def _told(self) -> tuple[Any, dict[str, Any]]:
-        from p2p_sim.report import messages
+        from p2p_sim.report import messages, sequence
         from p2p_sim.run import load
         from p2p_sim.trace import around, query
         from p2p_sim.trace.opened import Opened
 
-        run: Any = Opened(Path(self.run)) if self.who is None else load(Path(self.run))
-        eyes = None if self.who is None else run.coalition(self.who)
+        run: Any = Opened(Path(self.run))
+        if self.who is not None and not run.cut_off:
+            run = load(Path(self.run))
+        eyes = None if self.who is None else sequence.eyes_of(run, self.who)
         asked: dict[str, Any] = {
             "kind": self.kind,
             "round": self.round,
@@ -120,6 +122,8 @@ class Show:
         """Return what those who look, and are among some users, held and drew, as far as it is known."""
         from p2p_sim.report import messages
 
+        if getattr(run, "cut_off", False):
+            return {"unknown": "the run was cut off, and nothing but messages is left of it"}
         try:
             view = run.view(who, channels=self.channels)
             inputs = messages.of_users(view.inputs, "user", users)
