@@ -243,6 +243,8 @@ def _run(
     """Run; ``draft``: where messages go meanwhile, None: into memory."""
     start = time.perf_counter()
     streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
+    if draft is not None and trace != "none":
+        draft.announce(protocol, trace, population)
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population)
         settings = replace(settings, trace=replace(settings.trace, target=target))

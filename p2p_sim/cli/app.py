@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 import protocols
+from p2p_sim.core.errors import InputError
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -19,7 +20,20 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-class ProtocolCommand(TyperCommand):
+class OnceCommand(TyperCommand):
+    """Refuses an option that is given twice, of which the first would be dropped in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; raises InputError."""
+        _, _, told = self.make_parser(ctx).parse_args(args=list(args))
+        for number, given in enumerate(told):
+            once = isinstance(given, TyperOption) and not (given.multiple or given.is_flag)
+            if once and given in told[:number]:
+                raise InputError(f"{given.opts[0]} is given twice: give it once")
+        return super().parse_args(ctx, args)
+
+
+class ProtocolCommand(OnceCommand):
     """Adds the parameters of all protocols to the help, when it is asked for."""
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, app
+from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
@@ -19,7 +19,9 @@ from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, w
 BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
 
 
-@app.command("bench", epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json")
+@app.command(
+    "bench", cls=OnceCommand, epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json"
+)
 @dataclass(frozen=True)
 class Bench:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from p2p_sim.cli.app import Command, app
+from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.report.options import Format, Json, wants_json
 
 
-@app.command("data", epilog="Example: p2p-sim data --json")
+@app.command("data", cls=OnceCommand, epilog="Example: p2p-sim data --json")
 @dataclass(frozen=True)
 class Data:
     """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, app
+from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.report import terminal
 from p2p_sim.report.options import Format, Json, wants_json
 
 
-@app.command("diff", epilog="Example: p2p-sim diff runs/first runs/second")
+@app.command("diff", cls=OnceCommand, epilog="Example: p2p-sim diff runs/first runs/second")
 @dataclass(frozen=True)
 class Diff:
     """Compare two runs: settings, labels, counts, outputs, and message by message; exit status 1 if they differ.

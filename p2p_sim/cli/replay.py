@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command, app
+from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 from p2p_sim.report.options import ASKED, KEPT, Json, count, text, whole
@@ -18,7 +18,7 @@ from p2p_sim.report.options import ASKED, KEPT, Json, count, text, whole
 _FORMATS = ("table", "json", "csv")
 
 
-@app.command("replay", epilog="Example: p2p-sim replay runs/latest --user 17")
+@app.command("replay", cls=OnceCommand, epilog="Example: p2p-sim replay runs/latest --user 17")
 @dataclass(frozen=True)
 class Replay:
     """Recompute what a user sent, received and drew from the seed of a run, traced or not.

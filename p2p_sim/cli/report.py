@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command, app
+from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import files, terminal
 from p2p_sim.report.options import KEPT, Json, flag, text
 
 
-@app.command("report", epilog="Example: p2p-sim report runs/latest")
+@app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
 @dataclass(frozen=True)
 class Report:
     """Write what there is to tell of one run, or of several side by side, on one page.

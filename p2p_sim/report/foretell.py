@@ -15,9 +15,9 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 def text(protocol: Any, population: Any, level: str, faults: Sequence[str] | None = None) -> str:
     """Return the line: the level asked for first, then the others."""
-    levels = dict.fromkeys((level, *(_LEVELS[:1] if level.startswith("sample") else _LEVELS[1:])))
+    others = [other for other in _LEVELS if other.partition("=")[0] != level.partition("=")[0]]
     try:
-        found = predict(protocol, population, *levels, faults=Faults.of(faults))
+        found = predict(protocol, population, level, *others, faults=Faults.of(faults))
     except (InputError, ProtocolError) as error:  # the run itself will say so, or do without
         return f"trace {level}: what it takes is not known beforehand ({error})"
     return "trace " + "; ".join(map(_part, found))

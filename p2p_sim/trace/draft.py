@@ -22,7 +22,7 @@ MESSAGES = "messages"
 class Draft:
     """A run directory in the making, ``NAME.partial-XXXXXXXX`` beside the place it is meant for.
 
-    ``announce`` is called with protocol, trace level and population before messages are written.
+    ``announce`` is called with protocol, trace level and population before a run of which a trace is wanted.
     It is made when first needed.  At the end of a ``with`` it is gone, unless it was renamed; messages of a run that
     was cut off stay, with a warning that says where.
     """
@@ -41,10 +41,13 @@ class Draft:
             self._made = [*new, self._folder]
         return self._folder
 
-    def begin(self, protocol: Any, level: str, population: Population) -> Folder:
-        """Make the trace, of which nothing is there yet; return where the sites of a run write it."""
+    def announce(self, protocol: Any, level: str, population: Population) -> None:
+        """Have it said what the trace of a run will take."""
         if self._announce is not None:
             self._announce(protocol, level, population)
+
+    def begin(self, protocol: Any, level: str, population: Population) -> Folder:
+        """Make the trace, of which nothing is there yet; return where the sites of a run write it."""
         folder = self.make() / MESSAGES
         folder.mkdir()
         token = secrets.token_hex(8)

@@ -46,6 +46,7 @@ CASES = {
     "short option": ((*MANY, "-x"), ["'-x'", "--alpha"]),
     "option without value": ((*MANY, "--alpha"), ["--alpha needs a value", "[0, 1/2]"]),
     "option twice": ((*MANY, "--alpha", "0", "--alpha=0.1"), ["--alpha", "twice"]),
+    "a verb's option twice": ((*MANY, "--seed", "1", "--seed=2"), ["--seed is given twice"]),
     "alpha not a number": ((*MANY, "--alpha", "small"), ["--alpha 'small'", "a number"]),
     "alpha nan": ((*MANY, "--alpha", "nan"), ["alpha = nan", "[0, 0.5]"]),
     "alpha negative": ((*MANY, "--alpha", "-0.1"), ["alpha = -0.1", "[0, 0.5]"]),

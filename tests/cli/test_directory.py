@@ -138,6 +138,7 @@ def test_a_traced_run_says_beforehand_what_it_takes(cli):
     done = cli(*MANY, "--trace", "full")
     assert done.err.startswith("trace full: about 1,500 messages, ")
     assert "; sample=1000: about 1,500 messages" in done.err
+    assert cli(*MANY, "--trace", "counts").err.startswith("trace counts: no messages, 1.")
 
 
 def test_messages_of_a_run_that_is_interrupted_stay(cli, tmp_path, monkeypatch):

@@ -13,6 +13,8 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import cli as program
+from p2p_sim.cli.app import OnceCommand, app
+from p2p_sim.cli.trace.group import trace
 from p2p_sim.learning.named import NAMED
 from p2p_sim.report import parameters
 from p2p_sim.report.options import comma_list, whole
@@ -25,9 +27,14 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
 
 
-@pytest.mark.parametrize("verb", ["run", "account", "calibrate", "audit", "data", "bench"])
-def test_help_shows_an_example(verb, cli):
-    done = cli(verb, "--help")
+VERBS = {each.name: each for each in app.registered_commands}
+VERBS |= {f"trace {each.name}": each for each in trace.registered_commands}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_an_example_and_nothing_given_twice_is_dropped(verb, cli):
+    assert issubclass(VERBS[verb].cls, OnceCommand)
+    done = cli(*verb.split(), "--help")
     assert done.status == 0
     assert f"Example: p2p-sim {verb} " in plain(done.out)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.cli.trace.show import LOOK, RunArgument
 from p2p_sim.core.errors import InputError
@@ -15,7 +15,9 @@ from p2p_sim.report import terminal
 from p2p_sim.report.options import Format, Json, count, text, wants_json
 
 
-@trace.command("cone", epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0")
+@trace.command(
+    "cone", cls=OnceCommand, epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0"
+)
 @dataclass(frozen=True)
 class Cone:
     """Follow a message back to all that may have influenced it, and on to all that it may have influenced.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.cli.trace.pages import Cluster, Out, Users, Who, check, tell, write
 from p2p_sim.cli.trace.show import LOOK, Channels, Round, RunArgument
@@ -18,7 +18,9 @@ from p2p_sim.report.options import KEPT, count, flag, text
 _FORMS = ("svg", "mermaid", "json")
 
 
-@trace.command("diagram", epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg")
+@trace.command(
+    "diagram", cls=OnceCommand, epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg"
+)
 @dataclass(frozen=True)
 class Diagram:
     """Draw who sent what to whom: one lane a party, one band a round.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.cli.trace.pages import Cluster, Out, Users, Who, check, tell, write
 from p2p_sim.cli.trace.show import LOOK, Channels, Round, RunArgument
@@ -18,7 +18,9 @@ from p2p_sim.report.options import KEPT, count, flag, text
 
 
 @trace.command(
-    "export", epilog="Example: p2p-sim trace export runs/latest --format perfetto --cluster 3 --out run.json"
+    "export",
+    cls=OnceCommand,
+    epilog="Example: p2p-sim trace export runs/latest --format perfetto --cluster 3 --out run.json",
 )
 @dataclass(frozen=True)
 class Export:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.cli.trace.show import LOOK
 from p2p_sim.core.errors import InputError
@@ -20,7 +20,7 @@ from p2p_sim.report import files, terminal
 from p2p_sim.report.options import HOW, KEPT, count, flag, text
 
 
-@trace.command("serve", epilog="Example: p2p-sim trace serve runs/latest")
+@trace.command("serve", cls=OnceCommand, epilog="Example: p2p-sim trace serve runs/latest")
 @dataclass(frozen=True)
 class Serve:
     """Look at a run in a browser: rounds, roles, the messages of a cluster, and what each party can read of them.

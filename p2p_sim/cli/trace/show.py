@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -24,7 +24,11 @@ Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
 Channels = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
 
 
-@trace.command("show", epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report")
+@trace.command(
+    "show",
+    cls=OnceCommand,
+    epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report",
+)
 @dataclass(frozen=True)
 class Show:
     """Show messages of a run: all of them, or what somebody saw of it, with her own inputs and draws.

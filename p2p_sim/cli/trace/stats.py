@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.cli.app import Command
+from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.trace.group import trace
 from p2p_sim.cli.trace.show import RunArgument
 from p2p_sim.report import terminal
 from p2p_sim.report.options import Format, Json, wants_json
 
 
-@trace.command("stats", epilog="Example: p2p-sim trace stats runs/latest --json")
+@trace.command("stats", cls=OnceCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
 @dataclass(frozen=True)
 class Stats:
     """Count messages and bytes by round and role, and how many each user sends and receives."""
