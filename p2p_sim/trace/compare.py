@@ -15,7 +15,7 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.trace import query
 from p2p_sim.trace.apart import Apart, apart
-from p2p_sim.trace.opened import Opened, opened
+from p2p_sim.trace.opened import opened
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.slices import party
 
@@ -129,7 +129,7 @@ def _settings(runs: list[Any]) -> tuple[Unlike, ...]:
         | {"seed": run.seed, "faults": [] if run.faults is None else run.faults.texts()}
         for run in runs
     ]  # fmt: skip
-    if any(map(_cut_off, runs)):
+    if any(map(query.cut_off, runs)):
         values = [{"protocol": run.protocol} for run in runs]
     elif None in (runs[0].seed, runs[1].seed):  # saved without
         for told in values:
@@ -164,7 +164,7 @@ def _same_graph(one: Members | None, other: Members | None) -> bool:
 
 
 def _counts(runs: list[Any]) -> tuple[Unlike, ...]:
-    if any(map(_cut_off, runs)):
+    if any(map(query.cut_off, runs)):
         return ()
     keys = sorted({key for run in runs for key in run.counts}, key=lambda key: (key[1], key[0]))
     found = []
@@ -176,7 +176,7 @@ def _counts(runs: list[Any]) -> tuple[Unlike, ...]:
 
 
 def _outputs(runs: list[Any]) -> tuple[Unlike, ...]:
-    if any(map(_cut_off, runs)):
+    if any(map(query.cut_off, runs)):
         return ()
     found: list[Unlike | None] = []
     one, other = (run.outputs for run in runs)
@@ -208,14 +208,9 @@ def _columns(what: str, one: Array, other: Array, gone: Array | None, role: str)
     return Unlike(what, one[place].tolist(), other[place].tolist(), len(places), who)
 
 
-def _cut_off(run: Any) -> bool:
-    """Whether nothing but messages is known of a run."""
-    return isinstance(run, Opened) and run.cut_off
-
-
 def _notes(runs: list[Any]) -> list[str]:
     """Say how the runs were made, where that differs, and what cannot be compared."""
-    cut = [which for run, which in zip(runs, ("first", "second"), strict=True) if _cut_off(run)]
+    cut = [which for run, which in zip(runs, ("first", "second"), strict=True) if query.cut_off(run)]
     if cut:
         rest = "parameters, seed, labels, counts and outputs are not known: only messages were compared"
         return [f"the {which} run was cut off, and its {rest}" for which in cut]

@@ -83,9 +83,9 @@ def trace_of(
     there is none.
     """
     kept, kinds = kept_of(run, program)
-    cut_off = isinstance(run, Opened) and run.cut_off
-    if cut_off or run.trace == "full" or (run.trace not in ("none", "counts") and kept.missing is None):
-        return kept, kinds, () if kept.missing is None else (kept.missing,)
+    if cut_off(run) or run.trace == "full" or (run.trace not in ("none", "counts") and kept.missing is None):
+        lacks = lacking(run, kept)
+        return kept, kinds, () if lacks is None else (lacks,)
     try:
         if program is None:
             raise InputError(f"{run.protocol} is not a shipped protocol: give it, protocol=...")
@@ -99,6 +99,19 @@ def trace_of(
     notes = [f"{how}: the trace ({run.trace}) does not hold all of it"]
     notes += [f"recomputed by other code: {what}" for what in code.other_code(run, program)]
     return reader.Kept(again), kinds, tuple(notes)
+
+
+def cut_off(run: Any) -> bool:
+    """Whether nothing but messages is known of a run."""
+    return isinstance(run, Opened) and run.cut_off
+
+
+def lacking(run: Any, kept: reader.Source) -> str | None:
+    """Say what of a run was not kept; None if all was."""
+    if not (cut_off(run) and kept.complete):
+        return kept.missing
+    said = "the run was cut off after its messages: parameters, seed, labels and outputs are not known"
+    return said if kept.missing is None else f"{said}; {kept.missing}"
 
 
 def kept_of(run: Any, program: Any) -> tuple[reader.Source, dict[str, Message]]:

@@ -12,6 +12,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim.trace import manifest
+from p2p_sim.trace.opened import Opened
+from p2p_sim.trace.web.known import known
 from protocols import PeerToPeer
 from tests.unit.tiny import people
 
@@ -105,3 +107,24 @@ def test_a_run_that_is_really_killed(cli, tmp_path):
     for more in (("show",), ("diagram", "--user", 0), ("export", "--format", "graphml", "--user", 0)):
         done = cli("trace", more[0], place, *more[1:])
         assert (done.status, SAYS in " ".join((done.out + done.err).split())) == (0, True)
+
+
+def test_a_message_that_was_not_written_before_the_end(cli, left):
+    done = cli("trace", "cone", "left", "--message", "report:3:4:0:0")
+    assert done.status == 2
+    assert f"there is none in what was kept of this run ({SAYS}" in done.err
+
+
+def test_messages_that_are_whole_without_the_rest_of_the_run(cli, left, tmp_path):
+    shutil.copytree(tmp_path / "whole" / "messages", tmp_path / "alone" / "messages")
+    says = "the run was cut off after its messages: parameters, seed, labels and outputs are not known"
+    for words in (("show",), ("stats",), ("diagram", "--user", 4), ("show", "--format", "csv")):
+        done = cli("trace", words[0], "alone", *words[1:])
+        assert (done.status, says in " ".join((done.out + done.err).split())) == (0, True)
+    shown = cli("trace", "show", "alone", "--json").json
+    assert says in shown["notes"]
+    assert [part["seen"] for part in shown["messages"]] == [
+        len(left.messages(kind)["round"]) for kind in ("ask", "label", "report")
+    ]
+    assert known(Opened(tmp_path / "alone")).cut == says
+    assert known(Opened(tmp_path / "whole")).cut == ""

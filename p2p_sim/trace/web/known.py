@@ -54,7 +54,7 @@ def known(run: Any) -> Known:
     program = run.source
     kept, kinds = query.kept_of(run, program)
     counts = run.counts or kept.counts
-    cut = "" if kept.complete else (kept.missing or "the run was cut off")
+    cut = (query.lacking(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
         return Known(
