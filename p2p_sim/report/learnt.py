@@ -75,7 +75,7 @@ def _measured(row: Mapping[str, Any]) -> dict[str, str]:
     attack, advantage = measured.attack(row)[0], row["true_positive"] - row["false_positive"]
     size = row["cluster_size"]
     worlds = f"{row['trials']:,} worlds a label, of {size:,} user{'s' if size > 1 else ''}"
-    source = f"Attack by {attack}, advantage {number_text(advantage)}, must not exceed {measured.limit(row)}"
+    source = f"Attack by {attack}, advantage {number_text(advantage)}; {measured.held(row)}"
     return _row("measured", text, f"{source}; {worlds}; p2p-sim audit, {row['when']}")
 
 

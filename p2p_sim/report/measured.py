@@ -49,6 +49,12 @@ def limit(row: Row) -> str:
     return "; ".join(told) or "nothing is claimed"
 
 
+def held(row: Row) -> str:
+    """Return what the bound is held against, as a sentence: ``ε must not exceed 1.4 (exact)``."""
+    figure = "ε" if row["kind"] == "delta" else "δ"
+    return f"{figure} must not exceed {limit(row)}" if any(c["holds"] for c in row["claims"]) else limit(row)
+
+
 def verdict_of(row: Row) -> str:
     """Return the verdict in words."""
     return _UNCLAIMED if _unclaimed(row) else str(row["verdict"])

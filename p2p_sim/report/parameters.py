@@ -67,12 +67,16 @@ def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
     if not owner:
         return words, protocols
     sys.path.insert(0, str(Path.cwd()))
+    how = "give MODULE:CLASS, a module in this folder or installed"
     try:
+        if "/" in module:
+            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
+            raise InputError(f"protocol {name!r}: a path is no module: go to its folder, and name it {here}")
         found = getattr(importlib.import_module(module.removesuffix(".py")), owner)
+    except SyntaxError as error:
+        raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
     except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"protocol {name!r}: {error}; give MODULE:CLASS, a module in this folder or installed"
-        ) from error
+        raise InputError(f"protocol {name!r}: {error}; {how}") from error
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(
             f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"

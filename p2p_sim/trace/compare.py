@@ -15,6 +15,7 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.trace import query
 from p2p_sim.trace.apart import Apart, apart
+from p2p_sim.trace.declared import declared
 from p2p_sim.trace.opened import opened
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.slices import party
@@ -93,11 +94,11 @@ def _messages(
 ) -> tuple[tuple[Apart, ...] | None, tuple[int, int], list[str]]:
     """Compare messages where that can be done.  ``alike``: whether the digests say that they are equal."""
     programs = [run.source if protocol is None else protocol for run in runs]
-    kept = [query.kept_of(run, program) for run, program in zip(runs, programs, strict=True)]
     levels = [TraceLevel.parse(run.trace) for run in runs]
-    traces, kinds = [trace for trace, _ in kept], kept[0][1]
-    notes = [trace.missing for trace in traces if trace.missing is not None]
-    if not (levels[0].keeps and levels[0] == levels[1] and runs[0].users == runs[1].users):
+    if levels[0].keeps and levels[0] == levels[1] and runs[0].users == runs[1].users:
+        traces = [query.kept_of(run, program)[0] for run, program in zip(runs, programs, strict=True)]
+        notes = [trace.missing for trace in traces if trace.missing is not None]
+    else:
         try:
             traces, notes = _whole(runs, programs, alike)
         except InputError as error:
@@ -105,6 +106,7 @@ def _messages(
     if traces[0].manifest["kinds"] != traces[1].manifest["kinds"]:
         return None, (0, 0), ["messages were not compared: the runs declare different kinds of them"]
     held = traces[0].kept, traces[1].kept
+    kinds = declared(traces[0].manifest["kinds"])
     return tuple(apart(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
 
 

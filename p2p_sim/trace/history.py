@@ -14,6 +14,7 @@ from p2p_sim.trace import about, people, store, sums
 from p2p_sim.trace.near import near
 from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.replay import LOST, Life, Past, life_of, relive
+from p2p_sim.trace.unshipped import in_python
 
 
 def history(path: Path, user: int) -> tuple[Opened, Population, Life]:
@@ -25,10 +26,7 @@ def history(path: Path, user: int) -> tuple[Opened, Population, Life]:
     told = store.guarded(path, lambda: about.told_of(path))
     run, kept = Opened(path), told.get("sha256", {})
     if run.source is None:
-        raise InputError(
-            f"{run.protocol} is not a shipped protocol: in Python, p2p_sim.load({str(path)!r}).replay({user}, "
-            "protocol=...)"
-        )
+        raise InputError(in_python(run, path, f"replay({user}"))
     sums.check(path, kept, people.FILE)
     if run.seed is None or not run.has_population:
         raise InputError(LOST)

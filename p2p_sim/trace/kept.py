@@ -16,6 +16,7 @@ from p2p_sim.core.message import USER, field_dtype, field_shape
 from p2p_sim.trace import source
 from p2p_sim.trace.manifest import kinds_of
 from p2p_sim.trace.source import Columns, check_kind, check_span, missing_of
+from p2p_sim.trace.unshipped import recomputing
 
 Array = npt.NDArray[Any]
 
@@ -26,6 +27,8 @@ class Kept:
     def __init__(self, run: Any, protocol: Any = None):
         program = protocol if protocol is not None else run.source
         if program is None:
+            if run.trace in ("none", "counts"):
+                raise InputError(f"this run kept no messages (trace={run.trace!r}), and {recomputing(run)}")
             raise InputError(f"{run.protocol} is not a shipped protocol: give it, Kept(run, protocol)")
         self.manifest: Mapping[str, Any] = {"level": run.trace, "kinds": kinds_of(program)}
         self.kinds = tuple(self.manifest["kinds"])

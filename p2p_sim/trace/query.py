@@ -20,6 +20,7 @@ from p2p_sim.trace.pick import Pick
 from p2p_sim.trace.sight import Eyes
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.stored import OnDemand
+from p2p_sim.trace.unshipped import recomputing
 
 Array = npt.NDArray[Any]
 
@@ -88,7 +89,7 @@ def trace_of(
         return kept, kinds, () if lacks is None else (lacks,)
     try:
         if program is None:
-            raise InputError(f"{run.protocol} is not a shipped protocol: give it, protocol=...")
+            raise InputError(recomputing(run))
         past = recompute.again(run, program, _members(program, user, eyes), whole=whole)
     except InputError as error:
         if run.trace in ("none", "counts"):

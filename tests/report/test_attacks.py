@@ -13,6 +13,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
 from p2p_sim.report import kept
+from p2p_sim.report.figures import number_text
 from p2p_sim.report.learnt import learnt
 from p2p_sim.report.pages import document, write
 from p2p_sim.trace.opened import Opened
@@ -112,7 +113,7 @@ def test_the_page_of_a_trace_shows_what_was_measured_of_its_viewpoint(copy):
     row = stored(copy)["audits"][0]
     assert rows[-1]["basis"] == "measured"
     assert rows[-1]["text"].endswith(f"at δ = 0.05, confidence 97.5 %: {row['verdict']}")
-    assert "must not exceed" in rows[-1]["source"]
+    assert f"; ε must not exceed {number_text(row['exact'])} (exact); " in rows[-1]["source"]
     assert [r["basis"] for r in learnt(Opened(copy), "wire")["rows"]].count("measured") == 1
     for view, channels in (("user:3", "plain"), ("wire", "encrypted")):
         assert "measured" not in [r["basis"] for r in learnt(Opened(copy), view, channels)["rows"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,8 @@ Who = Annotated[
         help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
     ),
 ]  # fmt: skip
+_PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
+
 Out = Annotated[str | None, text(KEPT, "A file that is written whole; default stdout.", "FILE")]
 
 
@@ -40,8 +43,10 @@ def check(form: str | None, forms: Collection[str | None], limit: int, out: str 
         raise InputError(f"{was}: allowed are {', '.join(map(str, forms))}")
     if limit < 1:
         raise InputError(f"--limit {limit}: must be at least 1")
-    if out is not None:
-        files.check(out)
+    if out is not None and files.check(out).suffix.lower() in _PIXELS:
+        raise InputError(
+            f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
+        )
 
 
 def write(out: str | None, page: str) -> None:

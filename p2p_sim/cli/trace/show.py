@@ -125,9 +125,12 @@ class Show:
     def _own(self, run: Any, who: str, users: Any) -> dict[str, Any]:
         """Return what those who look, and are among some users, held and drew, as far as it is known."""
         from p2p_sim.report import messages
+        from p2p_sim.trace.unshipped import in_python
 
         if getattr(run, "cut_off", False):
             return {"unknown": "the run was cut off, and nothing but messages is left of it"}
+        if run.source is None:
+            return {"unknown": in_python(run, self.run, f"view({who!r}")}
         try:
             view = run.view(who, channels=self.channels)
             inputs = messages.of_users(view.inputs, "user", users)

@@ -13,7 +13,9 @@ from p2p_sim.report import console, costs, kept, quick, ran
 from p2p_sim.report.pages.alike import cautions
 from p2p_sim.report.pages.shape import NOTES, misfit
 from p2p_sim.run import Run, load
+from p2p_sim.trace import query
 from p2p_sim.trace.command import without_seed
+from p2p_sim.trace.stored import OnDemand
 
 FORMAT = 1
 """Of the JSON: names keep their meaning while it stays the same."""
@@ -129,18 +131,20 @@ def _hidden(command: str) -> str:
 
 
 def _messages(run: Run) -> list[dict[str, Any]]:
-    """Return what travelled by round and kind, with roles where the protocol is known."""
-    kinds = {} if run.source is None else run.source.messages()
+    """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
+    kept = run.source is not None or isinstance(run._trace, OnDemand)
+    kinds = query.kept_of(run, run.source)[1] if kept else {}
     order = list(kinds)
     rows = []
     for (kind, number), count in run.counts.items():
         if not count.messages:
             continue
-        about: dict[str, Any] = {"kind": kind, "round": number, "sender": None, "recipient": None, "text": ""}
+        about: dict[str, Any] = {"kind": kind, "round": number}
+        about |= {"sender": None, "recipient": None, "sealed_for": None, "text": ""}
         if kind in kinds:
-            message = kinds[kind]
-            about |= {"sender": message.sender, "recipient": message.recipient, "text": message.text}
-            about |= {"sealed_for": message.sealed_for}
+            about |= {
+                name: getattr(kinds[kind], name) for name in ("sender", "recipient", "sealed_for", "text")
+            }
         rows.append(about | {"messages": count.messages, "travelled": count.travelled, "bytes": count.nbytes})
     return sorted(
         rows,

@@ -1,0 +1,125 @@
+"""Runs of a protocol of one's own, whose code no verb imports: what works, and what is said where it does not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import p2p_sim
+from tests.cli.test_bad_input import refused
+
+WARD = '''
+from dataclasses import dataclass
+
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+
+@dataclass(frozen=True)
+class Ward(Protocol):
+    """Noisy labels go to a desk, which mixes them for the learner."""
+
+    flip: float
+
+    relay = Message("user", "desk", "hands a noisy label to the desk", y=bool, sealed_for="learner")
+    forward = Message("desk", "learner", "hands labels on, in random order", y=bool, sealed_for="learner")
+
+    def user(self, me: Party) -> Rounds:
+        yield self.relay(y=me.y ^ me.draw.bernoulli("flip", self.flip))
+
+    def desk(self, me: Party) -> Rounds:
+        got = yield self.relay.receive()
+        yield self.forward(y=got.y.take(me.draw.permutation("order", each=got)))
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.forward.receive()
+        return reports.columns()
+'''
+
+
+@pytest.fixture
+def ward(cli, tmp_path, monkeypatch):
+    """The command line, with a protocol in ward.py and a run of it for each of some trace levels."""
+    monkeypatch.syspath_prepend(tmp_path)  # so that what a run adds goes again
+    (tmp_path / "ward.py").write_text(WARD)
+    for level in ("full", "none", "counts"):
+        done = cli("run", "ward:Ward", "--users", "30", "--flip", "0.2", "--trace", level, "--out", level)
+        assert done.status == 0, done.err
+    return cli
+
+
+LOOKS = (
+    ("show", "--user", "3"),
+    ("show", "--as", "desk"),
+    ("stats",),
+    ("cone", "--message", "forward:2:0:0:5"),
+    ("diagram", "--user", "3", "--as", "desk", "--out", "picture.svg"),
+    ("export", "--format", "graphml", "--user", "3", "--out", "graph.graphml"),
+    ("serve", "--export", "page.html"),
+)
+
+
+@pytest.mark.parametrize(("verb", "words"), [(look[0], look[1:]) for look in LOOKS])
+def test_every_verb_looks_at_a_full_trace_and_says_how_else_to_get_one(ward, verb, words):
+    assert ward("trace", verb, "full", *words).status == 0
+    for level in ("none", "counts"):
+        done = ward("trace", verb, level, *words)
+        refused(done, f"kept no messages (trace='{level}')", "run it again with --trace full")
+
+
+def test_what_needs_the_program_is_spelt_out_in_python(ward, monkeypatch):
+    drawn = []
+    for done in (ward("replay", "full", "--user", 3), ward("trace", "show", "full", "--as", "desk")):
+        text = f"{done.out} {done.err}"
+        (imported, call) = re.findall(r"in Python, (from \S+ import \S+); (p2p_sim\.load\(.*\))", text)[0]
+        known = {"p2p_sim": p2p_sim}
+        exec(imported, known)
+        drawn.append(eval(call, known))
+    life, view = drawn
+    assert [each.name for each in life.drawn] == ["flip"]
+    assert list(view.draws) == ["desk/order/1"]
+
+
+def test_runs_are_compared_by_what_is_known_of_them(ward):
+    done = ward("diff", "full", "none")
+    assert (done.status, done.out.partition("\n")[0]) == (0, "full and none: equal")
+    ward("run", "ward:Ward", "--users", "30", "--flip", "0.4", "--out", "other")
+    done = ward("diff", "none", "other")
+    assert done.status == 1
+    assert "parameter flip" in done.out
+    assert "only counts, outputs and digests" in done.out + done.err
+
+
+def test_a_report_names_roles_where_a_trace_does(ward):
+    rows = {level: ward("report", level, "--json").json["runs"][0]["messages"] for level in ("full", "none")}
+    names = ("sender", "recipient", "sealed_for", "text")
+    assert [tuple(row[name] for name in names) for row in rows["full"]] == [
+        ("user", "desk", "learner", "hands a noisy label to the desk"),
+        ("desk", "learner", "learner", "hands labels on, in random order"),
+    ]
+    assert [tuple(row[name] for name in names) for row in rows["none"]] == [(None, None, None, "")] * 2
+    assert "None" not in ward("report", "none", "--format", "md").out
+    assert ward("report", "none", "full", "--out", "both.html").status == 0
+
+
+CASES = {
+    "path": ("./ward.py:Ward", ["a path is no module", "name it ward:Ward"]),
+    "deep": ("../there/ward:Ward", ["a path is no module", "name it ward:Ward"]),
+    "syntax": ("broken:Ward", ["broken.py, line 2: '(' was never closed"]),
+    "module": ("wart:Ward", ["No module named 'wart'", "MODULE:CLASS"]),
+    "class": ("ward:Wart", ["no attribute 'Wart'", "MODULE:CLASS"]),
+}
+
+
+@pytest.mark.parametrize(("name", "words"), CASES.values(), ids=CASES)
+def test_a_name_that_leads_nowhere_is_refused(cli, tmp_path, monkeypatch, name, words):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "ward.py").write_text(WARD)
+    (tmp_path / "broken.py").write_text("\nprint(\n")
+    refused(cli("run", name, "--users", "10", "--flip", "0.2"), name, *words)
+
+
+@pytest.mark.parametrize("verb", [("diagram",), ("export", "--format", "graphml")])
+def test_text_is_not_written_under_the_name_of_a_picture(ward, tmp_path, verb):
+    refused(ward("trace", *verb, "full", "--out", "all.PNG"), "--out 'all.PNG'", "name it all.")
+    assert not (tmp_path / "all.PNG").exists()
