@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import about, manifest, store
+from p2p_sim.trace import about, manifest, people, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.stored import OnDemand, Stored
 
@@ -39,8 +39,8 @@ class Opened:
 
     @property
     def has_population(self) -> bool:
-        """Whether the population was kept."""
-        return not self.cut_off and (self._path / "population.parquet").is_file()
+        """Whether the population was kept; reading it may still find that its file is gone."""
+        return not self.cut_off and people.was_kept(self._path, about.told_of(self._path).get("stored_hash"))
 
 
 def opened(run: Any) -> Any:

@@ -129,7 +129,7 @@ class File:
     def _meta(self) -> Any:
         from pyarrow import parquet
 
-        self._verify()
+        self.verify()
         return parquet.read_metadata(self._path)
 
     @cached_property
@@ -182,7 +182,7 @@ class File:
         """Whether a column that this file refers to is stored."""
         return place[0] in self._others and self._others[place[0]].entry.get(place[1]) == STORED
 
-    def _verify(self) -> None:
+    def verify(self) -> None:
         """Raise InputError unless the file is the one that was written."""
         self.check()
         told = self.entry.get("sha256")

@@ -53,11 +53,18 @@ def _edges(graph: Members) -> dict[str, Array]:
     return {"user": user[user < near], "neighbour": near[user < near]}
 
 
+def was_kept(path: Path, expected: str | None) -> bool:
+    """Whether a run directory was written with its population, of the expected hash, though it may be gone since."""
+    return expected is not None or (path / FILE).is_file()
+
+
 def read(path: Path, expected: str | None) -> Population | None:
-    """Read a population, None if there is none; raises InputError unless its hash is the expected one."""
+    """Read a population, None if the run was saved without; raises InputError unless its hash is the expected one."""
     file = path / FILE
-    if not file.is_file():
+    if not was_kept(path, expected):
         return None
+    if not file.is_file():
+        raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
     columns = tables.read(file, without="id")  # a row is an id
     people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"))
     if (path / GRAPH).is_file():

@@ -182,11 +182,11 @@ def _outputs(path: Path) -> dict[str, dict[str, Any]]:
 
 def _population(path: Path) -> Population | None:
     told = told_of(path)
+    for part in (people.FILE, people.GRAPH):  # also what is not read of them
+        sums.check(path, told.get("sha256", {}), part)
     found = guarded(path / people.FILE, lambda: people.read(path, told.get("stored_hash")))
     if found is not None:
         agree(path, "users", told.get("users"), people.FILE, found.users)
-        for part in (people.FILE, people.GRAPH):  # also what is not read of them
-            sums.check(path, told.get("sha256", {}), part)
     return found
 
 

@@ -81,6 +81,11 @@ class Stored:
             for low in range(0, file.rows, source.BATCH)
         )
 
+    def verify(self) -> None:
+        """Read every file and compare it with its checksum; raises InputError for one that was altered."""
+        for file in self._files:
+            file.verify()
+
     def _of_user(
         self, kind: str, rounds: Mapping[int, list[File]], user: int, offset: int, limit: int | None
     ) -> tuple[Columns, int]:

@@ -8,8 +8,10 @@ import shutil
 
 import pytest
 
-from p2p_sim.core.errors import InputError
+import p2p_sim
+from p2p_sim import InputError, Population
 from p2p_sim.report.pages import document
+from protocols import PeerToPeer
 from tests.report.conftest import RUNS, manifest
 
 ALTERED = {
@@ -49,3 +51,15 @@ def test_other_notes_are_nobodys_business(runs, tmp_path, name):
     told["notes"]["mine"] = [1, {"two": None}]
     (tmp_path / name / "run.json").write_text(json.dumps(told))
     assert document.documents([str(tmp_path / name)])["runs"][0]["run"] == name
+
+
+def test_messages_that_were_altered_are_named_though_the_page_shows_none(tmp_path):
+    people = Population.synthetic(users=60, cluster_size=10, seed=2)
+    p2p_sim.run(PeerToPeer(0.1), people, trace="full", out=tmp_path / "run")
+    file = sorted((tmp_path / "run/messages").rglob("*.parquet"))[-1]
+    whole = bytearray(file.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    for content in (whole, whole[:-9]):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=rf"the trace is damaged.*{file.name}"):
+            document.documents([str(tmp_path / "run")])

@@ -16,6 +16,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.trace import reader, tables
 from p2p_sim.trace.compare import compare
+from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.writer import Folder
 from protocols import PeerToPeer
 
@@ -169,6 +170,33 @@ def test_a_population_that_was_cut_is_named(faulty):
     file.write_bytes(file.read_bytes()[:60])
     with pytest.raises(InputError, match=r"population.parquet' is damaged"):
         p2p_sim.load(faulty)
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_population_that_is_gone_was_not_withheld(checksums, faulty):
+    """A run saved without its population has none either, and is read; earlier versions wrote no checksums."""
+    told = json.loads((faulty / "run.json").read_text())
+    if not checksums:
+        del told["sha256"]
+        (faulty / "run.json").write_text(json.dumps(told))
+    (faulty / "population.parquet").unlink()
+    for ask in (
+        p2p_sim.load,
+        lambda folder: compare(folder, folder),
+        lambda folder: Opened(folder).population,
+    ):
+        with pytest.raises(InputError, match=r"population.parquet' is missing; restore it"):
+            ask(faulty)
+    (faulty / "run.json").write_text(json.dumps(told | {"sha256": {}, "stored_hash": None}))
+    assert p2p_sim.load(faulty).population is None
+
+
+def test_a_graph_that_is_gone_is_named(tmp_path):
+    people = PEOPLE.with_graph(np.array([[0, 1], [1, 2]]))
+    path = p2p_sim.run(PeerToPeer(0.1), people).save(tmp_path / "graph")
+    (path / "graph.parquet").unlink()
+    with pytest.raises(InputError, match=r"graph.parquet' is missing; restore it"):
+        p2p_sim.load(path)
 
 
 def test_newer_versions_are_refused_and_named(path):

@@ -40,10 +40,18 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     names = [place.name for place in places]
     short = len(set(names)) == len(names)
     runs = [
-        document(load(path), name if short else str(path), path, seed)
+        document(_whole(path), name if short else str(path), path, seed)
         for path, name in zip(map(Path, paths), names, strict=True)
     ]
     return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
+
+
+def _whole(path: Path) -> Run:
+    """Load a run whose messages are those of which its manifest, and so the page, tells."""
+    run = load(path)
+    if isinstance(run._trace, OnDemand):
+        run._trace.stored.verify()
+    return run
 
 
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
