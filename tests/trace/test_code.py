@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,6 +38,18 @@ def test_the_fingerprint_is_of_engine_and_protocol():
     assert int(shipped, 16) >= 0
 
 
+@pytest.mark.parametrize("folder", ["core", "crypto", "network", "report"])
+def test_it_changes_with_what_decides_bits_and_with_nothing_else(folder, monkeypatch, tmp_path):
+    package = Path(code.__file__).parents[1]
+    for name in ("core", "crypto", "network", "report"):
+        shutil.copytree(package / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(code, "__file__", str(tmp_path / "trace" / "code.py"))
+    before = code.fingerprint(PeerToPeer(0.1))
+    with (tmp_path / folder / "__init__.py").open("a") as file:
+        file.write("\n")
+    assert (code.fingerprint(PeerToPeer(0.1)) == before) == (folder == "report")
+
+
 def test_a_protocol_without_a_file(monkeypatch):
     monkeypatch.setattr(Own, "__module__", "nowhere")
     assert code.fingerprint(Own()) != code.fingerprint(PeerToPeer(0.1))
@@ -65,6 +79,19 @@ def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
     ]  # fmt: skip
     run.save(tmp_path / "again")
     assert p2p_sim.load(tmp_path / "again").versions == run.versions
+
+
+@pytest.mark.parametrize(
+    "name", ["p2p-sim", "code", "python", "numpy", "numba", "ray", "scikit-learn", "pyarrow"]
+)
+def test_versions_that_decide_bits_are_told(saved, name):
+    told = json.loads((saved / "run.json").read_text())
+    told["versions"][name] = "0.0"
+    (saved / "run.json").write_text(json.dumps(told))
+    run = p2p_sim.load(saved)
+    here = code.versions(run.source)[name]
+    other = [f"{name} 0.0 then, {here} now"] if name not in ("ray", "scikit-learn", "pyarrow") else []
+    assert code.other_code(run, run.source) == other
 
 
 def test_a_run_by_an_older_version_has_no_fingerprint(saved):
