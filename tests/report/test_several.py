@@ -8,6 +8,7 @@ import re
 import pytest
 
 from p2p_sim.report.pages import alike, document, epsilons, tradeoff, words, write
+from p2p_sim.report.plots import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
 
@@ -127,3 +128,20 @@ def test_one_diagram_a_protocol(runs):
 def test_the_title_names_few_runs_and_counts_many(runs):
     assert "<h1>p2p-sim: run 0, run 1, run 2</h1>" in told_page(many(runs, 3))
     assert "<h1>p2p-sim: 4 runs</h1>" in told_page(many(runs, 4))
+
+
+def test_protocols_are_told_apart_by_dashes_in_lines_and_in_their_key(runs):
+    one = many(runs, 3)
+    told = [
+        *one,
+        *(run | {"run": f"other {run['run']}", "protocol": "another"} for run in copy.deepcopy(one)),
+    ]
+    picture = next(s for s in read(told_page(told)).iter(f"{SVG}svg") if s.get("id") == "picture-tradeoff")
+    (key,) = [part for part in picture.iter(f"{SVG}g") if "legend" in part.get("id", "")]
+    within = {id(line) for line in key.iter(f"{SVG}path")}
+    styles = {True: set(), False: set()}
+    for line in picture.iter(f"{SVG}path"):
+        style = line.get("style", "")
+        if any(colour.lower() in style for colour in COLOURS[:2]) and "fill: none" in style:
+            styles[id(line) in within].add("stroke-dasharray" in style)
+    assert styles == {True: {True, False}, False: {True, False}}
