@@ -50,11 +50,26 @@ def test_runs_side_by_side(runs):
         "not computed", f"{words.epsilon(walked['exact'])} ({walked['exact']['basis']})"
     ]  # fmt: skip
     assert columns["ε: wire"][2] == "∞ (upper)"
-    assert columns["test accuracy"][1:] == ["", "", ""]
+    assert columns["protocol"] == [words[0] for words in RUNS.values()]
+    assert "alpha" not in columns
+    notes = manifest(paths[0])["notes"]["accuracy"]
+    for name, key in (("test accuracy", "private"), ("corrected for lies", "corrected")):
+        assert columns[name] == [f"{100 * notes[f'accuracy_{key}']:.2f} %", "", "", ""]
     assert len(list(root.iter("code"))) == len(RUNS)
     assert all(manifest(path)["digest"] in text_of(root) for path in paths)
     assert "drop=0.1" in text_of(next(s for s in root.iter("section") if s.get("id") == "faults"))
     assert ["walk", "1 to 60", "hop", "3,600", "3,600", "234,000"] in tables(root, "what-travelled")[1]
+
+
+def test_runs_of_one_protocol_are_told_apart_by_what_differs(runs):
+    head, *rows = tables(read(told_page(many(runs, 3))))[0]
+    assert head[:4] == ["", "run", "alpha", "ε: learner"]
+    assert not {"messages", "test accuracy"} & set(head)
+    count = sum(c["messages"] for c in manifest(runs / "peers")["costs"])
+    assert f", messages {count:,}, bytes a user " in told_page(many(runs, 3))
+    assert [row[2] for row in rows] == ["0.01", "0.02", "0.03"]
+    head, *_ = tables(read(told_page([many(runs, 1)[0] | {"run": name} for name in ("one", "two")])))[0]
+    assert head[:3] == ["", "run", "ε: learner"]
 
 
 def test_every_view_of_every_run_has_a_line(runs):

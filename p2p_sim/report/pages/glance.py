@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from p2p_sim.report.pages import epsilons, privacy, tradeoff
+from p2p_sim.report.pages import epsilons, privacy, sections, tradeoff
 from p2p_sim.report.pages.blocks import Block, Figure, Table, Words, by_run, facts
 from p2p_sim.report.pages.words import number, percent, size
 
@@ -17,7 +17,9 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     if len(runs) == 1:
         told = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
         return list(facts([runs[0]["run"]], told, "At a glance"))
-    told = [("run", [run["run"] for run in runs]), *_views(runs), *_rest(runs)]
+    same = [(title, values[0]) for title, values in _rest(runs) if len(set(values)) == 1]
+    rest = [(title, values) for title, values in _rest(runs) if len(set(values)) > 1]
+    told = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
     kept = [(title, values) for title, values in told if any(value is not None for value in values)]
     table = by_run([str(i) for i in range(1, len(runs) + 1)], kept, "")
     delta, missing = ([*dict.fromkeys(values)] for _, values in _figures(runs))
@@ -26,6 +28,8 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
         Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
         *(Words(text, True) for text in cautions),
     ]
+    if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
+        blocks.insert(1, Words(f"The same in all runs: {', '.join(alike)}."))
     if any(missing):
         each = (
             [missing[0]]
@@ -40,6 +44,13 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
         )
         blocks.append(Figure(tradeoff.tradeoff(runs), text))
     return blocks
+
+
+def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    """Return what runs were given to be compared by: protocols, or of one protocol the parameters that differ."""
+    protocols = [run["protocol"] for run in runs]
+    every = [("protocol", protocols)] if len(set(protocols)) > 1 else sections.parameters(runs)
+    return [(title, values) for title, values in every if len(set(values)) > 1]
 
 
 def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -71,12 +82,18 @@ def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
     sums = [sum(row["bytes"] for row in run["messages"]) for run in runs]
     return [
         ("test accuracy", [_accuracy(run, "accuracy_private") for run in runs]),
+        ("corrected for lies", [_accuracy(run, "accuracy_corrected") for run in runs]),
         ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
         ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
-        ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None]),
+        ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None] * len(runs)),
         ("bytes a user", [size(tradeoff.bytes_each(run)) for run in runs]),
     ]
 
 
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _accuracy(run: Document, key: str) -> str | None:
-    return None if run["accuracy"] is None else percent(run["accuracy"][key])
+    value = None if run["accuracy"] is None else run["accuracy"].get(key)
+    return None if value is None else percent(value)

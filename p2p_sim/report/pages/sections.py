@@ -48,7 +48,7 @@ def names(runs: Sequence[Document]) -> list[str]:
 
 
 def _setting(runs: Sequence[Document]) -> list[Block]:
-    rows: list[tuple[str, list[Any]]] = [("protocol", [run["protocol"] for run in runs]), *_parameters(runs)]
+    rows: list[tuple[str, list[Any]]] = [("protocol", [run["protocol"] for run in runs]), *parameters(runs)]
     rows += [
         ("data", [_data(run["data"]) for run in runs]),
         ("users", [run["users"] for run in runs]),
@@ -61,7 +61,7 @@ def _setting(runs: Sequence[Document]) -> list[Block]:
     return list(facts(names(runs), rows))
 
 
-def _parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+def parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
     """Return a fact a parameter; of several protocols, whose parameters have little in common, all in one."""
     if len({run["protocol"] for run in runs}) > 1:
         every = [[f"{name} = {_parameter(run, name)}" for name in run["parameters"]] for run in runs]
