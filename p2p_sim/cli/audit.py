@@ -227,6 +227,7 @@ class Audit:
         for name in ("trials", "confidence", "seed"):
             words += [option(name), str(getattr(self, name))]
         for name in CHANGED:
-            if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+            default = MODELLED if name == "crypto" else type(self).__dataclass_fields__[name].default
+            if getattr(self, name) not in (None, default):
                 words += [option(name), str(getattr(self, name))]
         return shlex.join(words)

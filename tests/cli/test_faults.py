@@ -109,8 +109,8 @@ def test_calibrate_takes_them(cli):
 @pytest.mark.parametrize("verb", ["run", "account", "audit", "calibrate"])
 def test_bad_faults_are_named(cli, verb):
     size = ("--users", "20") if verb == "run" else ("--cluster-size", "20")
+    size += ("--epsilon", "1") if verb == "calibrate" else ()
     for fault, words in (("drop=2", "drop = 2.0: must be a number in [0, 1]"), ("x=1", "fault 'x=1'")):
-        size += ("--epsilon", "1") if verb == "calibrate" else ()
         done = cli(verb, "peer-to-peer", *size, "--fault", fault)
         assert done.status == 2
         assert words in done.err
