@@ -39,7 +39,10 @@ def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
             "this run was saved without its population: what a view learns depends on the clusters"
         )
     if run.source is None:
-        raise InputError(f"{run.protocol} is not a shipped protocol: what its views learn is not known here")
+        raise InputError(
+            f"{run.protocol} is not a shipped protocol: what its views learn is not known here; "
+            f"p2p-sim audit {run.protocol} --run RUN measures it"
+        )
     table = quick.table_of(run.source, run.population, run.faults, (_unnamed(view),), channels)
     row = table["views"][0]
     found = [_promised(theorem) for theorem in row["theorems"]]

@@ -54,8 +54,8 @@ def weigh(
     people = few(population, clusters, size, protocol.graph_over() == "cluster")
     kinds = protocol.messages()
     name = "full" if sample is None else "sample"
-    with tempfile.TemporaryDirectory() as folder, Draft(Path(folder) / "pilot") as draft:
-        target = draft.begin(protocol, name, people)
+    with tempfile.TemporaryDirectory() as folder:  # which goes also if the run fails, messages and all
+        target = Draft(Path(folder) / "pilot").begin(protocol, name, people)
         level = TraceLevel(name, sample or 0, target=target)
         files = local.run(protocol, people, 0, trace=level, digest=False, faults=faults).totals.files
         together: dict[tuple[str, int], list[dict[str, Any]]] = {}

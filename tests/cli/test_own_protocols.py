@@ -123,3 +123,28 @@ def test_a_name_that_leads_nowhere_is_refused(cli, tmp_path, monkeypatch, name, 
 def test_text_is_not_written_under_the_name_of_a_picture(ward, tmp_path, verb):
     refused(ward("trace", *verb, "full", "--out", "all.PNG"), "--out 'all.PNG'", "name it all.")
     assert not (tmp_path / "all.PNG").exists()
+
+
+def test_an_audit_says_how_worlds_are_told_apart(ward, tmp_path):
+    refused(ward("audit", "ward:Ward", "--run", "full"), "forward", "me.cluster.label")
+    told = WARD.replace("y=bool,", "y=bool, cluster=np.int64,").replace(
+        "import dataclass", "import dataclass\n\nimport numpy as np"
+    )
+    told = told.replace("self.flip))", "self.flip), cluster=me.cluster.label)").replace(
+        'self.forward(y=got.y.take(me.draw.permutation("order", each=got)))',
+        "self.forward(y=got.y, cluster=got.cluster)",
+    )
+    (tmp_path / "named.py").write_text(told)
+    done = ward(
+        "audit", "named:Ward", "--flip", "0.2", "--cluster-size", "5", "--trials", "100", "--claim", "2"
+    )
+    assert (done.status, "consistent" in done.out) == (0, True), done.err
+
+
+def test_a_program_that_fails_leaves_one_folder_and_says_where(cli, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing.py").write_text(WARD.replace("reports.columns()", "reports.y"))
+    done = cli("run", "failing:Ward", "--users", "10", "--flip", "0.2", "--trace", "full", "--out", "it")
+    assert done.status == 2
+    (left,) = tmp_path.glob("it.partial-*")
+    assert re.findall("run that failed are in '(.*)'", done.err) == [left.name]

@@ -82,7 +82,7 @@ class Seen:
         if named is None:
             raise InputError(
                 f"messages {message.kind!r} go from server to server, so worlds cannot be told apart: "
-                "give them a field `cluster`, or audit with one cluster a run"
+                "give them a field `cluster`, cluster=np.int64, with what a user hands in as me.cluster.label"
             )
         if len(named) and not 0 <= int(named.min()) <= int(named.max()) < self.worlds:
             raise InputError(
