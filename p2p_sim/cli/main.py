@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -45,8 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        return _refused(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        what = error.filename or _gone()
+        return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
     return status
+
+
+def _gone() -> str:
+    """Say that the current folder is not there any more, if so: no path of it has a name then."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the current folder was removed; change to one that exists"
+    return ""
 
 
 def _refused(message: str) -> int:

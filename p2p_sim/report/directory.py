@@ -82,6 +82,10 @@ def place(out: str | None, stem: str, force: bool) -> Place:
     try:
         check_free(path, force)
         _check_folder(path.parent)
+        if path.exists() and not os.access(path, os.W_OK):
+            raise InputError(
+                f"output {str(path)!r} is read-only: it is not replaced; choose another name, or chmod u+w it"
+            )
     except OSError as error:
         raise InputError(f"output {out!r} cannot be written: {error.strerror or error}") from error
     return Place(path, stem, force)
@@ -99,7 +103,7 @@ def link(path: Path) -> None:
     What cannot be linked is warned of: the run is there.
     """
     real = path.resolve()
-    folders = [folder for folder in (real.parent, Path(RUNS).absolute()) if folder.name == RUNS]
+    folders = [folder for folder in (real.parent, Path(RUNS)) if folder.name == RUNS]
     for folder in dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()):
         latest = folder / LATEST
         if latest.exists() and not latest.is_symlink():

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import CRYPTO
+from p2p_sim.trace import tables
 from p2p_sim.trace.draft import MESSAGES
 
 FORMAT = 2
@@ -77,6 +78,7 @@ def told_of(path: Path) -> dict[str, Any]:
     it, it is no JSON, or one of its fields is missing or no value that it can have.
     """
     file = path / RUN
+    tables.check_name(path)
     if not file.is_file():
         raise InputError(f"{str(path)!r} is not a run directory: {_why_none(path)}")
     try:

@@ -10,6 +10,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import field_dtype, field_shape
+from p2p_sim.trace import tables
 
 FORMAT = 2
 """1: address columns that follow from a row's place are not in the file; 2: they are, and null."""
@@ -57,6 +58,7 @@ def write(folder: Path, told: Mapping[str, Any]) -> None:
 def read(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder ``messages``; raises InputError if there is none or it cannot be read."""
     file = folder / NAME
+    tables.check_name(folder)
     if not file.is_file():
         raise InputError(f"{str(folder)!r} holds no trace: it has no {NAME}")
     try:

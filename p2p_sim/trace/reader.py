@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from p2p_sim.core.errors import InputError
 from p2p_sim.trace import about, manifest, store
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.kept import Kept
@@ -21,13 +20,7 @@ def open_trace(path: str | Path) -> Source:
 
     Raises InputError if there is none, it is damaged, or a newer version wrote it.
     """
-    try:
-        return _opened(Path(path))
-    except InputError:
-        raise
-    except Exception as error:  # whatever an altered manifest provokes
-        what = f"{type(error).__name__}: {error}"
-        raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
+    return store.guarded(Path(path), lambda: _opened(Path(path)))
 
 
 def _opened(folder: Path) -> Source:

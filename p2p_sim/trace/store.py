@@ -98,6 +98,7 @@ def check_whole(people: Population) -> None:
 
 def check_free(path: Path, force: bool) -> None:
     """Check that a run can be written to a folder; raises InputError if something is there and ``force`` is not set."""
+    tables.check_name(path)
     if path.is_symlink():
         raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
     if path.exists() and not force:
@@ -165,6 +166,11 @@ def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
         return read()
     except InputError:
         raise
+    except PermissionError as error:
+        file = str(error.filename or path)
+        raise InputError(
+            f"{file!r} cannot be read (permission denied): ask its owner for a copy, or to let you read it"
+        ) from error
     except Exception as error:  # whatever a damaged file provokes, in json, in Arrow or here
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error

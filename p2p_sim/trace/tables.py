@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.errors import InputError
+
 Array = npt.NDArray[Any]
 
 
@@ -52,6 +54,16 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     parquet.write_table(arrow(columns), path, compression="zstd")
+
+
+def check_name(path: Path) -> None:
+    """Raise InputError for a path of which Parquet files cannot be opened."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{str(path)!r}: Parquet files are opened by names in UTF-8, and this is none: choose another name"
+        ) from error
 
 
 def read(path: Path, without: str | None = None) -> dict[str, Array]:

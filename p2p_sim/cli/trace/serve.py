@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import webbrowser
@@ -75,7 +76,7 @@ class Serve:
         place = files.check(out, "--export")
         with Progress() as progress, terminal.stdout_kept():
             progress("looking through everybody's eyes", 0, 0)
-            folder = Path(self.run).resolve()
+            folder = Path(os.path.realpath(self.run))
             page = export(Opened(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
         files.write(place, page)
         print(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, and
     for one that is named twice.
     """
-    places = [Path(path).resolve() for path in paths]
+    places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
     for i, place in enumerate(places):
         if place in places[:i]:
             raise InputError(f"run {paths[i]!r}: named twice; leave one out")

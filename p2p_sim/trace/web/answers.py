@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -51,7 +52,8 @@ class Answers:
     """
 
     def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], Any] = Opened):
-        self._root, self._viewers, self._load = root.resolve(), viewers, load
+        self._viewers, self._load = viewers, load
+        self._root = Path(os.path.realpath(root))  # resolve() fails for links in a circle
         self._opened: dict[tuple[str, int, int], _Held] = {}
         self._opening, self._looking, self._counting = threading.Lock(), threading.Lock(), threading.Lock()
         self._first()
