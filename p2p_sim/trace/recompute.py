@@ -28,9 +28,10 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool 
     """
     people = population_of(run)
     if people.users > MOST_USERS and set(members) != {USER}:
+        kept = "" if run.trace == "full" else "run it with trace='full', or "
         raise InputError(
             f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
-            f"this one has {people.users:,}: run it with trace='full', or look through the eyes of users only"
+            f"this one has {people.users:,}: {kept}look through the eyes of users only"
         )
     users = members[USER]
     rows = users if people.ids is None else np.searchsorted(people.ids, users)

@@ -179,6 +179,8 @@ def test_users_alone_are_recomputed_in_their_closed_world(protocol: Any, monkeyp
         assert none.view(name).draws.keys() == full.view(name).draws.keys() != set()
     with pytest.raises(InputError, match=r"up to 5 users.*has 12.*trace='full'"):
         none.view("learner")
+    with pytest.raises(InputError, match=r"up to 5 users.*has 12: look through the eyes of users only"):
+        list(full.view("learner+user:4").draws)
     sampled = p2p_sim.run(protocol, people(), seed=3, trace="sample=2").view("learner")
     assert sampled.missing is not None
     assert "sample=2" in sampled.missing
