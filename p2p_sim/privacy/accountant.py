@@ -254,5 +254,7 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 def _reason(protocol: Any) -> str:
     name = type(protocol).__name__
-    ways = "audit it (privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
+    ways = (
+        "audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
+    )
     return f"no law of {name} is known; {ways}"

@@ -128,7 +128,7 @@ def given(
     if not names:
         raise InputError(f"which protocol? {listed}")
     if names[0] not in every:
-        raise InputError(f"unknown protocol {names[0]!r}; {listed}")
+        raise InputError(f"unknown protocol {names[0]!r}; {listed}; or one of your own, MODULE:CLASS")
     kind = every[names[0]]
     offered = parameters(kind)
     if len(names) > 1:

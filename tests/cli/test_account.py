@@ -197,7 +197,7 @@ def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
         done = cli(*words)
         assert done.status == 0, done
         assert "refused" in done.out
-        assert "no law of Lawless is known; audit it" in done.out
+        assert "no law of Lawless is known; audit it (p2p-sim audit, " in done.out
     told = cli("account", "lawless:Lawless", "--json").json
     assert told["local_epsilon"] is None
     assert all(row["exact"] is None and row["refused"] for row in told["views"])

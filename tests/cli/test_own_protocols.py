@@ -106,6 +106,7 @@ CASES = {
     "path": ("./ward.py:Ward", ["a path is no module", "name it ward:Ward"]),
     "deep": ("../there/ward:Ward", ["a path is no module", "name it ward:Ward"]),
     "syntax": ("broken:Ward", ["broken.py, line 2: '(' was never closed"]),
+    "bare": ("ward", ["known protocols: ", "one of your own, MODULE:CLASS"]),
     "module": ("wart:Ward", ["No module named 'wart'", "MODULE:CLASS"]),
     "class": ("ward:Wart", ["no attribute 'Wart'", "MODULE:CLASS"]),
 }

@@ -108,7 +108,7 @@ def covered(law: LawOf, protocol: Any, faults: Faults) -> LawOf:
     if found is not None:
         return lambda asked, setting: found(law, asked, setting, faults)
     why = f"faults ({', '.join(faults.texts())}) are not accounted for {type(protocol).__name__}"
-    refusal = f"{why}; audit it (privacy.audit) with them, or ask without"
+    refusal = f"{why}; audit it (p2p-sim audit, privacy.audit) with them, or ask without"
     return lambda _asked, setting: PrivacyProfile.refused(setting.text, refusal)
 
 
