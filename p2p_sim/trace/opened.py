@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import about, manifest, people, store
 from p2p_sim.trace.draft import MESSAGES
@@ -45,7 +46,11 @@ class Opened:
 
 def opened(run: Any) -> Any:
     """Return a ``Run``, or what the run directory at a path holds."""
-    return Opened(Path(run)) if isinstance(run, (str, Path)) else run
+    if isinstance(run, (str, Path)):
+        return Opened(Path(run))
+    if not hasattr(run, "_trace"):
+        raise InputError(f"run = {run!r}: must be a Run, or the path of a run directory")
+    return run
 
 
 def whole_or_cut_off(path: Path, load: Callable[[Path], Any]) -> Any:

@@ -151,12 +151,22 @@ class File:
 
         try:
             file = parquet.ParquetFile(self._path, metadata=self._meta)
-            return file.read_row_groups(groups, columns=names, use_threads=False)
+            found = file.read_row_groups(groups, columns=names, use_threads=False)
+            same = self._stamp() == self._verified
         except (ArrowException, OSError) as error:
             raise InputError(
                 f"the trace is damaged: {str(self._path)!r} cannot be read ({error}); restore it, or run the protocol "
                 "again"
             ) from error
+
+        if not same:
+            raise InputError(f"{str(self._path)!r} was replaced after the run was loaded: load it again")
+        return found
+
+    def _stamp(self) -> tuple[int, int, int]:
+        """Return by what one sees that a file is another one."""
+        about = self._path.stat()
+        return about.st_ino, about.st_mtime_ns, about.st_size
 
     def check(self) -> None:
         """Raise InputError if the file, or one it refers to, is not there, or not as long as it was written."""
@@ -185,7 +195,7 @@ class File:
     def verify(self) -> None:
         """Raise InputError unless the file is the one that was written."""
         self.check()
-        told = self.entry.get("sha256")
+        told, self._verified = self.entry.get("sha256"), self._stamp()
         with self._path.open("rb") as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest() if told is not None else None
         if found != told:

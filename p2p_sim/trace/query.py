@@ -19,6 +19,7 @@ from p2p_sim.trace.opened import Opened, opened
 from p2p_sim.trace.pick import Pick
 from p2p_sim.trace.sight import Eyes
 from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.source import check_number
 from p2p_sim.trace.stored import OnDemand
 from p2p_sim.trace.unshipped import recomputing
 
@@ -54,6 +55,8 @@ def messages(
     their closed world, for any run; all else in runs of up to 1,000,000 users.  Raises InputError for a user, kind,
     round or coalition that there is not, and for messages that are neither kept nor recomputed.
     """
+    for name, value in (("user", user), ("round", round)):
+        check_number(name, value)
     looked = opened(run)
     program = looked.source if protocol is None else protocol
     eyes = _eyes(run, as_, program)
@@ -180,6 +183,10 @@ def check_round(source: HasCounts, round: int | None) -> None:
 
 def _eyes(run: Any, as_: Eyes | str | None, program: Any) -> Eyes | None:
     if not isinstance(as_, str):
+        if as_ is not None and not all(hasattr(as_, part) for part in ("servers", "users", "wire")):
+            raise InputError(
+                f"as_ = {as_!r}: must be a coalition, its text, such as 'learner+user:17', or None"
+            )
         return as_
     if isinstance(run, (str, Path)):
         raise InputError(f"as_ = {as_!r}: who that is, is known to a run: give p2p_sim.load({str(run)!r})")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
@@ -65,9 +66,16 @@ def check_kind(kind: str, kinds: tuple[str, ...], level: str) -> None:
         )
 
 
+def check_number(name: str, value: Any) -> None:
+    """Check that a number, if there is one, is whole; raises InputError."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
+        raise InputError(f"{name} = {value!r}: must be a whole number, or None")
+
+
 def check_span(limit: int | None, offset: int) -> None:
     """Check which of the rows are asked for; raises InputError."""
     for name, value in (("limit", limit), ("offset", offset)):
+        check_number(name, value)
         if value is not None and value < 0:
             raise InputError(f"{name} = {value!r}: must be at least 0")
 

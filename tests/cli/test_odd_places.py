@@ -86,3 +86,13 @@ def test_a_current_folder_that_is_gone(cli, run, tmp_path, monkeypatch):
     assert (done.status, done.err) == (0, "")
     done = cli("trace", "serve", run, *PAGE)
     assert (done.status, "the current folder was removed; change to one that exists" in done.err) == (2, True)
+
+
+def test_a_loaded_run_that_was_replaced_by_another_is_not_mixed_up_with_it(run):
+    loaded = p2p_sim.load(run)
+    reports = loaded.messages("report")["sender"].tolist()
+    assert len(reports)
+    p2p_sim.run(PeerToPeer(0.1), people(), seed=4, trace="full").save(run, force=True)
+    with pytest.raises(InputError, match="was replaced after the run was loaded: load it again"):
+        loaded.messages("report")
+    assert p2p_sim.load(run).messages("report")["sender"].tolist() == reports

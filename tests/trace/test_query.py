@@ -135,6 +135,19 @@ def test_without_its_population(tmp_path: Any) -> None:
         query.messages(none, user=7)
 
 
+@pytest.mark.parametrize("value", [True, 3.0, np.float64(3), "3", [3], np.array([3])], ids=str)
+def test_numbers_that_are_none(value: Any) -> None:
+    run = run_of("peer-to-peer")
+    for name in ("user", "round", "limit", "offset"):
+        with pytest.raises(InputError, match=rf"{name} = .*: must be a whole number"):
+            query.messages(run, **{name: value})
+    with pytest.raises(InputError, match=r"as_ = .*: must be a coalition"):
+        query.messages(run, as_=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="run = None: must be a Run"):
+        query.messages(None)
+    assert rows(query.messages(run, user=np.int64(3)).kinds["ask"]) == wanted(run, "ask", 3, None, None)
+
+
 def test_other_code_is_noted(tmp_path: Any) -> None:
     path = run_of("peer-to-peer", "none").save(tmp_path / "r")
     told = json.loads((path / "run.json").read_text())
