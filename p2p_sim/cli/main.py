@@ -39,8 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
-    except (MemoryError, UnicodeError) as error:
-        return _refused(f"{type(error).__name__}: {error}; use a smaller size or a plain name")
+    except MemoryError as error:
+        return _refused(
+            f"not enough memory{f' ({error})' if str(error) else ''}; use a smaller size or --limit"
+        )
+    except UnicodeError as error:
+        return _refused(f"{type(error).__name__}: {error}; use a plain name")
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):  # or Python complains when it closes stdout
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -73,8 +73,14 @@ def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool
 def write_messages(folder: Path, run: Any) -> None:
     """Write the messages of a run, unless they are there already; nothing for trace level none."""
     if isinstance(run._trace, OnDemand):
-        if run._trace.stored.folder != folder:
-            shutil.copytree(run._trace.stored.folder, folder)
+        stored = run._trace.stored
+        if stored.folder != folder:
+            stored.verify()
+            if manifest.read(stored.folder) != stored.manifest:
+                raise InputError(
+                    f"{str(stored.folder)!r} was replaced after the run was loaded: load it again"
+                )
+            shutil.copytree(stored.folder, folder)
         return
     if run.trace == "none":
         return

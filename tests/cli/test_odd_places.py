@@ -95,4 +95,27 @@ def test_a_loaded_run_that_was_replaced_by_another_is_not_mixed_up_with_it(run):
     p2p_sim.run(PeerToPeer(0.1), people(), seed=4, trace="full").save(run, force=True)
     with pytest.raises(InputError, match="was replaced after the run was loaded: load it again"):
         loaded.messages("report")
+    with pytest.raises(InputError, match=r"ask.*was altered"):
+        loaded.save(run.with_name("copy"))
     assert p2p_sim.load(run).messages("report")["sender"].tolist() == reports
+
+
+@pytest.mark.parametrize("level", ["full", "counts"])
+def test_a_loaded_run_that_is_gone_is_not_saved_by_halves(level, tmp_path):
+    at = tmp_path / "r"
+    loaded = p2p_sim.load(p2p_sim.run(PeerToPeer(0.1), people(), trace=level).save(at))
+    shutil.copytree(at, tmp_path / "kept")
+    shutil.rmtree(at)
+    with pytest.raises(InputError, match=r"is missing; restore it|holds no trace"):
+        loaded.save(tmp_path / "copy")
+    assert {path.name for path in tmp_path.iterdir()} == {"kept"}
+    shutil.copytree(tmp_path / "kept", at)
+    assert p2p_sim.load(loaded.save(tmp_path / "copy")).digest == loaded.digest
+
+
+def test_too_little_memory_is_said_so(cli, run, monkeypatch):
+    def full(*_words, **_more):
+        raise MemoryError
+
+    monkeypatch.setattr("p2p_sim.trace.opened.Opened.__init__", full)
+    assert cli("trace", "show", "r").err == "error: not enough memory; use a smaller size or --limit\n"
