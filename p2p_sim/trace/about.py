@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from p2p_sim.trace.draft import MESSAGES
 
 FORMAT = 2
 RUN = "run.json"
+CHECKSUM = "checksum"
+"""The field that holds the SHA-256 of all others."""
 
 _BACKENDS = ("local", "shards", "actors")
 _DO = "restore it, or run the protocol again"
@@ -67,6 +70,7 @@ _LATER: dict[str, _Check] = {
     "faults": (_kind(list), "a list"),
     "versions": _NAMED,
     "sha256": _NAMED,
+    CHECKSUM: (_kind(str), "a SHA-256"),
 }
 """Not in every run.json that earlier versions wrote."""
 
@@ -75,7 +79,7 @@ def told_of(path: Path) -> dict[str, Any]:
     """Read run.json.
 
     Raises InputError naming the file, what is wrong with it and what to do: if there is none, a newer version wrote
-    it, it is no JSON, or one of its fields is missing or no value that it can have.
+    it, it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
     """
     file = path / RUN
     tables.check_name(path)
@@ -98,7 +102,23 @@ def told_of(path: Path) -> dict[str, Any]:
     for name, (fits, what) in (_NEEDED | _LATER).items():
         if name in told and not fits(told[name]):
             raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
+    if told.get(CHECKSUM, _sum_of(told)) != _sum_of(told):
+        raise InputError(
+            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+        )
     return told
+
+
+def text_of(told: dict[str, Any]) -> str:
+    """Return the text of run.json: what it tells, and the checksum of that."""
+    plain = json.loads(json.dumps(told, allow_nan=False))
+    return json.dumps(plain | {CHECKSUM: _sum_of(plain)}, indent=2) + "\n"
+
+
+def _sum_of(told: dict[str, Any]) -> str:
+    """Return the SHA-256 of all fields but the checksum, whatever their order."""
+    rest = {name: value for name, value in told.items() if name != CHECKSUM}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 class Fields:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import shutil
 import tempfile
@@ -20,7 +19,7 @@ from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, command, manifest, people, sums, tables
-from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, told_of
+from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, text_of, told_of
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored, of_run
@@ -63,7 +62,7 @@ def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool
         if population and run.population is not None:
             people.write(building.make(), run.population)
         about = described(run, population) | {"sha256": sums.of(building.make())}
-        (building.make() / RUN).write_text(json.dumps(about, indent=2, allow_nan=False) + "\n")
+        (building.make() / RUN).write_text(text_of(about))
         _put_in_place(building.make(), path, force)
     except BaseException:
         building.clear()

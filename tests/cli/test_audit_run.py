@@ -12,6 +12,7 @@ from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_audit import OWN
 from tests.cli.test_bad_input import refused
+from tests.told import told_in
 
 RUN = (
     "run", "peer-to-peer", "--users", "50", "--cluster-size", "20", "--alpha", "0.2", "--fault", "loss=0.1", "--out",
@@ -152,7 +153,7 @@ def test_many_users_in_a_world_are_said_to_take_long(cli, monkeypatch):
 def test_other_code_than_the_run_s_is_said(cli, tmp_path):
     cli(*RUN)
     manifest = tmp_path / "made" / "run.json"
-    told = json.loads(manifest.read_text())
+    told = told_in(manifest.parent)
     told["versions"]["numpy"] = "1.0"
     manifest.write_text(json.dumps(told))
     assert "audited by other code than the run's: numpy 1.0 then" in cli(*AUDIT).err

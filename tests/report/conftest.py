@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from p2p_sim import cli as program
 from p2p_sim.report.pages import document, write
+from tests.told import told_in
 from tests.web.conftest import chromium
 
 __all__ = ["chromium"]
@@ -51,7 +51,7 @@ def page(form: str, *paths: Path, **how: bool) -> str:
 
 
 def manifest(path: Path) -> Any:
-    return json.loads((path / "run.json").read_text())
+    return told_in(path)
 
 
 def read(page: str) -> ElementTree.Element:

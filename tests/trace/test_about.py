@@ -15,6 +15,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.trace.opened import Opened
 from protocols import PeerToPeer
+from tests.told import told_in
 
 PEOPLE = Population.synthetic(users=60, cluster_size=30, seed=2)
 
@@ -26,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def change(path: Path, **fields: Any) -> None:
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     (path / "run.json").write_text(json.dumps({**told, **fields}))
 
 

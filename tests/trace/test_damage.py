@@ -19,6 +19,7 @@ from p2p_sim.trace.compare import compare
 from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.writer import Folder
 from protocols import PeerToPeer
+from tests.told import told_in
 
 PEOPLE = Population.synthetic(users=600, cluster_size=30, seed=2)
 
@@ -159,7 +160,7 @@ def test_altered_outputs_and_faults_are_named(part, faulty):
 
 def test_a_run_that_tells_no_checksums_is_read(faulty):
     """Earlier versions wrote none."""
-    told = json.loads((faulty / "run.json").read_text())
+    told = told_in(faulty)
     assert told.pop("sha256")
     (faulty / "run.json").write_text(json.dumps(told))
     assert p2p_sim.load(faulty).outputs["learner"]
@@ -175,7 +176,7 @@ def test_a_population_that_was_cut_is_named(faulty):
 @pytest.mark.parametrize("checksums", [True, False])
 def test_a_population_that_is_gone_was_not_withheld(checksums, faulty):
     """A run saved without its population has none either, and is read; earlier versions wrote no checksums."""
-    told = json.loads((faulty / "run.json").read_text())
+    told = told_in(faulty)
     if not checksums:
         del told["sha256"]
         (faulty / "run.json").write_text(json.dumps(told))
@@ -229,7 +230,7 @@ def test_the_first_format_is_still_read(level, tmp_path):
     """Format 1: run.json, and each kind whole in messages/KIND.parquet."""
     run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace=level)
     path = run.save(tmp_path / "old")
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     (path / "run.json").write_text(json.dumps({**told, "format": 1}))
     for file in sorted((path / "messages").rglob("*"), reverse=True):
         file.unlink() if file.is_file() else file.rmdir()

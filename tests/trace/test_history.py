@@ -18,6 +18,7 @@ from p2p_sim.trace.history import history
 from p2p_sim.trace.near import near
 from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
+from tests.told import told_in
 
 USERS = 40
 GROUPS = (
@@ -150,7 +151,7 @@ def test_a_run_that_tells_no_checksum_of_its_population(tmp_path: Path) -> None:
     """Earlier versions told none: everybody is read, and their hash proves them."""
     run = p2p_sim.run(RandomizedResponse(1.0), POPULATIONS["scattered"](USERS), seed=3)
     path = run.save(tmp_path / "run")
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     assert told["sha256"].pop(people.FILE)
     (path / "run.json").write_text(json.dumps(told))
     _, some, life = history(path, 3)

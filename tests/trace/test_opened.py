@@ -18,6 +18,7 @@ from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.replay import replay
 from p2p_sim.trace.stats import stats
 from protocols import PeerToPeer
+from tests.told import told_in
 from tests.unit.tiny import people
 
 
@@ -96,7 +97,7 @@ def run_ends(run: Any) -> tuple[int, int]:
 
 def test_a_newer_version(run: Any, tmp_path: Path) -> None:
     path = run.save(tmp_path / "r")
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     (path / "run.json").write_text(json.dumps(told | {"format": 99}))
     for ask in (
         query.messages,

@@ -15,6 +15,7 @@ from p2p_sim.trace import pick, query, recompute, source
 from p2p_sim.trace.draft import Draft
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.told import told_in
 from tests.unit.tiny import people
 
 USERS = 24
@@ -150,7 +151,7 @@ def test_numbers_that_are_none(value: Any) -> None:
 
 def test_other_code_is_noted(tmp_path: Any) -> None:
     path = run_of("peer-to-peer", "none").save(tmp_path / "r")
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     told["versions"]["numpy"] = "1.0"
     (path / "run.json").write_text(json.dumps(told))
     assert query.messages(path, user=7).notes[1] == (

@@ -15,6 +15,7 @@ from p2p_sim import InputError, Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.crypto.rates import Rates
 from tests.contract.cases import POPULATIONS, PROTOCOLS
+from tests.told import told_in
 
 CLOCK = [0.0]
 SLOW = {"channel": "20ms,8kbit", "servers": "5ms,80kbit"}
@@ -159,7 +160,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 def test_directories_of_before(tmp_path: Path) -> None:
     """They load; what was not counted is asked for."""
     path = ring().save(tmp_path / "old")
-    told = json.loads((path / "run.json").read_text())
+    told = told_in(path)
     for name in ("compute", "most", "work"):
         told.pop(name, None)
     (path / "run.json").write_text(json.dumps(told))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.run import load
 from p2p_sim.trace.web.export import export
 from p2p_sim.trace.web.gather import Place
+from tests.told import told_in
 from tests.web.conftest import PEOPLE, make, served
 
 HIT = "<img src=x onerror=window.hit=1><script>window.hit=1</script>"
@@ -88,7 +90,8 @@ def test_html_in_names_and_values_is_text(tab, root):
 
 def test_html_in_a_damaged_run_is_text(tab, root):
     place = root / NAME / "run.json"
-    place.write_text(place.read_text().replace('"labels"', f'"labels{NAME}"'))
+    told = json.dumps(told_in(root / NAME))
+    place.write_text(told.replace('"labels"', f'"labels{NAME}"'))
     with served(root / NAME) as server:
         tab.open(server.url)
         assert f"labels{NAME}" in tab.text("#error")

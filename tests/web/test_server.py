@@ -20,6 +20,7 @@ from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.web.answers import Answers
 from p2p_sim.trace.web.server import serving
 from tests.cli.conftest import below
+from tests.told import told_in
 from tests.web.conftest import NAMES, make, served
 
 
@@ -201,7 +202,7 @@ def test_a_damaged_run_is_named_and_the_server_goes_on(tmp_path):
     make("peers").save(tmp_path / "good")
     make("peers").save(tmp_path / "bad")
     place = tmp_path / "bad" / "run.json"
-    whole = place.read_text()
+    whole = json.dumps(told_in(tmp_path / "bad"))
     wrong = {
         "not json": whole[:200],
         "newer": re.sub(r'"format": \d+', '"format": 99', whole),
