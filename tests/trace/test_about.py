@@ -126,3 +126,16 @@ def test_a_run_as_it_was_written_is_read(path, tmp_path):
     p2p_sim.load(run.save(tmp_path / "bare", population=False))
     change(path, users=None, sha256={})  # an earlier version's
     assert p2p_sim.load(path).digest == run.digest
+
+
+@pytest.mark.parametrize("change", [{"seed": 4}, {"parameters": {"alpha": 0.2}}, {"notes": {"x": 1}}])
+def test_whatever_was_altered_is_noticed_by_the_checksum(change, path):
+    text = (path / "run.json").read_text()
+    told = json.loads(text)
+    for name, value in change.items():
+        told[name] = {**told[name], **value} if isinstance(value, dict) else value
+    (path / "run.json").write_text(json.dumps(told))
+    refused(path, "run.json' was altered since it was written", "restore it, or run the protocol again")
+    order = dict(reversed(json.loads(text).items()))
+    (path / "run.json").write_text(json.dumps(order))  # another order and no spaces: the same values
+    assert p2p_sim.load(path).seed == told_in(path)["seed"]
