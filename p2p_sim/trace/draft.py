@@ -14,6 +14,7 @@ from typing import Any
 
 from p2p_sim.core.population import Population
 from p2p_sim.trace import manifest
+from p2p_sim.trace.alike import alike
 from p2p_sim.trace.writer import PARTS, Folder
 
 MESSAGES = "messages"
@@ -57,7 +58,7 @@ class Draft:
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:
         """Note that the trace is whole; return its folder."""
         folder = self.make() / MESSAGES
-        manifest.write(folder, manifest.ended(manifest.read(folder), counts, files))
+        manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
         return folder
 
     def beside(self, path: Path) -> bool:

@@ -13,7 +13,7 @@ from p2p_sim.core.message import field_dtype, field_shape
 from p2p_sim.trace import tables
 
 FORMAT = 2
-"""1: address columns that follow from a row's place are not in the file; 2: they are, and null."""
+"""1: address columns that follow from a row's place are left out; 2: or null, if other files of the kind store them."""
 NAME = "manifest.json"
 
 Counts = Mapping[tuple[str, int], Count]

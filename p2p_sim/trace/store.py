@@ -20,6 +20,7 @@ from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, command, manifest, people, sums, tables
 from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, text_of, told_of
+from p2p_sim.trace.alike import alike
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored, of_run
@@ -90,7 +91,8 @@ def write_messages(folder: Path, run: Any) -> None:
         )
     folder.mkdir()
     begun = manifest.begun(run.source, run.trace, run.users, "")
-    manifest.write(folder, manifest.ended(begun, run.counts, write_columns(folder, run._trace)))
+    files = alike(folder, write_columns(folder, run._trace))
+    manifest.write(folder, manifest.ended(begun, run.counts, files))
 
 
 def check_whole(people: Population) -> None:

@@ -18,7 +18,7 @@ _FILES = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults
 def of(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file but messages and run.json, by its path in the run directory."""
     files = sorted(file for pattern in _FILES for file in folder.glob(pattern))
-    return {file.relative_to(folder).as_posix(): _sum(file) for file in files}
+    return {file.relative_to(folder).as_posix(): sha256(file) for file in files}
 
 
 def check(folder: Path, told: Mapping[str, str], part: str) -> None:
@@ -32,13 +32,14 @@ def check(folder: Path, told: Mapping[str, str], part: str) -> None:
         file = folder / name
         if not file.is_file():
             raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
-        if (found := _sum(file)) != expected:
+        if (found := sha256(file)) != expected:
             raise InputError(
                 f"{str(file)!r} is damaged: its SHA-256 is {found}, not {expected}; restore it, or run the protocol "
                 "again"
             )
 
 
-def _sum(file: Path) -> str:
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

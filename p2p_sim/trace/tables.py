@@ -6,7 +6,7 @@ takes longer than most of what is done here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +135,25 @@ class Stream:
     """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
 
     ``like``: columns as they will come, whose first rows choose encodings; ``searched``: integers with the least and
-    the greatest of each row group, null throughout where ``like`` has none; ``about``: metadata of the file.
+    the greatest of each row group; ``about``: metadata of the file; ``absent``: those of ``searched`` that are null
+    throughout, and not in ``like``.
     """
 
     def __init__(
-        self, path: Path, like: Mapping[str, Array], searched: Sequence[str], about: Mapping[str, str]
+        self,
+        path: Path,
+        like: Mapping[str, Array],
+        searched: Sequence[str],
+        about: Mapping[str, str],
+        absent: Collection[str] = (),
     ):
         import pyarrow as pa
         from pyarrow import parquet
 
-        types = {name: pa.int32() for name in searched}
+        types = {name: pa.int32() for name in searched if name in like or name in absent}
         types |= {name: _packed(values[:1]).type for name, values in like.items()}
         self._schema = pa.schema(types.items(), metadata=dict(about))
-        encodings = dict.fromkeys(searched, "PLAIN")
+        encodings = dict.fromkeys(absent, "PLAIN")
         encodings |= {_leaf(name, values): _encoding(values) for name, values in like.items()}
         self._writer = parquet.ParquetWriter(
             path, self._schema, compression="zstd", compression_level=-1, use_dictionary=False,

@@ -2,13 +2,11 @@
 
 ``messages/KIND/round=R/part-SITE-NUMBER.parquet``: a file holds messages of one kind and round, what one site received
 of one issue from one site, in the order in which it came, up to 2^24 rows.  Address columns that follow from a row's
-place are left out, see ``compact``: they are null, so that all files of a kind have the same columns; each file says of
-itself, in its metadata, what was left out.
+place are left out, see ``compact``; each file says of itself, in its metadata, what was left out.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace import manifest, tables
 from p2p_sim.trace.compact import ADDRESSES, STORED, Address, Known, Order, narrowed, rule_of, spelled
+from p2p_sim.trace.sums import sha256
 
 Array = npt.NDArray[Any]
 
@@ -32,6 +31,11 @@ _MOST_GROUP = 1 << 18
 KEY = "p2p_sim"
 PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
 """The files of a trace, and those that are being written: other programs pass over a name with a dot before it."""
+
+
+def unfinished(path: Path) -> Path:
+    """Return what a file of a trace is called while it is being written."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class Part:
         self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"
         self.rules, self.rows = rules, 0
         self._path = root / self.file
-        self._unfinished = self._path.with_name(f".{self._path.name}.tmp")
+        self._unfinished = unfinished(self._path)
         self._about = {"kind": kind, "round": round, **rules}
         self._order = Order()
         self._waiting: list[dict[str, Array]] = []
@@ -161,8 +165,7 @@ class Part:
         """End the file and put it in its place; describe it."""
         self._flush()
         self._writer.close()
-        with self._unfinished.open("rb") as stream:
-            checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+        checksum = sha256(self._unfinished)
         size = self._unfinished.stat().st_size
         self._unfinished.rename(self._path)
         span = [self._order.first, self._order.last] if self._order.holds else None

@@ -43,11 +43,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
 
 def test_pandas(run: p2p_sim.Run) -> None:
     labels = executed(block("py", "pandas"))["labels"].sort_values(["recipient"])
-    assert set(labels) == {"round", "sender", "recipient", "seq", "y_hat"}
+    assert set(labels) == {"round", "sender", "recipient", "y_hat"}  # all files leave out seq, {"all": 0}
     for name, column in run.messages("label").items():
         if name not in ("seq", "nbytes"):
             np.testing.assert_array_equal(labels[name].to_numpy(column.dtype), column)
-    assert labels["seq"].isna().all()  # {"all": 0}
 
 
 def test_polars(run: p2p_sim.Run) -> None:
@@ -82,7 +81,7 @@ def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> Non
         found = pandas.DataFrame({name: table[name].to_list() for name in table.columns})
     else:
         found = reads.sql(f"FROM read_parquet('{folder}/**/*.parquet', hive_partitioning = true)").df()
-    assert {"round", "sender", "recipient", "seq"} < set(found)
+    assert {"round", "sender", "recipient"} < set(found)
     later, known = found[found["round"] > 1], hops["round"] > 1
     assert len(found) == len(hops["round"])
     assert found.loc[found["round"] == 1, "sender"].isna().all()
