@@ -20,3 +20,10 @@ def ray_session() -> Iterator[None]:
 
     with session(None, 4, 100 << 20):
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, a file stays in one, and so do all that use Ray."""
+    for item in items:
+        ray = item.get_closest_marker("ray") or "ray_session" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("ray" if ray else item.nodeid.partition("::")[0]))

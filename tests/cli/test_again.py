@@ -118,7 +118,7 @@ def test_a_run_again(again, words):
 def test_a_run_again_on_ray(again, ray_session, backend):
     more = ("--shards", "2") if backend == "shards" else ()
     one, other, told = again(
-        "peer-to-peer", "--users", "20", "--cluster-size", "10", "--backend", backend, *more
+        "peer-to-peer", "--users", "6", "--cluster-size", "3", "--backend", backend, *more
     )
     check(one, other)
     assert " ".join(["--backend", backend, *more]) in told

@@ -75,7 +75,7 @@ def test_the_main_job_is_the_readme_s_first_command(
 ) -> None:
     """Installing is left to continuous integration, which runs both commands; here, what follows it."""
     first, second = (line for line in README.splitlines() if line.startswith("python3 -m venv "))
-    assert second.endswith("/pip install '.[test]' && .venv/bin/python -m pytest")
+    assert second.endswith("/pip install '.[test]' && .venv/bin/python -m pytest -n 2")
     job = first.rpartition("bin/p2p-sim ")[2]
     monkeypatch.chdir(tmp_path)
     assert cli.main(shlex.split(job)) == 0
