@@ -100,11 +100,6 @@ def test_near_misses_of_the_token_are_refused(server):
         assert b" 403 " in raw.recv(100)
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "BREW"])
-def test_other_methods_than_get_are_refused(server, method):
-    assert ask(server, "api/overview", method=method)[0] == 501
-
-
 @pytest.mark.parametrize("path", ["run.json", "../run.json", "static/page.js", "api", "favicon.ico"])
 def test_there_are_no_files_to_be_had(server, path):
     assert ask(server, path)[0] == 404

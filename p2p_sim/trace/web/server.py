@@ -84,8 +84,16 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
         return self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
 
-    def _refuse(self, status: HTTPStatus, why: str) -> None:
-        self._send(status, "application/json", json.dumps({"error": why}).encode())
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Refuse what is not for reading."""
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "this page is for reading", {"Allow": "GET, HEAD"})
+
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_POST
+
+    def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
+        self._send(status, "application/json", json.dumps({"error": why}).encode(), more)
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -94,7 +102,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: addresses hold the token."""
