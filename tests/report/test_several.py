@@ -101,6 +101,42 @@ def test_the_picture_of_a_comparison_numbers_every_run(runs, number):
     assert all(f"run {i}" in text_of(privacy) for i in range(number))
 
 
+def panels(told):
+    """For each panel of the comparison, ids of its axes: heights of its marks from 0, its lower edge, to 1."""
+    picture = next(s for s in read(told_page(told)).iter(f"{SVG}svg") if s.get("id") == "picture-tradeoff")
+    out = {}
+    for axes in picture.iter(f"{SVG}g"):
+        if re.search(r"axes_\d+$", axes.get("id", "")):
+            frame = re.findall(r"[-.0-9]+ ([-.0-9]+)", next(axes.iter(f"{SVG}path")).get("d"))
+            low, high = max(map(float, frame)), min(map(float, frame))
+            lines = [part for part in axes if "line2d" in part.get("id", "")]
+            marks = [float(use.get("y")) for line in lines for use in line.iter(f"{SVG}use")]
+            drawn = sum(next(line.iter(f"{SVG}use"), None) is None for line in lines)
+            out[axes.get("id")] = ([(low - y) / (low - high) for y in marks], drawn)
+    return out
+
+
+@pytest.mark.parametrize("most", [1.5, 1000])
+def test_every_run_has_a_mark_inside_every_panel(runs, most):
+    told = many(runs, 3)
+    told[2]["messages"] = [row | {"bytes": most * row["bytes"]} for row in told[2]["messages"]]
+    for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS):
+        assert row["exact"]
+    for marks, drawn in panels(told).values():
+        assert len(marks) == 3
+        assert all(0 < height < 1 for height in marks)
+        assert drawn == 1
+    assert len(panels(told)) == 2 * len(tradeoff.shown(told))
+
+
+def test_runs_on_other_data_are_not_joined(runs):
+    told = many(runs, 3)
+    told[2]["data"]["name"] = "others"
+    assert [drawn for _, drawn in panels(told).values()] == [1] * 3
+    told[1]["data"]["name"] = "more"
+    assert [drawn for _, drawn in panels(told).values()] == [0] * 3
+
+
 def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
     told = many(runs, 2)
     for row in told[1]["privacy"]["views"]:

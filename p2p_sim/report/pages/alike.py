@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 def cautions(runs: Sequence[Document]) -> list[str]:
     """Return a sentence for everything of which the runs must not differ if they are to be compared, and do."""
     told = [
-        ("The data differ", _data, "accuracies belong to their data and do not compare"),
+        ("The data differ", data, "accuracies belong to their data and do not compare"),
         ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
         ("δ differs", _delta, "an ε holds at its own δ"),
         ("The channels differ", _channels, "the wire reads more of plain ones"),
@@ -36,12 +36,13 @@ def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str 
     return f"{what} ({each}): {why}."
 
 
-def _data(run: Document) -> str | None:
-    data = run["data"]
+def data(run: Document) -> str | None:
+    """Return what its accuracy was measured on, in words; None if none was."""
+    found = run["data"]
     if run["accuracy"] is None:
         return None
-    meaning = f", 1 means {data['positive']}" if data.get("positive") is not None else ""
-    return f"{data['name']}{meaning}, {run['accuracy']['test_rows']:,} test rows"
+    meaning = f", 1 means {found['positive']}" if found.get("positive") is not None else ""
+    return f"{found['name']}{meaning}, {run['accuracy']['test_rows']:,} test rows"
 
 
 def _users(run: Document) -> str | None:

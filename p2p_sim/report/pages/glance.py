@@ -40,7 +40,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     if tradeoff.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
-            "runs of one protocol are joined in the order of their ε."
+            "runs of one protocol and data are joined in the order of their ε."
         )
         blocks.append(Figure(tradeoff.tradeoff(runs), text))
     return blocks

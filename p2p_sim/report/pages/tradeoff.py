@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from p2p_sim.report.pages import drawing, epsilons
+from p2p_sim.report.pages import alike, drawing, epsilons
 from p2p_sim.report.pages.words import size
 from p2p_sim.report.plots import COLOURS
 
@@ -54,8 +54,6 @@ def tradeoff(runs: Sequence[Document]) -> str:
     figure, grid = drawing.panels(
         trained + costly, len(names), 0.9 + 2.1 * (trained + costly), sharex="col", sharey="row"
     )
-    if costly:
-        _bytes_axis(grid[-1, 0], min(each), max(each))
     marked = []
     for column, name in enumerate(names):
         if trained:
@@ -68,6 +66,8 @@ def tradeoff(runs: Sequence[Document]) -> str:
         grid[-1, column].set_xlabel("ε (nats)")
     if trained:
         grid[0, 0].set_ylabel("test accuracy, %")
+    if costly:
+        _bytes_axis(grid[-1, 0], min(each), max(each))
     for axes, points in marked:
         drawing.name_points(axes, points)
     drawing.legend(figure, _key(runs, names))
@@ -87,7 +87,7 @@ def _panel(
     name: str,
     height: Callable[[Document], float],
 ) -> Points:
-    """Draw a point a run that has a figure; runs of one protocol are joined, in the order of their epsilon.
+    """Draw a point a run that has a figure; runs of one protocol and data are joined, in the order of their epsilon.
 
     Returns the points with their numbers.
     """
@@ -95,7 +95,7 @@ def _panel(
     values = {run: float(row["exact"]["epsilon"]) for run, row in rows.items()}
     edge = 1.15 * max([0.0, *filter(math.isfinite, values.values())]) or 1.0
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    lines: dict[int, list[tuple[float, float]]] = {}
+    lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
     marks: Points = []
     for number, run in enumerate(runs, 1):
         if run["run"] in rows:
@@ -105,8 +105,8 @@ def _panel(
             axes.plot([x], [y], shape, color=COLOURS[i % 7], ms=6)
             marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
             if not infinite:
-                lines.setdefault(i, []).append((x, y))
-    for i, points in lines.items():
+                lines.setdefault((i, alike.data(run)), []).append((x, y))
+    for (i, _), points in lines.items():
         if len(points) > 1:
             axes.plot(
                 *zip(*sorted(points), strict=True), color=COLOURS[i % 7], ls=_DASHES[i % 7], lw=1, zorder=1
