@@ -72,7 +72,7 @@ def test_html_in_names_and_values_is_text(tab, root):
         assert f"parameter{HIT} = {HIT}" in tab.text("#setting")
         assert f"1 kind{HIT}" in tab.text("#rounds")
         assert HIT in tab.text("#faults")
-        assert tab.page.title() == f"{NAME} – p2p-sim"
+        assert tab.page.title() == tab.page.text_content("#title") + " – p2p-sim"
         tab.page.locator("#picture").press("ArrowDown")
         assert f"field{HIT}" in tab.text("#message")
         assert f"says {HIT}" in tab.text("#message")

@@ -11,7 +11,7 @@ from p2p_sim.trace.web.lanes import Look, lanes
 from tests.web.conftest import make
 from tests.web.test_style import contrast
 
-FOCUSED = "[document.activeElement.id || document.activeElement.textContent, getComputedStyle(document.activeElement)]"
+LOOK = "look as learner"
 
 TEXTS = """() => {
   const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -76,7 +76,18 @@ def test_everything_is_reached_by_tab_in_the_order_of_the_page(tab, server):
         "Show",
     ]
     rounds = ["1 ask", "2 label", "3 report"]
-    assert stops == [*controls, *rounds, "after", "list", "picture", "user:0", "user:1", "user:2", "user:3"]
+    assert stops == [
+        *controls,
+        *rounds,
+        "after",
+        "list",
+        LOOK,
+        "picture",
+        "user:0",
+        "user:1",
+        "user:2",
+        "user:3",
+    ]
     tab.page.keyboard.press("Enter")
     tab.drawn()
     assert tab.marks() == ids("peers", Place(user=3))
@@ -108,7 +119,8 @@ def test_rounds_and_messages_by_arrows(tab, server):
 
 def test_a_user_is_found_by_keys(tab, server):
     tab.open(server.url)
-    tab.page.keyboard.press("/")
+    tab.page.locator("#picture").press("/")
+    assert focus(tab) == "user"
     tab.page.keyboard.type("41")
     tab.page.keyboard.press("ArrowRight")
     tab.page.keyboard.press("Enter")
@@ -122,6 +134,21 @@ def test_a_user_is_found_by_keys(tab, server):
     tab.page.keyboard.press("Escape")
     tab.drawn()
     assert tab.marks() == ids("peers", Place(user=41))
+
+
+def test_no_single_character_acts_outside_the_picture(tab, server):
+    """WCAG 2.1.4: a shortcut of one letter or sign acts only while its component has the focus."""
+    tab.open(server.url)
+    before = tab.page.url
+    for place in ("body", "#view", "#theme", "#list", "#rounds button"):
+        tab.page.evaluate("document.activeElement.blur()")
+        if place != "body":
+            tab.page.locator(place).first.focus()
+        held = tab.page.evaluate("document.activeElement.outerHTML")
+        for sign in ("/", "q", "1", "?"):
+            tab.page.keyboard.press(sign)
+            assert tab.page.evaluate("document.activeElement.outerHTML") == held, (place, sign)
+    assert tab.page.url == before
 
 
 def test_arrows_belong_to_the_picture_again_after_a_choice_by_mouse(tab, server):

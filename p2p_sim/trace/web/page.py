@@ -6,7 +6,16 @@ import json
 from importlib import resources
 from typing import Any
 
-SCRIPTS = ("source.js", "address.js", "picture.js", "list.js", "panels.js", "page.js", "controls.js")
+SCRIPTS = (
+    "source.js",
+    "address.js",
+    "marks.js",
+    "picture.js",
+    "list.js",
+    "panels.js",
+    "page.js",
+    "controls.js",
+)
 
 
 def page(nonce: str, data: dict[str, Any] | None = None) -> str:

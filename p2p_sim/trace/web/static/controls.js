@@ -121,8 +121,8 @@ document.addEventListener("keydown", (event) => {
     Object.assign(acts, {
       ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), ArrowDown: () => pick(at + 1), ArrowUp: () => pick(at - 1),
     });
-    if (!inside) acts["/"] = () => by("user").focus();
   }
+  if (!inside && event.target.closest("#picture")) acts["/"] = () => by("user").focus();  // a letter acts where it belongs alone
   const act = (field ? leaves : acts)[event.key];
   if (!act) return;
   event.preventDefault();

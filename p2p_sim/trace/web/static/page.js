@@ -78,7 +78,7 @@ async function show(change, how = "pushState") {
     by("error").hidden = true;
     paint();
     point(shown.messages.findIndex((one) => one.id === state.message));
-    by("said").textContent = by("what").textContent;
+    by("said").textContent = by("what").textContent + (state.view ? ". " + by("legend").textContent : "");
   } catch (error) {
     if (mine !== latest) return null;
     Object.assign(state, before);
@@ -101,13 +101,16 @@ async function working(answer) {
   finally { clearTimeout(timer); by("busy").textContent = ""; }
 }
 
+/** Name who looks. */
+const seer = () => state.view.replace("user:*", "user:" + state.user);
+
 /** The figures of the viewpoint come after the picture, for they may take two seconds. */
 async function learn() {
-  const view = inside ? state.view : state.view.replace("user:*", "user:" + state.user);
+  const view = inside ? state.view : seer();
   const asked = { run: state.run, view, channels: state.channels }, key = JSON.stringify(asked);
   if (key === known) return;
   known = key;
-  const name = view.replace("user:*", "user:" + state.user) || about.main, nobody = !view;
+  const name = seer() || about.main, nobody = !view;
   if (about.cut) return figures({ view: name, rows: [], note: "The run was cut off: what a view of all of it learns is not computed." });
   figures({ view: name, nobody, rows: [], note: "working…" });
   let found;
@@ -143,16 +146,20 @@ function messages() {
   else picture(place, shown, about.kinds, state.user, pick, focused);
 }
 
+/** Say what the viewpoint has of what is shown, and how that is drawn. */
 function legend() {
-  const place = by("legend"), says = (look, name, text) => {
-    if (place.hasChildNodes()) place.append("; ");
-    make("span", { class: look }, name, place);
-    place.append(": " + text);
-  };
+  const place = by("legend"), drawn = shown.messages, says = (...parts) => place.append(...parts);
+  const unseen = drawn.filter((one) => !one.seen).length, shut = drawn.filter((one) => one.seen && !one.readable).length;
   place.replaceChildren();
-  if (shown.messages.some((one) => !one.readable)) says("struck", "struck out", "the viewpoint cannot read it");
-  if (shown.messages.some((one) => !one.seen)) says("", "dashed", "it does not see the message at all");
-  if (shown.lanes.some((lane) => lane.state)) says("gone", "dotted names", "dropped out or lied");
+  if (state.view) {
+    says(`Of ${drawn.length < shown.total ? "those drawn" : "these"}, ${seer()} reads `, make("b", {}, whole(drawn.length - unseen - shut)), ", sees but cannot read ");
+    says(whole(shut), shut ? " (" : "", shut ? make("span", { class: "struck" }, "struck out") : "", shut ? ")" : "", " and does not see ");
+    says(whole(unseen), unseen ? " (" : "", unseen ? make("span", { class: "struck" }, "dotted") : "", unseen ? ")." : ".");
+  } else if (about.viewpoints.some((point) => point.view === about.main)) {
+    says("All is shown, which nobody sees. A viewpoint strikes out what that party cannot read: ");
+    says(link("look as " + about.main, "The viewpoint of " + about.main, () => show({ view: about.main })), ".");
+  }
+  if (shown.lanes.some((lane) => lane.state)) says(" ", make("span", { class: "gone" }, "Dotted names"), " dropped out or lied.");
 }
 
 function heading() {

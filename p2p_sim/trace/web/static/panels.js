@@ -2,7 +2,7 @@
 // What stands around the picture: the overview, the chosen message, and what the viewpoint learns.
 
 function setting(about, clusters) {
-  document.title = about.name + " – p2p-sim";
+  document.title = about.protocol + ": " + about.name + " – p2p-sim";
   by("title").textContent = about.protocol + ": " + about.name;
   const parts = Object.entries(about.parameters).map(([name, value]) => name + " = " + value);
   parts.push("seed " + (about.seed ?? (about.cut ? "not known" : "withheld")), (about.users === null ? "?" : whole(about.users)) + " users", "trace " + about.trace);
@@ -54,7 +54,7 @@ function overview(about, show) {
     const button = link(row.round + " " + row.kind, about.kinds[row.kind].text, () => show({ round: String(row.round), kind: row.kind }));
     const bar = make("span", { class: "bytes " + shade(order, row.kind), "aria-hidden": "true" });
     bar.style.width = (100 * row.nbytes) / most + "%";
-    return { cells: [button, whole(row.messages), [bytes(row.nbytes), bar]] };
+    return { cells: [[swatch(order, row.kind), button], whole(row.messages), [bytes(row.nbytes), bar]] };
   });
   const more = about.rounds.length - lines.length;
   if (more > 0) lines.push({ cells: [`… ${whole(more)} more: choose a round above`, "", ""] });
@@ -69,7 +69,7 @@ function overview(about, show) {
   by("wrong").hidden = !wrong.length;
   by("kinds").replaceChildren();
   for (const [kind, { text, fields }] of Object.entries(about.kinds)) {
-    make("dt", { class: shade(order, kind) }, kind, by("kinds"));
+    make("dt", {}, "", by("kinds")).append(swatch(order, kind), kind);
     make("dd", {}, text + (fields.length ? `: ${fields.join(", ")}` : ""), by("kinds"));
   }
 }

@@ -21,7 +21,7 @@ function picture(place, told, kinds, focus, chosen, focused) {
     for (const { x } of lanes.values()) draw("line", { x1: x, x2: x, y1: 0, y2: height, class: "lane" }, svg);
     messages.forEach(([index, message], row) => {
       const ends = [message.from, message.to].map((party) => (lanes.get(party) ?? lanes.get("")).x);
-      mark(svg, message, kinds[message.kind], shade(order, message.kind), (row + 0.5) * ROW + 6, ends, () => chosen(index)).dataset.index = index;
+      mark(svg, message, kinds[message.kind], order, (row + 0.5) * ROW + 6, ends, () => chosen(index)).dataset.index = index;
     });
   }
 }
@@ -49,8 +49,6 @@ function spread(names, lanes, room) {
   return [places, right];
 }
 
-const shade = (order, kind) => "kind-" + (order.indexOf(kind) % 4);
-
 function head(heads, lane, text, { x, width }, focus, focused) {
   const acts = lane.user !== "" && focused;
   const named = lane.state ? `${lane.title} (${lane.state})` : lane.title;
@@ -73,8 +71,8 @@ function byRound(messages) {
   return [...found.entries()].sort((a, b) => a[0] - b[0]);
 }
 
-function mark(svg, message, kind, shade, y, [from, to], clicked) {
-  const group = draw("g", { class: `mark ${shade}` + (message.seen ? "" : " unseen"), "data-id": message.id }, svg);
+function mark(svg, message, kind, order, y, [from, to], clicked) {
+  const group = draw("g", { class: "mark " + shade(order, message.kind) + (message.seen ? "" : " unseen"), "data-id": message.id }, svg);
   const own = from === to, way = to > from ? 1 : -1;
   const tip = own ? [from + 2, y + 5, -1] : [to - way * 2, y, way];
   const line = own ? `M ${from} ${y - 6} h 20 v 11 h -14` : `M ${from} ${y} H ${tip[0] - way * 6}`;
@@ -82,6 +80,7 @@ function mark(svg, message, kind, shade, y, [from, to], clicked) {
   draw("path", { d: line, class: "shaft" }, group);
   draw("path", { d: line, class: "grip" }, group);
   draw("path", { class: "head", d: `M ${tip[0]} ${tip[1]} l ${-tip[2] * 8} -4 v 8 z` }, group);
+  tail(order, message.kind, from, own ? y - 6 : y, group);
   draw("title", {}, group, message.id + (message.seen ? "" : ", not seen from here"));
   group.addEventListener("click", clicked);
   return group;
