@@ -103,7 +103,8 @@ class Calibrate:
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
             "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
             "faults": list(self.fault or ()), "graph": graph,
-            "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True)),
+            "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True))
+            | {"basis": found.profile.basis},
             "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
         }  # fmt: skip
 
@@ -197,10 +198,11 @@ def _as_text(told: Mapping[str, Any]) -> str:
     value = told["value"]
     exact = f"{int(value):,}" if told["vary"] == "cluster_size" else f"{value:.10g}"
     wrong = f"; faults: {', '.join(told['faults'])}" if told["faults"] else ""
+    reached = told["achieved"]
     lines = [
         f"{told['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
         f"{told['vary']} = {exact} keeps {told['view']} at ε <= {told['epsilon_target']:g}, δ = {told['delta']:g}",
-        f"achieved ε {bracket_text(told['achieved'])}, {told['slack']:.3g} below the target",
+        f"achieved ε {bracket_text(reached)} ({reached['basis']}), {told['slack']:.3g} below the target",
     ]
     rows = [
         [found["view"], "refused", found["refused"]]

@@ -53,8 +53,9 @@ class Calibration:
     """The most useful value that keeps a promise, and what it gives every view.
 
     ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
-    nats, with certified ends; ``slack``: how far its upper end stays below the target.  ``views``: the profiles of the
-    other views at that value, by name, "user (deviating)" too: a calibration for one view says nothing of the rest.
+    nats, with certified ends, on the basis of ``profile``; ``slack``: how far its upper end stays below the target.
+    ``views``: the profiles of the other views at that value, by name, "user (deviating)" too: a calibration for one
+    view says nothing of the rest.
     """
 
     protocol: Protocol
@@ -66,6 +67,7 @@ class Calibration:
     delta: float
     achieved: Bracket
     slack: float
+    profile: PrivacyProfile
     views: dict[str, PrivacyProfile]
 
     def __repr__(self) -> str:
@@ -142,7 +144,8 @@ def calibrate(
         value = _search(where, keeps())
     if value is None:
         raise refuse(where.private)
-    reached = account(value).epsilon_bracket(delta)
+    solved = account(value)
+    reached = solved.epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
     size = int(value) if vary == "cluster_size" else cluster_size
     room = size if population is None else int(population.sizes.max())
@@ -154,7 +157,7 @@ def calibrate(
         if row.colluders < room
     }
     slack = epsilon - achieved.upper
-    return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, views)
+    return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views)
 
 
 def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:

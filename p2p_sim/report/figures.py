@@ -27,13 +27,19 @@ def number_text(value: Any) -> str:
 
 
 def bracket_text(found: Mapping[str, Any]) -> str:
-    """Return a figure in four digits, or both ends, rounded outward, where they differ by more than those show."""
+    """Return a figure in four digits, or both ends where they differ by more than those show; infinity is ``inf``.
+
+    Ends, and what is nothing but an upper or a lower bound, are rounded outward: as printed it still holds.
+    """
     low, value, high = (float(found[name]) for name in ("lower", "epsilon", "upper"))
     if not math.isfinite(high) or high <= 0:
         return number_text(value) if low == high else f"{number_text(low)} to {number_text(high)}"
-    unit = 10.0 ** (math.floor(math.log10(high)) - _DIGITS + 1)
-    if high - low <= unit / 10:
-        return number_text(value)
     step = Decimal(1).scaleb(math.floor(math.log10(high)) - _DIGITS + 1)
-    ends = (Decimal(repr(low)).quantize(step, ROUND_FLOOR), Decimal(repr(high)).quantize(step, ROUND_CEILING))
-    return " to ".join(number_text(end) for end in ends)
+    ends = [
+        number_text(Decimal(repr(end)).quantize(step, way))
+        for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING))
+    ]
+    if high - low > float(step) / 10:
+        return " to ".join(ends)
+    outward = {"lower": ends[0], "upper": ends[1]}
+    return outward.get(found["basis"], number_text(value))

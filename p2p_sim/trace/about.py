@@ -84,7 +84,7 @@ def told_of(path: Path) -> dict[str, Any]:
     file = path / RUN
     tables.check_name(path)
     if not file.is_file():
-        raise InputError(f"{str(path)!r} is not a run directory: {_why_none(path)}")
+        raise InputError(f"{str(path)!r} is not a run directory: {why_none(path)}")
     try:
         told = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -150,7 +150,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _why_none(path: Path) -> str:
+def why_none(path: Path) -> str:
     """Say why a folder is no run directory, and what to do."""
     if path.is_symlink() and not path.exists():
         return f"it links to {str(path.readlink())!r}, which is gone; name another run"
@@ -161,6 +161,8 @@ def _why_none(path: Path) -> str:
     if (path / MESSAGES).is_dir():
         return f"it has no {RUN}; its trace can be opened (p2p-sim trace), the run was cut off: run it again"
     inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))
-    return f"it has no {RUN}" + (
-        f"; it holds {len(inside):,}, such as {str(path / inside[0])!r}" if inside else ""
-    )
+    if inside:
+        return (
+            f"it has no {RUN}; it holds {len(inside):,}, such as {str(path / inside[0])!r}: name one of them"
+        )
+    return f"it has no {RUN}; name the folder that p2p-sim run made"

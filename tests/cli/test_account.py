@@ -142,6 +142,7 @@ def test_calibrate(cli):
     assert told["fixed"] == {"theta": 0.5, "retries": 0, "over": "cluster"}
     assert 0 < told["value"] < 0.5
     assert told["achieved"]["upper"] <= 1 + 1e-9
+    assert told["achieved"]["basis"] == "exact"
     assert told["slack"] == pytest.approx(1 - told["achieved"]["upper"])
     assert told["views"]["user"]["epsilon"] > 1
     assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(
@@ -204,14 +205,21 @@ def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
 
 
 def test_both_ends_where_digits_differ():
-    def text(low, high):
-        return figures.bracket_text({"lower": low, "epsilon": (low + high) / 2, "upper": high})
+    def text(low, high, basis="exact"):
+        found = {"lower": low, "epsilon": (low + high) / 2, "upper": high, "basis": basis}
+        return figures.bracket_text(found)
 
     assert text(1.0, 1.0) == "1"
     assert text(0.19060, 0.19133) == "0.1906 to 0.1914"
     assert text(math.inf, math.inf) == "inf"
     assert text(0, 0) == "0"
     assert text(0.5, math.inf) == "0.5 to inf"
+    assert text(0.99994, 0.99996) == "0.9999 to 1"
+    one = [text(1.23444, 1.23444, basis) for basis in ("lower", "exact", "upper")]
+    other = [text(0.0056786, 0.0056786, basis) for basis in ("lower", "exact", "upper")]
+    assert one == ["1.234", "1.234", "1.235"]
+    assert other == ["0.005678", "0.005679", "0.005679"]
+    assert text(9.9999, 9.9999, "upper") == "10"
 
 
 CASES = {

@@ -33,8 +33,9 @@ def test_a_number_in_four_digits(value):
 
 
 def test_ends_that_differ_are_both_told():
-    assert words.epsilon({"lower": 0.1, "epsilon": 0.2, "upper": math.inf}) == "0.1 to ∞"
-    assert words.epsilon({"lower": 1e-7, "epsilon": 1e-7, "upper": 1e-7}) == "10⁻⁷"
+    exact = {"basis": "exact"}
+    assert words.epsilon({"lower": 0.1, "epsilon": 0.2, "upper": math.inf} | exact) == "0.1 to ∞"
+    assert words.epsilon({"lower": 1e-7, "epsilon": 1e-7, "upper": 1e-7} | exact) == "10⁻⁷"
 
 
 def test_only_numbers_are_set():

@@ -212,7 +212,7 @@ def test_newer_versions_are_refused_and_named(path):
 
 
 def test_no_run_at_all(tmp_path):
-    with pytest.raises(InputError, match=r"is not a run directory: it has no run.json"):
+    with pytest.raises(InputError, match=r"is not a run directory: it has no run.json; name the folder that"):
         reader.open_trace(tmp_path)
     p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "bare")
     assert not (tmp_path / "bare/messages").exists()

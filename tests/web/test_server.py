@@ -285,6 +285,11 @@ def test_a_port_in_use_is_named(server, runs):
 
 
 def test_a_folder_without_runs_is_named(tmp_path):
-    for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="is no run directory and holds none"):
-            Answers(place, VIEWERS)
+    (tmp_path / "file").touch()
+    for name, why in {
+        ".": "it has no run.json; name the folder that p2p-sim run made",
+        "nowhere": "there is no such folder; p2p-sim run makes one",
+        "file": "it is a file; name the folder",
+    }.items():
+        with pytest.raises(InputError, match=f"is no run directory and holds none: {why}"):
+            Answers(tmp_path / name, VIEWERS)

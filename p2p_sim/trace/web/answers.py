@@ -12,7 +12,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace import manifest
-from p2p_sim.trace.about import RUN
+from p2p_sim.trace.about import RUN, why_none
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.opened import Opened
 from p2p_sim.trace.web.gather import Found, Place, gather
@@ -102,7 +102,9 @@ class Answers:
     def _first(self) -> str:
         names = self.names()
         if not names:
-            raise InputError(f"{str(self._root)!r} is no run directory and holds none: it has no {RUN}")
+            raise InputError(
+                f"{str(self._root)!r} is no run directory and holds none: {why_none(self._root)}"
+            )
         return names[0]
 
     def _open(self, name: str) -> _Held:

@@ -1,0 +1,37 @@
+"""What the page says that viewpoints learn, over all protocols: the figures of ``privacy.profile``, basis and all."""
+
+from __future__ import annotations
+
+import pytest
+
+import p2p_sim
+from p2p_sim import privacy
+from p2p_sim.report.figures import bracket_text, figure
+from p2p_sim.report.learnt import learnt
+from p2p_sim.trace.web.known import known
+from p2p_sim.trace.web.overview import in_focus, overview
+from tests.contract.cases import PROTOCOLS, people_of
+
+AT = 1e-6
+"""The delta of the page, for runs of up to 1,000 users."""
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def run(request):
+    protocol = PROTOCOLS[request.param]
+    return p2p_sim.run(protocol, people_of(protocol, "contiguous", 44), seed=3)
+
+
+def test_the_page_tells_the_figure_of_every_viewpoint(run):
+    told = known(run)
+    for point in overview(run, "run", told)["viewpoints"]:
+        view = in_focus(point["view"], 4) or told.main
+        for channels in ("plain", "encrypted") if "wire" in view else ("plain",):
+            name = view.replace("user:4", "user")
+            profile = privacy.profile(run.source, name, population=run.population, channels=channels)
+            first = learnt(run, view, channels)["rows"][0]
+            assert (first["basis"], first["source"].split(";")[0]) == (
+                profile.basis,
+                profile.source.split(";")[0],
+            )
+            assert first["text"] == f"ε = {bracket_text(figure(profile, AT))} at δ = 1e-06"
