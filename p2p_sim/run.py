@@ -24,11 +24,14 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.tally import Most
 from p2p_sim.costing import Bill, bill
-from p2p_sim.trace import store
+from p2p_sim.trace import query, store
 from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.kept import sorted_trace
-from p2p_sim.trace.replay import LOST, Life, replay
+from p2p_sim.trace.recompute import nearby
+from p2p_sim.trace.replay import LOST, Life, life_of
+from p2p_sim.trace.source import check_number
 from p2p_sim.trace.stored import OnDemand, Stored
+from p2p_sim.trace.unread import Later
 from p2p_sim.view import View, coalition_of, look
 from p2p_sim.views import Coalition
 
@@ -62,7 +65,7 @@ class Run:
     counts: dict[tuple[str, int], Count]
     outputs: dict[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
-    population: Population | None = None
+    population: Later = Later()  # noqa: RUF009 (a descriptor)
     source: Any = None
     notes: dict[str, Any] = field(default_factory=dict)
     faults: Faults | None = None
@@ -123,9 +126,10 @@ class Run:
     def replay(self, user: int, *, protocol: Any = None) -> Life:
         """Return one user's whole history, recomputed from the seed by re-running her closed world."""
         program = self._program(protocol, "replay(user, protocol=...)")
-        if self.population is None or self.seed is None:
+        if self.seed is None or query.census(self) is None:
             raise InputError(LOST)
-        return replay(program, self.population, self.seed, user, self.faults, self.crypto)
+        check_number("user", user)
+        return life_of(program, nearby(self, program, np.array([user]), digest=False)[1], user)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
         """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
@@ -179,7 +183,10 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run directory; raises InputError if there is none or it is damaged."""
+    """Read a run directory; raises InputError if there is none or it is damaged.
+
+    Of a population of more than 1,000,000 users no more is read than is asked for, when it is.
+    """
     return Run(**store.load(Path(path)))
 
 

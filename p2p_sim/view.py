@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,10 +16,12 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.trace import recompute, tables
 from p2p_sim.trace.draws import Draws
+from p2p_sim.trace.query import census
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.replay import Past
 from p2p_sim.trace.sight import cut
 from p2p_sim.trace.source import check_kind
+from p2p_sim.trace.unread import some
 from p2p_sim.views import CHANNELS, Coalition
 
 Array = npt.NDArray[Any]
@@ -59,6 +62,7 @@ class View:
     missing: str | None
     kinds: Mapping[str, Message]
     _population: Callable[[], Population] = field(repr=False)
+    _hers: Callable[[], Population] = field(repr=False)
     _past: Callable[[], Past] = field(repr=False)
     _cluster: int | None = None
 
@@ -91,8 +95,9 @@ class View:
     @functools.cached_property
     def inputs(self) -> Columns:
         """What its users held, a row each: user, y, ``secret/NAME``."""
-        people, rows = self._population(), self._rows()
-        mine = np.isin(ids_of(people), np.array(sorted(self.coalition.users), np.int64))
+        rows = self._rows()
+        people = self._hers() if rows is None else self._population()
+        mine = np.isin(ids_of(people), _users(self.coalition))
         own = np.flatnonzero(mine if rows is None else mine & rows)
         columns = {"user": ids_of(people), "y": people.y}
         columns |= {f"secret/{name}": column for name, column in people.secret.items()}
@@ -140,8 +145,7 @@ class View:
 
     def _rows(self) -> Array | None:
         """Return a mask of the users whom the view concerns, None for all."""
-        people = self._population()
-        if self._cluster is None or people.clusters is None:
+        if self._cluster is None or (people := self._population()).clusters is None:
             return None
         return np.asarray(people.clusters.label == self._cluster)
 
@@ -155,19 +159,20 @@ def look(run: Any, name: str, channels: str, protocol: Any) -> View:
     past = functools.cache(lambda: _recomputed(run, protocol, coalition))
     messages, missing = _messages(run, past)
     seen = Cuts(kinds, lambda kind: cut(coalition, kinds[kind], messages[kind], channels))
-    return View(name, coalition, channels, seen, missing, kinds, lambda: population_of(run), past)
+    everybody, hers = lambda: population_of(run), lambda: _holding(run, protocol, coalition)
+    return View(name, coalition, channels, seen, missing, kinds, everybody, hers, past)
 
 
 def coalition_of(run: Any, name: str, protocol: Any) -> Coalition:
     """Return a coalition of a run with every user named; raises InputError for an unknown part or user."""
     coalition = Coalition.parse(name, protocol.roles())
     kinds: dict[str, Message] = protocol.messages()
-    if run.population is None and run.trace != "full":
+    if census(run) is None and run.trace != "full":
         check_kind(next(iter(kinds)), tuple(kinds), run.trace)  # says so if the run kept none
     return named(coalition, name, users_of(run, kinds))
 
 
-def named(coalition: Coalition, name: str, ids: Array) -> Coalition:
+def named(coalition: Coalition, name: str, ids: Sequence[int] | Array) -> Coalition:
     """Return a coalition with its unnamed users chosen, the first of ``ids`` (ascending) that it does not name.
 
     Raises InputError for a user who is not among them, and for more users than there are.
@@ -177,12 +182,12 @@ def named(coalition: Coalition, name: str, ids: Array) -> Coalition:
             f"view = {name!r} has {coalition.user_count:,} users, the run has {len(ids):,}: name fewer"
         )
     for user in sorted(coalition.users):
-        place = int(np.searchsorted(ids, user))
+        place = bisect_left(ids, user)
         if place == len(ids) or int(ids[place]) != user:
             span = f"{ids[0]} to {ids[-1]}"
             some = "" if int(ids[-1]) == len(ids) - 1 else f", {len(ids):,} of them"
             raise InputError(f"view = {name!r}: user {user} is not in this run; its users are {span}{some}")
-    return coalition.named(ids[: coalition.user_count].tolist())
+    return coalition.named([int(user) for user in ids[: coalition.user_count]])
 
 
 def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
@@ -205,13 +210,24 @@ def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns]
 def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
-    return recompute.again(run, protocol, members | {USER: np.array(sorted(coalition.users), np.int64)})
+    return recompute.again(run, protocol, members | {USER: _users(coalition)})
 
 
-def users_of(run: Any, kinds: Mapping[str, Message]) -> Array:
+def _holding(run: Any, protocol: Any, coalition: Coalition) -> Population:
+    """Return of the population at least a coalition's users."""
+    people = some(run, protocol, _users(coalition))
+    return population_of(run) if people is None else people
+
+
+def _users(coalition: Coalition) -> Array:
+    return np.array(sorted(coalition.users), np.int64)
+
+
+def users_of(run: Any, kinds: Mapping[str, Message]) -> Sequence[int] | Array:
     """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
-    if run.population is not None:
-        return ids_of(run.population)
+    if (people := census(run)) is not None:
+        ids: Sequence[int] | Array = range(people.users) if people.ids is None else people.ids
+        return ids
     ends = [np.zeros(0, np.int64)]
     ends += [
         run._trace[kind][end]

@@ -19,7 +19,6 @@ from p2p_sim.trace.diagram.scene import MOST_ARROWS, Scene, Sight, scene
 from p2p_sim.trace.export.graph import graphml
 from p2p_sim.trace.export.perfetto import perfetto
 from p2p_sim.trace.export.shiviz import shiviz
-from p2p_sim.trace.recompute import ids_of
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.web.known import known
 from p2p_sim.view import coalition_of
@@ -87,7 +86,7 @@ def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array 
     if not users and cluster_number is None:
         return None
     for user in users:
-        query.check_user(run.population, user)
+        query.check_user(query.census(run), user)
         if not 0 <= user <= MOST_ID:  # of a run whose users are not known
             raise InputError(f"user {user}: must be from 0 to {MOST_ID}")
     inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
@@ -175,7 +174,8 @@ def _from_counts(
         )
     source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
-    users = None if run.population is None else run.population.users
+    people = query.census(run)
+    users = None if people is None else people.users
     note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
     return overview(
         kinds, run.counts, users, title, round=round, notes=[note], opens=_first(run), command=command
@@ -184,8 +184,9 @@ def _from_counts(
 
 def _first(run: Run) -> str:
     """Return the options that choose the first cluster of a run, or its first user, if they are known."""
-    if run.population is None:
+    people = query.census(run)
+    if people is None:
         return ""
-    first = ids_of(run.population)[:1]
+    first = np.zeros(1, np.int64) if people.ids is None else people.ids[:1]
     label = clusters_of(run, first)
     return f"--user {first[0]}" if label is None else f"--cluster {label[0]}"

@@ -16,6 +16,7 @@ from p2p_sim.trace.reader import Source
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.sight import Eyes, cut
 from p2p_sim.trace.slices import ADDRESS, Columns, Slice
+from p2p_sim.trace.unread import rows_of, unread
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +68,7 @@ def around(
         _check(sum(part.total.values()) if limit is None else 0)
         return part if limit is None else first(part, limit)
     for user in users.tolist():
-        query.check_user(run.population, user)
+        query.check_user(query.census(run), user)
     program = run.source if protocol is None else protocol
     wanted = _Users(frozenset(users.tolist()))
     source, kinds, notes = query.trace_of(run, program, eyes=wanted)
@@ -110,6 +111,9 @@ def page(part: Slice, limit: int, offset: int) -> Slice:
 
 def cluster(run: Any, number: int) -> Array:
     """Return the ids of a cluster's users; a population without clusters is one, 0.  Raises InputError for another."""
+    left = unread(run)
+    if left is not None and left.proven and len(found := left.members(number)):
+        return found
     if run.population is None:
         raise InputError(
             f"cluster {number}: this run was saved without its population, so who belongs to which cluster is not "
@@ -140,11 +144,13 @@ def cluster(run: Any, number: int) -> Array:
 
 def clusters_of(run: Any, ids: Array) -> Array | None:
     """Return the cluster numbers of users; None if there are no clusters or the population was not kept."""
+    left = unread(run)
+    if left is not None and left.proven:
+        return left.clusters(ids)
     people = run.population
     if people is None or people.clusters is None:
         return None
-    rows = ids if people.ids is None else np.searchsorted(people.ids, ids)
-    return np.asarray(people.clusters.pick(rows).label)
+    return np.asarray(people.clusters.pick(rows_of(people, ids)).label)
 
 
 def _check(messages: int) -> None:

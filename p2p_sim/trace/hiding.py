@@ -20,6 +20,7 @@ from p2p_sim.trace.crowd import Crowd
 from p2p_sim.trace.reader import Source
 from p2p_sim.trace.replay import closed_world
 from p2p_sim.trace.slices import Event, Slice
+from p2p_sim.trace.unread import rows_of, some
 
 Array = npt.NDArray[Any]
 
@@ -82,9 +83,9 @@ def _from_user(trace: Source, kinds: Mapping[str, Message], event: Event, run: A
     if not unseen:
         return Hidden(*event.ends)
     users, cluster = None, None
-    people: Population | None = run.population
+    people = None if program is None else some(run, program, np.array([event.sender]))
     if people is not None and program is not None:
-        row = np.array([event.sender if people.ids is None else np.searchsorted(people.ids, event.sender)])
+        row = rows_of(people, np.array([event.sender]))
         reach = _reach(program, people, row, _hops(trace, kinds, event.round))
         users, clusters = len(reach), people.clusters
         if (

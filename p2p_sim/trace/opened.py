@@ -8,9 +8,11 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import about, manifest, people, store
+from p2p_sim.trace import about, manifest, store
+from p2p_sim.trace.damaged import guarded
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.stored import OnDemand, Stored
+from p2p_sim.trace.unread import Later
 
 
 class Opened:
@@ -19,6 +21,8 @@ class Opened:
     Also of a run that was cut off, of which there is nothing but messages.  Raises InputError for a folder that is no
     run, and, when a part is read, if it is damaged.  ``cut_off``: whether there are only messages.
     """
+
+    population = Later()
 
     def __init__(self, path: Path):
         self._path = path
@@ -29,7 +33,7 @@ class Opened:
     def __getattr__(self, name: str) -> Any:
         if name not in store.HEAVY:
             raise AttributeError(name)
-        value = store.guarded(self._path, lambda: store.HEAVY[name](self._path))
+        value = guarded(self._path, lambda: store.HEAVY[name](self._path))
         self.__dict__[name] = value
         return value
 
@@ -41,7 +45,7 @@ class Opened:
     @property
     def has_population(self) -> bool:
         """Whether the population was kept; reading it may still find that its file is gone."""
-        return not self.cut_off and people.was_kept(self._path, about.told_of(self._path).get("stored_hash"))
+        return vars(self)["population"] is not None
 
 
 def opened(run: Any) -> Any:

@@ -21,6 +21,7 @@ from p2p_sim.trace.sight import Eyes
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.source import check_number
 from p2p_sim.trace.stored import OnDemand
+from p2p_sim.trace.unread import unread
 from p2p_sim.trace.unshipped import recomputing
 
 Array = npt.NDArray[Any]
@@ -141,9 +142,10 @@ def _counted(trace: reader.Source, kind: str) -> dict[tuple[str, int], Count]:
 
 def census(run: Any) -> Any:
     """Return ``users`` and ``ids`` of a run's population, None if it was not kept; on disk it is not read for that."""
-    if not isinstance(run, Opened) or run.users is None:
+    left = unread(run)
+    if left is None or left.users is None:
         return run.population
-    return SimpleNamespace(users=run.users, ids=None) if run.has_population else None
+    return SimpleNamespace(users=left.users, ids=None)
 
 
 def size_of(run: Any) -> int:

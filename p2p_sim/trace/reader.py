@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from p2p_sim.trace import about, manifest, store
+from p2p_sim.trace.damaged import guarded
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.kept import Kept
 from p2p_sim.trace.source import Source
@@ -20,7 +21,7 @@ def open_trace(path: str | Path) -> Source:
 
     Raises InputError if there is none, it is damaged, or a newer version wrote it.
     """
-    return store.guarded(Path(path), lambda: _opened(Path(path)))
+    return guarded(Path(path), lambda: _opened(Path(path)))
 
 
 def _opened(folder: Path) -> Source:

@@ -12,6 +12,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.trace.replay import Past, relive
+from p2p_sim.trace.unread import rows_of, unread
 
 Array = npt.NDArray[Any]
 
@@ -26,19 +27,13 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool 
     users alone too, all messages of their closed world.  Raises InputError for a run saved without its population, for
     servers in a run of more than 1,000,000 users, and if what comes out is another run.
     """
-    people = population_of(run)
-    if people.users > MOST_USERS and set(members) != {USER}:
-        kept = "" if run.trace == "full" else "run it with trace='full', or "
-        raise InputError(
-            f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
-            f"this one has {people.users:,}: {kept}look through the eyes of users only"
-        )
-    users = members[USER]
-    rows = users if people.ids is None else np.searchsorted(people.ids, users)
+    _check_kept(run)
     try:
-        past = relive(
-            protocol, people, run.seed, {**members, USER: rows}, run.faults, run.crypto, whole=whole
-        )
+        if set(members) == {USER}:
+            past = nearby(run, protocol, members[USER], whole=whole)[1]
+        else:
+            _check_size(run)
+            past = _relived(run, protocol, population_of(run), members, whole, digest=True)
     except ProtocolError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"
@@ -51,15 +46,64 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool 
     return past
 
 
+def nearby(
+    run: Any, protocol: Any, users: Array, *, whole: bool = False, digest: bool = True
+) -> tuple[Population, Past]:
+    """Run the closed world of some users (ids, ascending) again; return of the population at least them, and the past.
+
+    Of a population that has not been read no more is read than it takes.  ``whole``: all messages of that world;
+    ``digest``: of the run, if it takes everybody.  Raises InputError for a user who is not there.
+    """
+    left = unread(run)
+    part = None if left is None else left.near(protocol, users)
+    past = None if part is None else _tried(run, protocol, part, users, whole)
+    if part is not None and past is not None:
+        return part, past
+    people = population_of(run)
+    return people, _relived(run, protocol, people, {USER: users}, whole, digest)
+
+
+def _tried(run: Any, protocol: Any, part: Population, users: Array, whole: bool) -> Past | None:
+    """Run a part of the users again; None if it takes everybody."""
+    try:
+        past = _relived(run, protocol, part, {USER: users}, whole, digest=False)
+    except Exception:  # a program may not bear to be run on a part; if it is wrong altogether, it fails again
+        return None
+    return None if past.strayed else past
+
+
+def _relived(
+    run: Any, protocol: Any, people: Population, members: Mapping[str, Array], whole: bool, digest: bool
+) -> Past:
+    rows = {**members, USER: rows_of(people, members[USER])}
+    return relive(protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest)
+
+
 def population_of(run: Any) -> Population:
     """Return the population of a run; raises InputError if it was saved without."""
-    if run.population is None or run.seed is None:
+    _check_kept(run)
+    people: Population = run.population
+    return people
+
+
+def _check_kept(run: Any) -> None:
+    """Check that something can be recomputed; reading the population may still find that it is damaged."""
+    if run.seed is None or (unread(run) is None and run.population is None):
         raise InputError(
             "this run was saved without its population: inputs, draws and messages that were not kept are not known; "
             "run it again with its population, or with trace='full' (--trace full)"
         )
-    people: Population = run.population
-    return people
+
+
+def _check_size(run: Any) -> None:
+    left = unread(run)
+    users = population_of(run).users if left is None or left.users is None else left.users
+    if users > MOST_USERS:
+        kept = "" if run.trace == "full" else "run it with trace='full', or "
+        raise InputError(
+            f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
+            f"this one has {users:,}: {kept}look through the eyes of users only"
+        )
 
 
 def ids_of(people: Population) -> Array:

@@ -81,21 +81,6 @@ class Past:
     strayed: bool
 
 
-def replay(
-    protocol: Any,
-    population: Population,
-    seed: int,
-    user: int,
-    faults: Faults | None = None,
-    crypto: str = MODELLED,
-) -> Life:
-    """Recompute the life of one user, given by id; raises InputError if there is no such user."""
-    row = np.array([population.row(user, f"user {user!r}")])
-    return life_of(
-        protocol, relive(protocol, population, seed, {USER: row}, faults, crypto, digest=False), user
-    )
-
-
 def life_of(protocol: Any, past: Past, user: int) -> Life:
     """Return the life of one user, about whom alone the past was asked."""
     sent: dict[str, dict[str, Array]] = {}

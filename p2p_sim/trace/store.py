@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +21,19 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import code, command, manifest, people, sums, tables
 from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, text_of, told_of
 from p2p_sim.trace.alike import alike
+from p2p_sim.trace.damaged import guarded
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.lists import from_list, to_list
 from p2p_sim.trace.stored import OnDemand, Stored, of_run
+from p2p_sim.trace.unread import Unread
 from p2p_sim.trace.writer import write_columns
 
 _SEEN = ("fault", "kind", "round", "messages")
 _WORK = ("role", "round", "operation", "count")
 _COMPUTE = ("role", "round", "seconds")
-_Part = TypeVar("_Part")
 _MOST = ("kind", "round", "sent", "received")
+_AT_ONCE = 1_000_000
+"""Users who are read when a run is loaded; of more, no more than is asked for, when it is."""
 
 
 def save(run: Any, path: Path, force: bool, population: bool) -> Path:
@@ -159,28 +162,16 @@ def describe(run: Any) -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read a run directory; return what ``Run`` is made of."""
-    return light(path) | guarded(path, lambda: {name: read(path) for name, read in HEAVY.items()})
+    found = light(path) | guarded(path, lambda: {name: read(path) for name, read in HEAVY.items()})
+    people, users = found["population"], found["users"]
+    if people is not None and not (people.proven and users is not None and users > _AT_ONCE):
+        found["population"] = people.whole()
+    return found
 
 
 def light(path: Path) -> dict[str, Any]:
-    """Read of a run directory what is small: all but what ``HEAVY`` reads."""
+    """Read of a run directory what is small: all but what ``HEAVY`` reads, and the population."""
     return guarded(path / RUN, lambda: _light(path))
-
-
-def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
-    """Return what ``read`` does; raises InputError naming the run directory if a file is damaged."""
-    try:
-        return read()
-    except InputError:
-        raise
-    except PermissionError as error:
-        file = str(error.filename or path)
-        raise InputError(
-            f"{file!r} cannot be read (permission denied): ask its owner for a copy, or to let you read it"
-        ) from error
-    except Exception as error:  # whatever a damaged file provokes, in json, in Arrow or here
-        what = f"{type(error).__name__}: {error}"
-        raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
 
 
 def _outputs(path: Path) -> dict[str, dict[str, Any]]:
@@ -193,24 +184,12 @@ def _outputs(path: Path) -> dict[str, dict[str, Any]]:
     return outputs | found
 
 
-def _population(path: Path) -> Population | None:
-    told = told_of(path)
-    for part in (people.FILE, people.GRAPH):  # also what is not read of them
-        sums.check(path, told.get("sha256", {}), part)
-    found = guarded(path / people.FILE, lambda: people.read(path, told.get("stored_hash")))
-    if found is not None:
-        agree(path, "users", told.get("users"), people.FILE, found.users)
-    return found
-
-
 def _faulty(path: Path) -> dict[str, Any]:
     sums.check(path, told_of(path).get("sha256", {}), "faults")
     return {name: columns["user"] for name, columns in tables.read_apart(path / "faults").items()}
 
 
-HEAVY: dict[str, Callable[[Path], Any]] = {
-    "outputs": _outputs, "population": _population, "faulty": _faulty
-}  # fmt: skip
+HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _faulty}
 """What reads the large parts of a run directory, by the name of the part."""
 
 
@@ -242,6 +221,7 @@ def _light(path: Path) -> dict[str, Any]:
     return {
         **plain, "seed": seed, "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
+        "population": Unread(path, told) if people.was_kept(path, told.get("stored_hash")) else None,
         "users": told.get("users"), "compute": compute, "most": most,
         "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
