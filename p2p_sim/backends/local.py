@@ -69,6 +69,8 @@ def run(
     counted user by user.
     """
     layout.check(protocol, population, faults)
+    if progress is not None:
+        progress("preparing; a first run of a million users compiles its loops, once", 0, 1)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or -(-users // compute.BLOCK))

@@ -89,16 +89,16 @@ class Account:
         graphs.check(chosen.protocol, self.graph)
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(chosen, progress)
-        from p2p_sim.report import account, console, layout
+        from p2p_sim.report import accounted, console, layout
 
         head = f"{told['protocol']}: {layout.parameters(told)}"
-        shown = "\n\n".join([head, account.as_text(told), *account.drawn(told)]) + "\n"
+        shown = "\n\n".join([head, accounted.as_text(told), *accounted.drawn(told)]) + "\n"
         sys.stdout.write(console.as_json(told) if as_json else shown)
         return 0
 
     def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
         from p2p_sim.privacy import promises
-        from p2p_sim.report import account, plots
+        from p2p_sim.report import account, accounted, plots
         from p2p_sim.report.question import Question
 
         protocol = chosen.protocol
@@ -114,7 +114,7 @@ class Account:
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
         told = head | table | {"plot": self.plot, "graph": graph}
         if self.plot is not None:
-            title = account.title(told)
+            title = accounted.title(told)
             plots.curves(account.profiles(question, table), title, self.plot, self.delta, progress)
         return told
 

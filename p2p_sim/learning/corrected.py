@@ -60,7 +60,7 @@ def beside(found: Comparison, run: Any, people: Population, x_test: Array, y_tes
     noise = None if run.source is None else run.source.label_noise()
     if noise is None or (noise.whose == "sender" and not noise.lie):
         return found
-    told, accuracy, notes = released(run.outputs["learner"], people, noise), None, [found.note]
+    told, accuracy, notes = released(dealt.returned(run), people, noise), None, [found.note]
     if told is None:
         walked = "walks this long are not followed back: no model is corrected for them"
         anybody = "a label may be anybody's: no model is corrected for that"

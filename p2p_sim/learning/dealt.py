@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 
 Array = npt.NDArray[Any]
 
 NOTE = "labels came without senders: each cluster's were given to its users in the order of arrival"
+NOBODY_S = (
+    "labels came without the users who sent them or their clusters, so they go with no features: no model"
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,16 @@ class Pairs:
     users: Array
     y: Array
     note: str
+
+
+def returned(run: Any) -> dict[str, Array]:
+    """Return what a run's learner returned, but for a ``sender`` that is no user: every server is 0."""
+    columns: dict[str, Array] = run.outputs.get("learner", {})
+    kinds = [] if run.source is None else run.source.messages().values()
+    from_servers = kinds and not any((kind.sender, kind.recipient) == (USER, "learner") for kind in kinds)
+    if not from_servers or "sender" not in columns or columns["sender"].any():
+        return columns
+    return {name: column for name, column in columns.items() if name != "sender"}
 
 
 def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:

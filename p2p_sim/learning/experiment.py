@@ -163,7 +163,7 @@ def train(
     """Train on the labels that a run released and on the true ones; note accuracies and seconds in it."""
     before = time.perf_counter()
     (progress or _silent)(f"training {model}", 0, 0)
-    columns, people = run.outputs.get("learner", {}), examples.population
+    columns, people = dealt.returned(run), examples.population
     comparison = None
     pairs = dealt.pairs(columns, people)
     if people.x is not None and pairs is not None:
@@ -176,6 +176,8 @@ def train(
         bags = proportions.of_run(columns, run.source, people)
         if bags is not None:
             comparison = proportions.compare(people, examples.x_test, examples.y_test, bags, model)
+    if comparison is None and people.x is not None and run.notes.get("released"):
+        run.notes["released"]["untrained"] = dealt.NOBODY_S
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison

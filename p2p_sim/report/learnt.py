@@ -51,7 +51,7 @@ def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
         found.insert(0, _row("not computed here", late) if late else _row("refused", row["refused"]))
     if row["exact"] is not None:
         exact = row["exact"]
-        told = f"ε = {bracket_text(exact)} at δ = {table['delta']:.2g}"
+        told = f"{_epsilon(exact['basis'], bracket_text(exact))} at δ = {number_text(table['delta'])}"
         found.insert(0, _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]])))
     return found
 
@@ -95,9 +95,12 @@ def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
     if not theorem["holds"]:
         why = theorem["why"] or "epsilon is infinite"
         return _row("does not apply", f"{theorem['name']}: {why}", theorem["source"])
-    return _row(
-        theorem["basis"], f"ε = {number_text(theorem['epsilon'])} ({theorem['name']})", theorem["source"]
-    )
+    told = _epsilon(theorem["basis"], number_text(theorem["epsilon"]))
+    return _row(theorem["basis"], f"{told} ({theorem['name']})", theorem["source"])
+
+
+def _epsilon(basis: str, figure: str) -> str:
+    return f"ε {'≤' if basis == 'upper' else '≥' if basis == 'lower' else '='} {figure}"
 
 
 def _row(basis: str, text: str, source: str = "") -> dict[str, str]:

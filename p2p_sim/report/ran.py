@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.sealing import REAL
-from p2p_sim.report import account, costs
+from p2p_sim.report import accounted, costs
 from p2p_sim.report.layout import graph, nbytes, parameters, table
 from p2p_sim.run import Run
 
@@ -75,7 +75,7 @@ def as_text(told: Mapping[str, Any]) -> str:
         _wrong(told),
         spent,
         _released(told),
-        [account.as_text(told["privacy"])],
+        [accounted.as_text(told["privacy"])],
         end,
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -186,7 +186,7 @@ def _released(told: Mapping[str, Any]) -> list[str]:
     positive = "" if share is None else f", {_percent(share)} of them positive"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
     line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
-    return [line, f"note: {released['refused']}"] if released.get("refused") else [line]
+    return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
 
 
 def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:

@@ -56,7 +56,7 @@ def test_table_and_footnotes(cli):
 def test_one_cluster_has_no_smallest_and_largest(cli):
     words = ("account", "encrypted-shuffle", "--epsilon", "1", "--view", "learner", "--over", "everybody")
     text = cli(*words, "--users", "50").out
-    assert "plain channels; clusters of 50\n" in text
+    assert "plain channels; 50 users\n" in text
     assert "smallest" not in text
 
 
@@ -122,8 +122,11 @@ def test_clusters_of_data_of_one_s_own(cli, tmp_path):
 def test_many_sizes_are_a_lower_estimate(cli, tmp_path):
     lines = [f"{i},{i % 2},{c}" for c in range(1, 15) for i in range(c)]
     (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(lines) + "\n")
-    words = ("--data", "a.csv", "--cluster-column", "c", "--test", "0.01", "--json")
-    found = rows(cli(*ACCOUNT, *words).json)
+    words = ("--data", "a.csv", "--cluster-column", "c", "--test", "0.01")
+    text = cli(*ACCOUNT, *words).out
+    assert "\nlower: at least this; the truth may be larger\n[1]" in text
+    assert "\nupper:" not in text
+    found = rows(cli(*ACCOUNT, *words, "--json").json)
     assert found["learner"]["exact"]["basis"] == "exact"
     assert found["learner+1*user"]["exact"]["basis"] == "lower"
     assert "were looked at" in found["learner+1*user"]["exact"]["assumes"][-1]

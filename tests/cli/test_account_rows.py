@@ -11,7 +11,8 @@ from p2p_sim import Population, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.privacy import rows
 from p2p_sim.privacy.laws.noise import Gaussian
-from p2p_sim.report import plots
+from p2p_sim.report import account, accounted, plots
+from p2p_sim.report.question import Question
 from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
@@ -131,6 +132,20 @@ def test_every_server_has_a_row():
     expected = [*alone, *few, "relay+analyst", "wire", "relay+wire"]
     assert [view.name for view in rows.rows(Relayed())] == expected
     assert [view.name for view in rows.rows(RandomizedResponse(1.0))] == ["learner", "user", "wire"]
+
+
+def test_what_is_refused_for_one_reason_is_a_line():
+    def told(protocol, *views):
+        question = Question(protocol, 1e-6, population=Population.synthetic(users=9, seed=1), only=views)
+        return account.table_of(question, lambda *_: [], None)
+
+    whole = told(Relayed())
+    above, why = accounted.as_text(whole).split("\n")
+    assert above.endswith("; 9 users")
+    assert why == f"refused for every view: {whole['views'][0]['refused']}"
+    assert "refused   -" in accounted.as_text(told(Relayed(), "relay"))
+    whole["views"][2]["refused"] = "another reason"
+    assert accounted.as_text(whole).count("refused   -") == len(whole["views"])
 
 
 @pytest.mark.parametrize("view", ["learner", "learner+user", "wire"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.learning import dealt, experiment
 from protocols import EncryptedShuffle, PeerToPeer
 
@@ -57,8 +60,40 @@ def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
     assert found.comparison.note == dealt.NOTE
     everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits")
     assert everybody.comparison is None
+    assert everybody.run.notes["released"]["untrained"] == dealt.NOBODY_S
     assert everybody.run.notes["clusters"] is None
     peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25)
     assert peers.comparison is not None
     assert peers.comparison.note == ""
     assert p2p_sim.run(EncryptedShuffle(4.0), found.examples.population, seed=0).digest == found.run.digest
+
+
+@dataclass(frozen=True)
+class Forwarded(Protocol):
+    """Labels reach the learner by way of a server; ``named``: with the users they are from."""
+
+    named: bool
+
+    hand = Message("user", "shuffler", "hands in her label", y=bool)
+    forward = Message("shuffler", "learner", "passes it on", y=bool, who=np.int32)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.hand(y=me.y)
+
+    def shuffler(self, me: Party) -> Rounds:
+        hands = yield self.hand.receive()
+        yield self.forward(y=hands.y, who=hands.sender)
+
+    def learner(self, me: Party) -> Rounds:
+        labels = (yield self.forward.receive()).columns()
+        return labels | {"sender": labels["who"]} if self.named else labels
+
+
+def test_a_server_that_passes_labels_on_is_not_taken_for_a_user() -> None:
+    found = experiment.learn(Forwarded(named=False), "digits")
+    assert not found.run.outputs["learner"]["sender"].any()
+    assert found.comparison is None
+    assert found.run.notes["released"]["untrained"] == dealt.NOBODY_S
+    named = experiment.learn(Forwarded(named=True), "digits")
+    assert named.comparison is not None
+    assert named.comparison.accuracy_private == named.comparison.accuracy_true

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
+from p2p_sim.network import topologies
 from p2p_sim.report.figures import bracket_text, figure
 from p2p_sim.report.learnt import learnt
 from protocols import NetworkShuffle, PeerToPeer
@@ -60,6 +62,15 @@ def test_what_takes_long_and_what_is_refused_say_so(run):
         "exact",
         "not computed here",
     }
+
+
+def test_what_is_no_exact_figure_is_told_by_its_sign(run):
+    graph = topologies.join(Population.synthetic(users=300, seed=1), "regular:20", seed=1)
+    walk = p2p_sim.run(NetworkShuffle(1.0, steps=2), graph, seed=1)
+    assert rows(learnt(walk, "learner+user:3"))["upper"].startswith("ε ≤ 1 at δ = ")
+    sizes = Population.from_arrays(y=np.zeros(210, bool), cluster=np.repeat(np.arange(20), np.arange(1, 21)))
+    some = p2p_sim.run(PeerToPeer(0.1), sizes, seed=1)
+    assert rows(learnt(some, "learner+user:3"))["lower"].startswith("ε ≥ ")
 
 
 def test_what_cannot_be_said_is_named(run, tmp_path):

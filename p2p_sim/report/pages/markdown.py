@@ -46,12 +46,17 @@ def _table(table: Table) -> str:
 
 
 def _line(cells: Sequence[Any], plain: bool = False) -> str:
-    shown = [each if plain else _text(cell(each)) for each in cells]
+    shown = [each if plain else _inline(cell(each)) for each in cells]
     return f"| {' | '.join(shown)} |"
 
 
 def _text(text: str) -> str:
     """Return text on one line, without anything that Markdown or HTML gives a meaning."""
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", _inline(text))
+
+
+def _inline(text: str) -> str:
+    """Return such text where no line starts with it."""
     words = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in words).replace("&", "&amp;").replace("<", "&lt;")
-    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe))
+    return re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe)

@@ -137,7 +137,8 @@ def _released(released: Mapping[str, Any] | None) -> str:
         return "No labels were released, or it is not known which; no model was trained."
     share = released.get("positive_share")
     positive = "" if share is None else f", {percent(share)} of them positive"
-    return f"{released['labels']:,} labels were released{positive}; no model was trained."
+    why = released.get("untrained") or "no model was trained"
+    return f"{released['labels']:,} labels were released{positive}; {why}."
 
 
 def _costs(runs: Sequence[Document]) -> list[Block]:
