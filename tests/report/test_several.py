@@ -122,19 +122,45 @@ def test_every_run_has_a_mark_inside_every_panel(runs, most):
     told[2]["messages"] = [row | {"bytes": most * row["bytes"]} for row in told[2]["messages"]]
     for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS):
         assert row["exact"]
-    for marks, drawn in panels(told).values():
-        assert len(marks) == 3
+    every, views = list(panels(told).values()), len(tradeoff.shown(told))
+    assert len(every) == 2 * views
+    for number, (marks, drawn) in enumerate(every):
+        trained = number < views  # these panels come first
+        assert len(marks) == (6 if trained else 3), "a model that is corrected, and one that is not"
         assert all(0 < height < 1 for height in marks)
-        assert drawn == 1
-    assert len(panels(told)) == 2 * len(tradeoff.shown(told))
+        assert drawn == (2 if trained else 1), "what true labels give has a line too"
+
+
+def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
+    told = many(runs, 2)
+    for run, (corrected, plain) in zip(told, ((0.9, 0.6), (0.8, None)), strict=True):
+        run["accuracy"] |= {"accuracy_true": 0.95, "accuracy_corrected": corrected}
+        run["accuracy"]["accuracy_private"] = corrected if plain is None else plain
+    told[1]["accuracy"]["accuracy_corrected"] = None  # of what is made as the truth is, there is none
+    for run in told:
+        run["messages"] = told[0]["messages"]  # costs the same, which is not drawn
+    for marks, drawn in panels(told).values():
+        plain, corrected, alone = marks
+        share = (corrected - plain) / (0.9 - 0.6)
+        assert alone == pytest.approx(plain + share * (0.8 - 0.6), abs=1e-5)
+        assert drawn == 2
+    text = told_page(told)
+    assert "on what was released" in text
+    assert "the same, corrected for lies" in text
+    for run in told:
+        run["accuracy"]["accuracy_corrected"] = None
+    text = told_page(told)
+    picture = text[text.index('id="picture-tradeoff"') :].partition("</svg>")[0]
+    assert "corrected for lies" not in picture
+    assert all(len(marks) == 2 for marks, _ in panels(told).values())
 
 
 def test_runs_on_other_data_are_not_joined(runs):
     told = many(runs, 3)
     told[2]["data"]["name"] = "others"
-    assert [drawn for _, drawn in panels(told).values()] == [1] * 3
+    assert [drawn for _, drawn in panels(told).values()] == [2] * 3  # the true labels, and two runs
     told[1]["data"]["name"] = "more"
-    assert [drawn for _, drawn in panels(told).values()] == [0] * 3
+    assert [drawn for _, drawn in panels(told).values()] == [1] * 3
 
 
 def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):

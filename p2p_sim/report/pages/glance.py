@@ -34,7 +34,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
         each = (
             [missing[0]]
             if len(missing) == 1
-            else [f"{run['run']}: {_missing(run) or 'none'}" for run in runs]
+            else [f"{run['run']}: {_missing(run)}" for run in runs if _missing(run)]
         )
         blocks.insert(1, Words(f"Views without a figure: {'; '.join(map(str, each))}."))
     if tradeoff.shown(runs):
@@ -42,6 +42,11 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
             "runs of one protocol and data are joined in the order of their ε."
         )
+        if any(run["accuracy"] for run in runs):
+            text += (
+                " Filled marks are models that are corrected for lies, below or above them unfilled ones the same "
+                "without that; the dotted line is what true labels give."
+            )
         blocks.append(Figure(tradeoff.tradeoff(runs), text))
     return blocks
 

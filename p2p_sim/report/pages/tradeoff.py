@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from p2p_sim.report.pages import alike, drawing, epsilons
+from p2p_sim.report.pages import alike, drawing, epsilons, pictures
 from p2p_sim.report.pages.words import size
 from p2p_sim.report.plots import COLOURS
 
 Document = Mapping[str, Any]
 Points = list[tuple[float, float, str]]
+Heights = list[tuple[float, bool]]
+"""Of the marks of a run, and whether they are filled; the first is numbered and joined with those of other runs."""
 
 VIEWS = ("learner", "user", "wire")
 """Names of the views that are set beside each other, users as they follow the protocol."""
@@ -19,6 +21,9 @@ VIEWS = ("learner", "user", "wire")
 _ALIKE, _FAR = 1.02, 20
 """Of the most bytes to the fewest: up to the first they count as the same, from the second the axis is in powers."""
 
+_CORRECTED = "accuracy_corrected"
+_GREY = "#767676"
+_TRUTH = (0, (1, 2))
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
 
@@ -58,9 +63,11 @@ def tradeoff(runs: Sequence[Document]) -> str:
     for column, name in enumerate(names):
         if trained:
             some = [run for run in runs if run["accuracy"]]
-            marked.append((grid[0, column], _panel(grid[0, column], runs, some, name, _accuracy)))
+            marked.append((grid[0, column], _panel(grid[0, column], runs, some, name, _accuracies)))
+            for truth in {run["accuracy"]["accuracy_true"] for run in some}:
+                grid[0, column].axhline(100 * truth, color=drawing.INK, ls=_TRUTH, lw=1, zorder=1)
         if costly:
-            marked.append((grid[-1, column], _panel(grid[-1, column], runs, runs, name, bytes_each)))
+            marked.append((grid[-1, column], _panel(grid[-1, column], runs, runs, name, _bytes)))
         title = next(row["view"] for row in (row_of(run, name) for run in runs) if row)
         grid[0, column].set_title(epsilons.who(title), fontsize=9)
         grid[-1, column].set_xlabel("ε (nats)")
@@ -76,8 +83,14 @@ def tradeoff(runs: Sequence[Document]) -> str:
     return drawing.svg(figure, "tradeoff", told)
 
 
-def _accuracy(run: Document) -> float:
-    return 100 * float(run["accuracy"]["accuracy_private"])
+def _accuracies(run: Document) -> Heights:
+    """Return the accuracy of the model that one would use, and of the one that takes noisy labels for true."""
+    found = [(run["accuracy"].get(key), key == _CORRECTED) for key in (_CORRECTED, "accuracy_private")]
+    return [(100 * float(value), filled) for value, filled in found if value is not None]
+
+
+def _bytes(run: Document) -> Heights:
+    return [(bytes_each(run), True)]
 
 
 def _panel(
@@ -85,9 +98,9 @@ def _panel(
     runs: Sequence[Document],
     some: Sequence[Document],
     name: str,
-    height: Callable[[Document], float],
+    heights: Callable[[Document], Heights],
 ) -> Points:
-    """Draw a point a run that has a figure; runs of one protocol and data are joined, in the order of their epsilon.
+    """Draw the marks of every run that has a figure; runs of one protocol and data are joined in order of epsilon.
 
     Returns the points with their numbers.
     """
@@ -99,10 +112,15 @@ def _panel(
     marks: Points = []
     for number, run in enumerate(runs, 1):
         if run["run"] in rows:
-            i, x, y = protocols.index(run["protocol"]), min(values[run["run"]], edge), height(run)
+            i, x, places = protocols.index(run["protocol"]), min(values[run["run"]], edge), heights(run)
+            y = places[0][0]
             infinite = math.isinf(values[run["run"]])
             shape, _, _ = epsilons.mark(rows[run["run"]]["exact"]["basis"])
-            axes.plot([x], [y], shape, color=COLOURS[i % 7], ms=6)
+            for place, filled in reversed(places):
+                axes.plot(
+                    [x], [place], shape, color=COLOURS[i % 7], mfc=COLOURS[i % 7] if filled else "white", ms=6
+                )
+            axes.vlines(x, min(places)[0], max(places)[0], COLOURS[i % 7], lw=0.8, zorder=1)
             marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
             if not infinite:
                 lines.setdefault((i, alike.data(run)), []).append((x, y))
@@ -141,4 +159,12 @@ def _key(runs: Sequence[Document], names: Sequence[str]) -> list[Any]:
     for basis in dict.fromkeys(row["exact"]["basis"] for row in rows if row):
         shape, _, text = epsilons.mark(basis)
         told.append(Line2D([], [], ls="", marker=shape, color=drawing.INK, label=text))
+    trained = [run["accuracy"] for run in runs if run["accuracy"]]
+    for key, filling in (("accuracy_private", "white"), (_CORRECTED, _GREY)):
+        if any(accuracy.get(key) is not None for accuracy in trained):
+            how: dict[str, Any] = {"marker": "o", "color": _GREY, "mfc": filling}
+            told.append(Line2D([], [], ls="", label=pictures.ACCURACY[key], **how))
+    if trained:
+        true = pictures.ACCURACY["accuracy_true"]
+        told.append(Line2D([], [], color=drawing.INK, ls=_TRUTH, lw=1, label=true))
     return told
