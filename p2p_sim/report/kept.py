@@ -13,9 +13,12 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import console, files
+from p2p_sim.trace import about
 
 FORMAT = 1
 NAME = "audit.json"
+
+_DO = "delete it, and audit the run again"
 
 _COMMON = (
     "kind", "at", "channels", "cluster_size", "world", "faults", "graph", "crypto", "seed", "command",
@@ -36,7 +39,7 @@ _CLAIM = {
 def read(folder: Path, run: Any) -> list[dict[str, Any]]:
     """Return the audits that are kept of a run, in the order in which they were made; none if there is no file.
 
-    Raises InputError naming the file if it is damaged, of a newer version, or of another run.
+    Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
     """
     file = folder / NAME
     try:
@@ -53,6 +56,10 @@ def read(folder: Path, run: Any) -> list[dict[str, Any]]:
             "that wrote it, or a newer one"
         )
     _check(file, told)
+    if about.was_altered(told):
+        raise InputError(
+            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+        )
     other = [name for name, value in _whose(run).items() if told.get(name) != value]
     if other:
         raise InputError(
@@ -80,7 +87,8 @@ def add(folder: Path, run: Any, told: Mapping[str, Any]) -> Path:
     fresh = [stamp | row for row in told["views"] if not row["refused"]]
     replaced = {(row["view"], row["channels"]) for row in fresh}
     rows = [row for row in read(folder, run) if (row["view"], row["channels"]) not in replaced] + fresh
-    files.write(folder / NAME, console.as_json({"format": FORMAT, **_whose(run), "audits": rows}))
+    whole = console.plain({"format": FORMAT, **_whose(run), "audits": rows})
+    files.write(folder / NAME, about.text_of(whole))
     return folder / NAME
 
 
@@ -116,4 +124,4 @@ def _no_number(name: str) -> None:
 
 
 def _damaged(file: Path, what: str) -> InputError:
-    return InputError(f"{str(file)!r} is damaged ({what}): delete it, and audit the run again")
+    return InputError(f"{str(file)!r} is damaged ({what}): {_DO}")

@@ -102,15 +102,20 @@ def told_of(path: Path) -> dict[str, Any]:
     for name, (fits, what) in (_NEEDED | _LATER).items():
         if name in told and not fits(told[name]):
             raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
-    if told.get(CHECKSUM, _sum_of(told)) != _sum_of(told):
+    if was_altered(told):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
         )
     return told
 
 
+def was_altered(told: dict[str, Any]) -> bool:
+    """Whether a file tells something else than its checksum was made of; earlier versions wrote none."""
+    return bool(told.get(CHECKSUM, _sum_of(told)) != _sum_of(told))
+
+
 def text_of(told: dict[str, Any]) -> str:
-    """Return the text of run.json: what it tells, and the checksum of that."""
+    """Return the text of run.json, or of another such file: what it tells, and the checksum of that."""
     plain = json.loads(json.dumps(told, allow_nan=False))
     return json.dumps(plain | {CHECKSUM: _sum_of(plain)}, indent=2) + "\n"
 

@@ -19,6 +19,7 @@ from p2p_sim.report.pages import document, write
 from p2p_sim.trace.opened import Opened
 from protocols import PeerToPeer
 from tests.report.conftest import read, tables, words
+from tests.told import told_in
 
 
 def page(form: str, *paths: Path, **how: bool) -> str:
@@ -26,7 +27,7 @@ def page(form: str, *paths: Path, **how: bool) -> str:
 
 
 def stored(place: Path) -> dict:
-    return json.loads((place / "audit.json").read_text())
+    return told_in(place, "audit.json")
 
 
 @pytest.fixture
@@ -179,6 +180,34 @@ def test_a_file_that_cannot_be_trusted_is_named_and_left_as_it_is(copy, spoil, c
         assert "audit.json" in capsys.readouterr().err
     assert (copy / "audit.json").read_bytes() == before
     assert not (copy / "report.html").exists()
+
+
+def test_an_altered_audit_is_named(copy, capsys):
+    file = copy / "audit.json"
+    whole = json.loads(file.read_text())
+    for row, name, value in ((0, "verdict", "holds"), (1, "lower", 0.0), (0, "command", "p2p-sim")):
+        told = json.loads(file.read_text())
+        told["audits"][row][name] = value
+        file.write_text(json.dumps(told))
+        with pytest.raises(
+            InputError, match=r"audit.json' was altered since it was written.*audit the run again"
+        ):
+            kept.read(copy, p2p_sim.load(copy))
+        assert program.main(["report", str(copy)]) == 2
+        assert "audit.json' was altered" in capsys.readouterr().err
+        shown = learnt(Opened(copy), "learner")["rows"][-1]
+        assert shown["basis"] == "not shown"
+        assert "audit.json' was altered" in shown["text"]
+        file.write_text(json.dumps(whole))  # laid out in another way: the same
+        assert kept.read(copy, p2p_sim.load(copy)) == whole["audits"]
+
+
+def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
+    told = stored(copy)
+    (copy / "audit.json").write_text(json.dumps(told))
+    assert kept.read(copy, p2p_sim.load(copy)) == told["audits"]
+    again(copy, "--view", "learner", "--at-epsilon", "0.1")
+    assert "checksum" in json.loads((copy / "audit.json").read_text())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": NaN}', '{"format": "1"}', "\x00"])

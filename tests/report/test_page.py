@@ -15,6 +15,7 @@ from p2p_sim.report import console
 from p2p_sim.report.pages import document, write
 from protocols import PeerToPeer
 from tests.report.conftest import SEED, manifest, page, read, tables, words
+from tests.told import told_in
 from tests.trace_export.material import EVIL
 from tests.unit.tiny import people
 
@@ -133,7 +134,7 @@ def test_no_name_breaks_out(audited, tmp_path, evil):
     notes["data"] |= {"name": evil, "source": evil, "positive": evil}
     notes["accuracy"] |= {"note": evil, "model": evil}
     notes["command"] = ["p2p-sim", evil]
-    audit = json.loads((place / "audit.json").read_text())
+    audit = told_in(place, "audit.json")
     for name in ("view", "statistic", "world", "why", "command", "version", "when", "verdict"):
         audit["audits"][0][name] = evil
     audit["audits"][0] |= {

@@ -17,6 +17,7 @@ from p2p_sim.report import measured
 from p2p_sim.report.pages import document, drawing, epsilons, words
 from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
+from tests.told import told_in
 
 
 def figures(root):
@@ -110,7 +111,7 @@ def test_measured_exact_and_promised_stand_side_by_side(audited):
 
 def test_what_was_measured_elsewhere_is_not_drawn(audited, tmp_path):
     shutil.copytree(audited, tmp_path / "peers")
-    told = json.loads((tmp_path / "peers" / "audit.json").read_text())
+    told = told_in(tmp_path / "peers", "audit.json")
     told["audits"][0] |= {"at": 1e-12}  # a smaller delta than that of the account: no bound there
     told["audits"][1] |= {"channels": "encrypted"}
     (tmp_path / "peers" / "audit.json").write_text(json.dumps(told))
