@@ -18,10 +18,21 @@ def alike(folder: Path, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     There the column is null.  Returns what the manifest says of the files.  Kinds whose files all leave out the same,
     as in most runs on one machine, are left as they are: a million nulls take Parquet 4 ms.
     """
-    stored: dict[str, set[str]] = {}
-    for entry in files:
-        stored.setdefault(entry["kind"], set()).update(_stored(entry))
+    stored = {kind: set[str]().union(*forms) for kind, forms in _forms(files).items()}
     return [_with_nulls(folder, entry, stored[entry["kind"]] - _stored(entry)) for entry in files]
+
+
+def uneven(files: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the kinds of whose files, as the manifest tells of them, not all have the same columns."""
+    return [kind for kind, forms in _forms(files).items() if any(form != forms[0] for form in forms)]
+
+
+def _forms(files: Iterable[Mapping[str, Any]]) -> dict[str, list[set[str]]]:
+    """Return the address columns of each file, by kind."""
+    forms: dict[str, list[set[str]]] = {}
+    for entry in files:
+        forms.setdefault(entry["kind"], []).append(_stored(entry))
+    return forms
 
 
 def _stored(entry: Mapping[str, Any]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.ledger import Count
 from p2p_sim.trace import manifest, source, sums, tables
+from p2p_sim.trace.alike import uneven
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.ordering import order_of, places_of
 from p2p_sim.trace.parts import File, entry_of, sources_of
@@ -32,9 +34,10 @@ class Stored:
         self.folder = folder
         told = manifest.read(folder)
         entries = told["files"]
-        self._broken = 0
+        self._broken, self._uneven = 0, list[str]()
         if not told["complete"]:
             entries, self._broken = _found(folder)
+            self._uneven = uneven(entries)
         self.manifest: Mapping[str, Any] = told
         self.kinds = tuple(told["kinds"])
         self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(told["counts"])
@@ -126,6 +129,13 @@ class Stored:
             told = ", ".join(f"{rows:,} in round {round}" for round, rows in sorted(rounds.items()))
             held.append(f"{kind}: {told or 'none'}")
         said = f"; {self._broken} unfinished file(s) cannot be read" if self._broken else ""
+        for kind in self._uneven:
+            rows = sum(file.rows for file in self._files if file.kind == kind)
+            said += (
+                f"; files of {kind} differ in columns, for other programs p2p-sim trace show "
+                f"{shlex.quote(str(self.folder))} --kind {kind} --limit {rows} --format parquet > {kind}.parquet makes "
+                "one of them"
+            )
         return (
             f"the run was cut off, and its trace ({self.manifest['level']}) is incomplete: it holds {'; '.join(held)}"
             f"{said}; what came after, and the counts of the run, are not known"

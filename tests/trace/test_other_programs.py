@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 import pytest
+from pyarrow import parquet
 
 import p2p_sim
+from p2p_sim import cli
+from p2p_sim.trace import draft, manifest, reader
 from tests.contract.cases import PROTOCOLS, people_of
 
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
@@ -87,6 +92,53 @@ def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> Non
     assert found.loc[found["round"] == 1, "sender"].isna().all()
     ends = later[["round", "recipient", "sender"]].astype(int).sort_values(["round", "recipient", "sender"])
     np.testing.assert_array_equal(ends, np.column_stack([hops[n][known] for n in ends]))
+
+
+@pytest.fixture
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
+    """A walk of whose run ``killed`` holds what a kill before its last step leaves: files as they were written."""
+    walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
+    monkeypatch.setattr(draft, "alike", lambda folder, files: files)
+    monkeypatch.chdir(tmp_path)
+    run = p2p_sim.run(walk, people, trace="full", out="whole")
+    shutil.copytree("whole/messages", "killed/messages")
+    last = max(number for _, number in run.counts)
+    for folder in Path("killed").glob(f"messages/*/round={last}"):
+        shutil.rmtree(folder)
+    told = manifest.read(Path("killed/messages"))
+    manifest.write(Path("killed/messages"), {**told, "complete": False, "files": [], "counts": []})
+    return run
+
+
+def test_what_a_killed_run_left_becomes_one_table_by_the_command_that_is_said(
+    killed: p2p_sim.Run, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    forms = {
+        tuple(parquet.read_schema(file).names) for file in Path("killed/messages/hop").rglob("*.parquet")
+    }
+    assert len(forms) > 1
+    missing = reader.open_trace("killed").missing
+    assert missing is not None
+    (command,) = re.findall(r"files of hop differ in columns, for other programs (.*) > hop.parquet", missing)
+    assert "files of report" not in missing
+    assert cli.main(shlex.split(command)[1:]) == 0
+    Path("hop.parquet").write_bytes(capfdbinary.readouterr().out)
+    found, hops = pandas.read_parquet("hop.parquet"), killed.messages("hop")
+    left = hops["round"] < max(number for _, number in killed.counts)
+    assert len(found) == left.sum() > 0
+    for name, column in hops.items():
+        mine = np.stack(found[name]) if column.ndim > 1 else found[name].to_numpy()
+        np.testing.assert_array_equal(mine, column[left], err_msg=name)
+
+
+def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
+    program = PROTOCOLS["peer-to-peer"]
+    p2p_sim.run(program, people_of(program, "contiguous", 60), trace="full", out=tmp_path / "run")
+    folder = tmp_path / "run/messages"
+    manifest.write(folder, {**manifest.read(folder), "complete": False})
+    missing = reader.open_trace(folder).missing
+    assert missing is not None
+    assert "differ in columns" not in missing
 
 
 def test_readme(run: p2p_sim.Run, capsys: pytest.CaptureFixture[str]) -> None:
