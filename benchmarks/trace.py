@@ -16,16 +16,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import p2p_sim
 from benchmarks import engine, measure, workload
 from benchmarks.command import command_line
 from benchmarks.measure import Timed
+from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.report.learnt import VIEWERS
 from p2p_sim.trace import manifest, reader, stats
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.predict import predict
-from p2p_sim.trace.replay import replay
+from p2p_sim.trace.replay import life_of, relive
 from p2p_sim.trace.web.answers import Answers
 
 Progress = Callable[[str, int, int], None]
@@ -215,7 +218,9 @@ def _replay(_folder: Path, users: int, repeat: int) -> list[Row]:
         people = whole if clusters == "none" else workload.population(users, clusters)  # type: ignore[arg-type]
 
         def again(people: Population = people) -> None:
-            replay(workload.PROTOCOL, people, workload.SEED, users // 3)
+            row = np.array([users // 3])
+            past = relive(workload.PROTOCOL, people, workload.SEED, {USER: row}, digest=False)
+            life_of(workload.PROTOCOL, past, users // 3)
 
         for numba in (False, True):
             with measure.environment("P2P_SIM_NUMBA", "1" if numba else "0"):
