@@ -11,9 +11,10 @@ import pytest
 
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.laws import peer_to_peer
 from p2p_sim.privacy.laws.peer_to_peer import Drawn
 from p2p_sim.privacy.laws.reports import Reports
-from p2p_sim.privacy.laws.tails import binomial
+from p2p_sim.privacy.laws.tails import binomial, two_levels
 from p2p_sim.privacy.laws.urn import Urn, upper_tails
 from protocols import PeerToPeer
 from tests.privacy import brute
@@ -137,13 +138,34 @@ def test_branch_and_bound_equals_a_full_scan(alpha: float, theta: float, n: int)
         assert low <= every <= high
 
 
+@pytest.mark.parametrize("theta", [0.6, 1.0])
 @pytest.mark.parametrize(("n", "c"), [(60, 0), (60, 2), (200, 1)])
-def test_blocks_are_bounded(n: int, c: int) -> None:
-    law = Drawn(0.2, 0.6, n, c)
-    for low, high in [(0, 0), (3, 9), (20, 40), (0, n - 1 - c)]:
+def test_blocks_are_bounded(n: int, c: int, theta: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    law = Drawn(0.2, theta, n, c)
+
+    def room(low: int, high: int) -> float:
         bound = law._bound(low, high, 0.2, 1e-20)
-        for ones in {low, (low + high) // 2, high}:
-            assert Drawn(0.2, 0.6, n, c, ones, True).delta(0.2).value <= bound
+        every = (
+            Drawn(0.2, theta, n, c, ones, True).delta(0.2).value for ones in {low, (low + high) // 2, high}
+        )
+        return min(bound / value for value in every)
+
+    wide = [(3, 9), (20, 40), (0, n - 1 - c)]
+    assert all(room(*block) >= 1 for block in [(0, 0), *wide])
+    monkeypatch.setattr(peer_to_peer, "two_levels", lambda users, *_: (0.0, users, users))
+    assert any(room(*block) < 1 for block in wide)  # with more coins than there are
+
+
+@pytest.mark.parametrize(("n", "p"), [(0, 0.8), (1, 0.8), (5, 0.8), (40, 0.2), (300, 0.8), (300, 1e-9)])
+def test_two_levels_of_coins(n: int, p: float) -> None:
+    rare, least, many = two_levels(n, p, 1e-16)
+    chance = Fraction(p)
+    law = [math.comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(n + 1)]
+    below = float(sum(law[least:many]))
+    assert float(sum(law[:least])) <= 1e-16
+    assert below <= rare <= below * (1 + 1e-11)
+    assert 0 <= least <= many <= n
+    assert (many > least) == (n > 0)
 
 
 def test_many_numbers_of_reports_are_bracketed_and_interpolated() -> None:

@@ -96,15 +96,21 @@ def test_delta_decreases_without_noise() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    size=st.integers(1, 300), seed=st.integers(0, 10**6), slack=st.floats(0, 0.5), growth=st.floats(0.01, 4)
+    size=st.integers(1, 300),
+    seed=st.integers(0, 10**6),
+    slack=st.floats(0, 0.5),
+    growth=st.floats(0.01, 4),
+    extra=st.tuples(st.floats(0, 400), st.floats(0, 400)),
 )
-def test_a_search_with_bounds_misses_nothing(size: int, seed: int, slack: float, growth: float) -> None:
+def test_a_search_with_bounds_misses_nothing(
+    size: int, seed: int, slack: float, growth: float, extra: tuple[float, float]
+) -> None:
     values = [random.Random(seed + i).random() for i in range(size)]
 
     def bound(low: int, high: int) -> float:
         return max(values[low : high + 1]) + slack
 
-    covered = sorted(i for low, high in blocks(size, growth) for i in range(low, high + 1))
+    covered = sorted(i for low, high in blocks(size, growth, extra) for i in range(low, high + 1))
     assert covered == list(range(size))
     found = search(size, values.__getitem__, bound, growth=growth)
     assert found.value == max(values) == values[found.at] == found.upper

@@ -14,7 +14,7 @@ from p2p_sim.privacy.laws.known import LEAST, Colluders, Seen, cases_of
 from p2p_sim.privacy.laws.pure import all_ones
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
-from p2p_sim.privacy.laws.tails import reach
+from p2p_sim.privacy.laws.tails import two_levels
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.worst import Found, climb, search
 from p2p_sim.privacy.profile import Bracket, Law, largest
@@ -201,16 +201,20 @@ class Drawn(Law):
         More is revealed than is seen: the bits that colluders know, and which reports carry them.  Of the users
         whose label depends on the composition, each tosses a fair coin with probability 2 flip and tells the truth
         otherwise; the truth of the latter is revealed, and which reports carry it.  What is left has no composition.
+        Nearly always there are ``many`` coins, and always, as good as, the ``least``: the fewer, the more is revealed.
         """
-        total = 0.0
+        total, wanted, walk = 0.0, enough - cut, self.effort.covered
         for weight, known in self.who.at_most():
             first, last = max(0, low - known), min(high, self.others - known)
-            open_ = last - first
-            sure = 2 * self.flip * open_
-            coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if open_ else 0
-            urn = Urn(self.flip, first, self.others - known - last, coins)
-            reports = Reports(urn, self.size - self.colluders, self.theta * (urn.size / self.size))
-            total += weight * reports.greatest(epsilon, cut, enough - cut, walk=self.effort.covered)
+            rare, least, many = two_levels(last - first, 2 * self.flip, cut)
+            both = rare > 0 and self.theta == 1  # where bounds from few numbers of reports are close
+            urn = Urn(self.flip, first, self.others - known - last, least)
+            found = self._asked(urn).greatest(epsilon, cut, wanted, walk=walk and not both)
+            if both and found > wanted:
+                hope = (wanted - rare * found) / (1 - rare)
+                usual = self._asked(replace(urn, coins=many)).greatest(epsilon, cut, hope, walk=walk)
+                found = rare * found + (1 - rare) * min(found, usual)
+            total += weight * found
         return total * (1 + 1e-14) + cut
 
     def summed(self, ones: int, epsilon: float, cut: float, *, mirrored: bool) -> Bracket:
@@ -224,9 +228,8 @@ class Drawn(Law):
             value, error = cases_of(some, ones, ones).gains(self._seen(epsilon, cut, mirrored=mirrored))
             seen = Bracket(*(float(value[0] + sign * error[0]) for sign in (-1, 0, 1)))
         else:
-            pool = self.size - self.colluders
             urn = Urn(self.flip, ones, self.others - ones)
-            asked = Reports(urn.mirrored() if mirrored else urn, pool, self.theta * (pool / self.size))
+            asked = self._asked(urn.mirrored() if mirrored else urn)
             seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW)
         if not self.colluders:
             return seen
@@ -235,9 +238,11 @@ class Drawn(Law):
         )
 
     def _seen(self, epsilon: float, cut: float, *, mirrored: bool = False) -> Seen:
-        pool = self.size - self.colluders
-        empty = Urn(self.flip, 0, self.others)
-        return Seen(Reports(empty, pool, self.theta * (pool / self.size)), epsilon, cut, mirrored=mirrored)
+        return Seen(self._asked(Urn(self.flip, 0, self.others)), epsilon, cut, mirrored=mirrored)
+
+    def _asked(self, urn: Urn) -> Reports:
+        """Return the reports whose bits are drawn from an urn."""
+        return Reports(urn, self.size - self.colluders, self.theta * (urn.size / self.size))
 
     def _gains(
         self, low: int, high: int, seen: Seen, least: float = LEAST, rest: float = 1.0

@@ -114,7 +114,7 @@ class Reports:
         first, last = inner.low - window.low, inner.low - window.low + len(inner.mass)
         total, slack = average(draws, inner, epsilon)
         above = float(window.mass[:first].sum()) * sum(draws.gain(inner.low, epsilon))
-        most = sum(draws.gain(window.low + len(window.mass) - 1, epsilon))
+        most = sum(draws.gain(window.last, epsilon))
         return total, slack, above + float(window.mass[last:].sum()) * most
 
     def window(self, cut: float) -> Window:
@@ -145,9 +145,8 @@ def _between(step: Counts, value: Array) -> Array:
 def _counts(trials: int, chance: float, cut: float, nodes: tuple[float, ...]) -> tuple[Counts, Array]:
     """Return (numbers of reports to look at, probabilities of all from the first to the last)."""
     window = binomial(trials, chance, 1 - chance, cut)
-    last = window.low + len(window.mass) - 1
     if len(window.mass) <= len(nodes) + 2:
-        return np.arange(window.low, last + 1, dtype=np.int64), window.mass
+        return np.arange(window.low, window.last + 1, dtype=np.int64), window.mass
     chosen = window.mean + math.sqrt(window.variance) * np.array(nodes)
-    inner = np.unique(np.clip(np.round(chosen).astype(np.int64), window.low, last))
-    return np.unique(np.append(inner, [window.low, last])), window.mass
+    inner = np.unique(np.clip(np.round(chosen).astype(np.int64), window.low, window.last))
+    return np.unique(np.append(inner, [window.low, window.last])), window.mass

@@ -28,6 +28,11 @@ class Window:
     mean: float
     variance: float
 
+    @property
+    def last(self) -> int:
+        """The largest number in the window."""
+        return self.low + len(self.mass) - 1
+
 
 def reach(variance: float, cut: float) -> float:
     """Return t with P(|X - mean| >= t) <= cut for sums of independent coins.  *Source:* Bernstein's inequality."""
@@ -64,6 +69,18 @@ def _beyond(n: int, k: int, ones: float, zeros: float) -> float:
         return 0.0
     rest = (n - k) * math.log((n - k) / zeros) if k < n else 0.0
     return 2 * math.exp(-min(735.0, k * math.log(k / ones) + rest))
+
+
+def two_levels(n: int, p: float, cut: float) -> tuple[float, int, int]:
+    """Return (rare, least, many): Bin(n, p) is nearly always at least ``many``, and always, as good as, ``least``.
+
+    It is below ``least`` with probability at most ``cut``, from there to below ``many`` with at most ``rare``.  Of all
+    such pairs (1 - rare) (many - least) is largest.
+    """
+    window = binomial(n, p, 1 - p, cut)
+    below = np.append(0.0, np.cumsum(window.mass[:-1]) * (1 + 4e-15 * len(window.mass)))
+    best = int(np.argmax(np.arange(len(below)) * (1 - below)))
+    return float(below[best]), window.low, window.low + best
 
 
 def add(first: Window, second: Window) -> Window:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import NamedTuple
+
+_ROOM = 0.125  # of all values, times the part by which an end is below the best: how long blocks are there at least
 
 
 class Found(NamedTuple):
@@ -15,19 +18,22 @@ class Found(NamedTuple):
     upper: float
 
 
-def blocks(size: int, growth: float) -> list[tuple[int, int]]:
+def blocks(size: int, growth: float, extra: tuple[float, float] = (0.0, 0.0)) -> list[tuple[int, int]]:
     """Return 0..size - 1 as blocks (first, last), inclusive, from both ends to the middle.
 
-    A block is ``growth`` times as long as its distance from the end, and at least 1.
+    A block is ``growth`` times as long as its distance from the end, and ``extra`` of that end longer, and at least 1.
     """
-    out, low, high = [], 0, size - 1
-    while low <= high:
-        step = min(max(1, int(growth * low)), (high - low + 2) // 2)
-        out.append((low, low + step - 1))
-        if low + step <= high:
-            out.append((max(low + step, high - step + 1), high))
-        low, high = low + step, high - step
-    return out
+    first = list(_half((size + 1) // 2, growth, extra[0]))
+    second = list(_half(size // 2, growth, extra[1]))
+    return first + [(size - 1 - last, size - 1 - low) for low, last in second]
+
+
+def _half(size: int, growth: float, extra: float) -> Iterator[tuple[int, int]]:
+    low = 0
+    while low < size:
+        step = min(max(1, int(growth * low + extra)), size - low)
+        yield low, low + step - 1
+        low += step
 
 
 def search(
@@ -43,11 +49,16 @@ def search(
     """Return the largest ``single(i)``, i in 0..size - 1, where it exceeds ``floor``.
 
     ``bound(low, high)`` is at least every single of the block.  A block is opened only while its bound is above all
-    found so far, by more than the part ``slack``.  ``growth``: of the first blocks.  ``budget``: evaluations after
+    found so far, by more than the part ``slack``.  ``growth``: of the first blocks, which are longer where an end is
+    well below the best.  ``budget``: evaluations after
     which the search stops.  ``upper`` is what blocks that were not opened allow.
     """
-    best, at, spent, closed = floor, -1, 0, floor
-    heap: list[tuple[float, int, int]] = [(-float("inf"), low, high) for low, high in blocks(size, growth)]
+    ends = [(single(0), 0), (single(size - 1), size - 1)]
+    best, at = max([(floor, -1), *ends], key=itemgetter(0))
+    spent, closed = 2, best
+    extra = [_ROOM * size * (1 - value / best) if best > 0 else 0.0 for value, _ in ends]
+    inner = blocks(max(0, size - 2), growth, (extra[0], extra[1]))
+    heap = [(-float("inf"), low + 1, high + 1) for low, high in inner]
     heapq.heapify(heap)
     while heap and -heap[0][0] > best * (1 + slack) and (budget is None or spent < budget):
         above, low, high = heapq.heappop(heap)
