@@ -1,4 +1,4 @@
-"""What run.json and audit.json tell, for tests that alter it: without the checksum, by which that would be noticed."""
+"""What run.json, audit.json and manifests tell, for tests that alter it: without the checksum, which would notice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.trace.about import CHECKSUM
+from p2p_sim.trace.sums import CHECKSUM
 
 
 def told_in(run: Path, name: str = "run.json") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import console, files
-from p2p_sim.trace import about
+from p2p_sim.trace import about, sums
 
 FORMAT = 1
 NAME = "audit.json"
@@ -56,7 +56,7 @@ def read(folder: Path, run: Any) -> list[dict[str, Any]]:
             "that wrote it, or a newer one"
         )
     _check(file, told)
-    if about.was_altered(told):
+    if sums.was_altered(told):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +9,11 @@ from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import CRYPTO
-from p2p_sim.trace import tables
+from p2p_sim.trace import sums, tables
 from p2p_sim.trace.draft import MESSAGES
 
 FORMAT = 2
 RUN = "run.json"
-CHECKSUM = "checksum"
-"""The field that holds the SHA-256 of all others."""
 
 _BACKENDS = ("local", "shards", "actors")
 _DO = "restore it, or run the protocol again"
@@ -70,7 +67,7 @@ _LATER: dict[str, _Check] = {
     "faults": (_kind(list), "a list"),
     "versions": _NAMED,
     "sha256": _NAMED,
-    CHECKSUM: (_kind(str), "a SHA-256"),
+    sums.CHECKSUM: (_kind(str), "a SHA-256"),
 }
 """Not in every run.json that earlier versions wrote."""
 
@@ -102,28 +99,16 @@ def told_of(path: Path) -> dict[str, Any]:
     for name, (fits, what) in (_NEEDED | _LATER).items():
         if name in told and not fits(told[name]):
             raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
-    if was_altered(told):
+    if sums.was_altered(told):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
         )
     return told
 
 
-def was_altered(told: dict[str, Any]) -> bool:
-    """Whether a file tells something else than its checksum was made of; earlier versions wrote none."""
-    return bool(told.get(CHECKSUM, _sum_of(told)) != _sum_of(told))
-
-
 def text_of(told: dict[str, Any]) -> str:
     """Return the text of run.json, or of another such file: what it tells, and the checksum of that."""
-    plain = json.loads(json.dumps(told, allow_nan=False))
-    return json.dumps(plain | {CHECKSUM: _sum_of(plain)}, indent=2) + "\n"
-
-
-def _sum_of(told: dict[str, Any]) -> str:
-    """Return the SHA-256 of all fields but the checksum, whatever their order."""
-    rest = {name: value for name, value in told.items() if name != CHECKSUM}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return json.dumps(sums.with_checksum(told), indent=2) + "\n"
 
 
 class Fields:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.trace import tables
+from p2p_sim.trace import notes, tables
 from p2p_sim.trace.compact import ADDRESSES, STORED
 from p2p_sim.trace.sums import sha256
 from p2p_sim.trace.writer import unfinished
@@ -57,5 +57,7 @@ def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> d
                 new = tables.Stream(half_done, columns, ADDRESSES, about, frozenset(absent))
             new.write(columns)
         new.close()
+    fresh = entry | {"bytes": half_done.stat().st_size, "sha256": sha256(half_done)}
+    notes.add(folder, 0, fresh)
     half_done.rename(path)
-    return entry | {"bytes": path.stat().st_size, "sha256": sha256(path)}
+    return fresh

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from p2p_sim.core.population import Population
-from p2p_sim.trace import manifest
+from p2p_sim.trace import manifest, notes
 from p2p_sim.trace.alike import alike
 from p2p_sim.trace.writer import PARTS, Folder
 
@@ -59,6 +59,7 @@ class Draft:
         """Note that the trace is whole; return its folder."""
         folder = self.make() / MESSAGES
         manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
+        notes.forget(folder)
         return folder
 
     def beside(self, path: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import field_dtype, field_shape
-from p2p_sim.trace import tables
+from p2p_sim.trace import shape, sums, tables
 
 FORMAT = 2
 """1: address columns that follow from a row's place are left out; 2: or null, if other files of the kind store them."""
@@ -51,8 +51,13 @@ def rows_as_counts(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], C
 def write(folder: Path, told: Mapping[str, Any]) -> None:
     """Write the manifest, whole."""
     fresh = folder / f"{NAME}.tmp"
-    fresh.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
+    fresh.write_text(text_of(told))
     fresh.replace(folder / NAME)
+
+
+def text_of(told: Mapping[str, Any]) -> str:
+    """Return the text of the manifest."""
+    return json.dumps(sums.with_checksum(told), indent=1) + "\n"
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -72,7 +77,16 @@ def read(folder: Path) -> dict[str, Any]:
             f"{str(file)!r} has format {told['format']}; this version reads up to {FORMAT}: read it with the version "
             "that wrote it, or a newer one"
         )
-    return told
+    try:
+        shape.check(told)
+        if sums.was_altered(told):
+            raise ValueError("its checksum is that of something else")
+    except ValueError as error:
+        raise InputError(
+            f"{str(file)!r} is damaged or was altered since it was written: {error}; restore it, or run the protocol "
+            "again"
+        ) from error
+    return sums.bare(told)
 
 
 def kinds_of(protocol: Any) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterable
@@ -77,7 +76,7 @@ def _manifest(protocol: Any, population: Population, keys: Iterable[Key]) -> int
     silent = [(kind, 0) for kind in protocol.messages() if kind not in known]
     count = Count(population.users, population.users, population.users)
     begun = manifest.begun(protocol, "full", population.users, "")
-    return len(json.dumps(manifest.ended(begun, dict.fromkeys([*keys, *silent], count), []), indent=1))
+    return len(manifest.text_of(manifest.ended(begun, dict.fromkeys([*keys, *silent], count), [])))
 
 
 def _seconds_a_cell() -> float:

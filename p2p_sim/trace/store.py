@@ -18,7 +18,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.trace import code, command, manifest, people, sums, tables
+from p2p_sim.trace import code, command, manifest, notes, people, sums, tables
 from p2p_sim.trace.about import FORMAT, RUN, Fields, agree, text_of, told_of
 from p2p_sim.trace.alike import alike
 from p2p_sim.trace.damaged import guarded
@@ -96,6 +96,7 @@ def write_messages(folder: Path, run: Any) -> None:
     begun = manifest.begun(run.source, run.trace, run.users, "")
     files = alike(folder, write_columns(folder, run._trace))
     manifest.write(folder, manifest.ended(begun, run.counts, files))
+    notes.forget(folder)
 
 
 def check_whole(people: Population) -> None:

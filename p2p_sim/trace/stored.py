@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.ledger import Count
-from p2p_sim.trace import manifest, source, sums, tables
+from p2p_sim.trace import manifest, notes, shape, source, sums, tables
 from p2p_sim.trace.alike import uneven
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.ordering import order_of, places_of
 from p2p_sim.trace.parts import File, entry_of, sources_of
 from p2p_sim.trace.source import check_kind, check_span, missing_of
-from p2p_sim.trace.writer import PARTS, UNFINISHED
+from p2p_sim.trace.writer import PARTS, UNFINISHED, unfinished
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -36,7 +36,7 @@ class Stored:
         entries = told["files"]
         self._broken, self._uneven = 0, list[str]()
         if not told["complete"]:
-            entries, self._broken = _found(folder)
+            entries, self._broken = _found(folder, told["kinds"])
             self._uneven = uneven(entries)
         self.manifest: Mapping[str, Any] = told
         self.kinds = tuple(told["kinds"])
@@ -168,13 +168,29 @@ def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
     return Stored(folder)
 
 
-def _found(folder: Path) -> tuple[list[dict[str, Any]], int]:
+def _found(folder: Path, kinds: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
     """Return the entries of the files of an incomplete trace, and how many cannot be read."""
     paths = sorted(folder.glob(PARTS))
-    entries = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
+    noted = notes.read(folder)
+    if noted is None:  # an earlier version's
+        told = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
+    else:
+        told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
+    entries = [entry for entry in told if shape.fits(entry, kinds)]
     names = {entry["file"] for entry in entries}
     whole = [entry for entry in entries if set(sources_of(entry)) <= names]
     return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(UNFINISHED))
+
+
+def _ended(path: Path) -> bool:
+    """Whether a file has its name, or had it."""
+    return path.exists() or not unfinished(path).exists()
+
+
+def _of_file(path: Path, noted: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is noted of a file as it is: one with columns of nulls added was noted twice."""
+    size = path.stat().st_size if path.exists() else None
+    return next((entry for entry in reversed(noted) if entry["bytes"] == size), noted[-1])
 
 
 def _ordered(files: list[File], low: int, high: int) -> Columns:

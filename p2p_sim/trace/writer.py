@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace import manifest, tables
+from p2p_sim.trace import manifest, notes, tables
 from p2p_sim.trace.compact import ADDRESSES, STORED, Address, Known, Order, narrowed, rule_of, spelled
 from p2p_sim.trace.sums import sha256
 
@@ -134,6 +134,7 @@ class Part:
     def __init__(self, root: Path, site: int, number: int, kind: str, round: int, rules: dict[str, Any]):
         self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"
         self.rules, self.rows = rules, 0
+        self._root, self._site = root, site
         self._path = root / self.file
         self._unfinished = unfinished(self._path)
         self._about = {"kind": kind, "round": round, **rules}
@@ -167,10 +168,12 @@ class Part:
         self._writer.close()
         checksum = sha256(self._unfinished)
         size = self._unfinished.stat().st_size
-        self._unfinished.rename(self._path)
         span = [self._order.first, self._order.last] if self._order.holds else None
         about = {"file": self.file, **self._about, "rows": self.rows, "bytes": size, "sha256": checksum}
-        return about | {"ordered": span}
+        about["ordered"] = span
+        notes.add(self._root, self._site, about)
+        self._unfinished.rename(self._path)
+        return about
 
     def _flush(self) -> None:
         if not self._waiting:

@@ -17,6 +17,7 @@ from p2p_sim.trace.apart import apart
 from p2p_sim.trace.compare import Unlike, compare
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.told import told_in
 from tests.unit.tiny import LABELS, people
 
 USERS = 24
@@ -214,7 +215,7 @@ def cut_off(name: str, path: Any, kind: str) -> Any:
     run_of(name).save(path)
     manifest = path / "messages/manifest.json"
     manifest.write_text(
-        json.dumps(json.loads(manifest.read_text()) | {"complete": False, "files": [], "counts": []})
+        json.dumps(told_in(path, "messages/manifest.json") | {"complete": False, "files": [], "counts": []})
     )
     for place in ("outputs", f"messages/{kind}"):
         shutil.rmtree(path / place)

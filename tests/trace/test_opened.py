@@ -33,8 +33,9 @@ def cut_off(run: Any, path: Path, *, without: str) -> Path:
         if file.is_file():
             file.unlink()
     manifest = path / "messages" / "manifest.json"
-    told = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(told | {"complete": False, "counts": [], "files": []}))
+    manifest.write_text(
+        json.dumps(told_in(path, "messages/manifest.json") | {"complete": False, "counts": [], "files": []})
+    )
     for file in (path / "messages" / without).rglob("*.parquet"):
         file.unlink()
     return path
