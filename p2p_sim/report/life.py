@@ -9,6 +9,7 @@ import numpy as np
 
 from p2p_sim.report import console, messages
 from p2p_sim.report.terminal import visible
+from p2p_sim.trace.query import unheard
 from p2p_sim.trace.slices import Slice
 
 _WAYS = ("sent", "received")
@@ -23,6 +24,7 @@ def document(run: Any, people: Any, life: Any, limit: int) -> dict[str, Any]:
         "world": life.world,
         "cluster": int(clusters.label[row]) if named else None,
         "y": people.y[row].item(),
+        "notes": list(unheard(run)),
     }
     for way in _WAYS:
         columns = getattr(life, way)
@@ -57,6 +59,7 @@ def _head(told: Mapping[str, Any]) -> list[str]:
         f"{told['run']} ({told['protocol']}), user {told['user']}{cluster}, label {held}",
         f"recomputed from seed {told['seed']} by running {told['world']:,} of {told['users']:,} users again",
         *(f"by other code: {what}" for what in told["code"]),
+        *(f"note: {note}" for note in told["notes"]),
     ]
 
 
@@ -64,7 +67,7 @@ def notes(told: Mapping[str, Any]) -> list[str]:
     """Return what a table of her messages alone does not say: what was cut, and whether the trace holds the same."""
     parts = [(way, part) for way in _WAYS for part in told[way]]
     cut = [f"{way} {part['kind']}: {messages.said(part)}" for way, part in parts if part["left_out"]]
-    return [*cut, *verdict(told)]
+    return [*told["notes"], *cut, *verdict(told)]
 
 
 def verdict(document: Mapping[str, Any]) -> list[str]:

@@ -46,15 +46,15 @@ def as_text(told: Mapping[str, Any]) -> str:
     """Lay out statistics as tables."""
     head = [f"{told['run']} ({told['protocol']})", *(f"note: {note}" for note in told["notes"])]
     blocks = ["\n".join(map(visible, head))]
-    names = ("messages", "travelled", "bytes")
+    names, titles = ("messages", "travelled", "bytes"), ("delivered", "travelled", "bytes")
     rows = [[row["round"], row["kind"], *(row[name] for name in names)] for row in told["rounds"]]
     rows.append(["in all", None, *(sum(row[name] for row in told["rounds"]) for name in names)])
-    blocks.append(layout.table(["round", "kind", *names], rows))
+    blocks.append(layout.table(["round", "kind", *titles], rows))
     rows = [[f"{row['sender']} to {row['recipient']}", row["kind"], *(row[name] for name in names)]
             for row in told["between"]]  # fmt: skip
-    blocks.append(layout.table(["who to whom", "kind", *names], rows))
+    blocks.append(layout.table(["who to whom", "kind", *titles], rows))
     rows = [[row["role"], row["way"], *(row[name] for name in names)] for row in told["roles"]]
-    blocks.append(layout.table(["role", "", *names], rows))
+    blocks.append(layout.table(["role", "", *titles], rows))
     if told["degrees"]:
         blocks.append(_degrees(told["degrees"]))
     return "\n\n".join(blocks) + "\n"

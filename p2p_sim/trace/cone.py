@@ -135,7 +135,9 @@ def _found(trace: Source, kinds: Mapping[str, Message], text: str, address: Addr
         mine &= columns[name] == getattr(address, name)
     if not mine.any():
         where = "this run" if trace.missing is None else f"what was kept of this run ({trace.missing})"
-        raise InputError(f"message {text!r}: there is none in {where}; trace show lists the ids of messages")
+        raise InputError(
+            f"message {text!r}: there is none in {where}; trace show --json lists the ids of messages"
+        )
     return Slice.of(kinds, {address.kind: {name: column[mine][:1] for name, column in columns.items()}})
 
 

@@ -27,6 +27,10 @@ from p2p_sim.trace.unshipped import recomputing
 Array = npt.NDArray[Any]
 
 
+_UNHEARD = ("lost", "undelivered", "tampered", "misdirected")
+"""Faults that keep a message from its recipient."""
+
+
 class HasCounts(Protocol):
     """A trace, or whatever else knows how many messages there were by (kind, round)."""
 
@@ -70,7 +74,18 @@ def messages(
     total = {name: number for name, (_, number) in found.items()}
     if user is not None and census(looked) is None and not any(total.values()):
         notes += (f"user {user} occurs in none of these messages; whether she exists was not kept",)
+    notes += unheard(looked, kind, round)
     return Slice.of(kinds, {name: columns for name, (columns, _) in found.items()}, total, notes)
+
+
+def unheard(run: Any, kind: str | None = None, round: int | None = None) -> tuple[str, ...]:
+    """Say how many messages of a kind and round, or of all, nobody received: no trace holds them."""
+    found: dict[str, int] = {}
+    for (what, of, at), number in run.faults_seen.items():
+        if what in _UNHEARD and kind in (None, of) and round in (None, at):
+            found[what] = found.get(what, 0) + number
+    told = ", ".join(f"{number:,} {what}" for what, number in found.items())
+    return (f"not listed, for nobody received them: {told}, of all users' messages",) if told else ()
 
 
 def trace_of(

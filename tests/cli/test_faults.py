@@ -33,6 +33,38 @@ def test_a_run_tells_what_went_wrong(cli, tmp_path):
     assert "; faults: drop=0.1, loss=0.2, lie=flip:0.1\n" in text
 
 
+def test_messages_that_nobody_received_are_said_to_be_in_no_list(cli):
+    words = (
+        *SMALL,
+        "--trace",
+        "full",
+        "--fault",
+        "drop=0.1",
+        "--fault",
+        "loss=0.2",
+        "--fault",
+        "duplicate=0.1",
+    )
+    assert cli(*words, "--out", "wrong").status == 0
+    seen = p2p_sim.load(Path("wrong")).faults_seen
+
+    def note(*kinds):
+        both = [sum(n for (what, *of), n in seen.items() if what == name and of in map(list, kinds))
+                for name in ("lost", "undelivered")]  # fmt: skip
+        told = f"{both[0]:,} lost, {both[1]:,} undelivered".replace(", 0 undelivered", "")
+        return f"not listed, for nobody received them: {told}, of all users' messages"
+
+    every = note(("ask", 1), ("label", 2), ("report", 3))
+    assert cli("trace", "show", "wrong", "--user", "3", "--json").json["notes"] == [every]
+    assert cli("trace", "show", "wrong", "--round", "2", "--json").json["notes"] == [note(("label", 2))]
+    assert cli("trace", "show", "wrong", "--kind", "ask", "--json").json["notes"] == [note(("ask", 1))]
+    assert cli("replay", "wrong", "--user", "3", "--json").json["notes"] == [every]
+    assert f"note: {every}\n" in cli("replay", "wrong", "--user", "3").out
+    assert f"{every}\n" in cli("replay", "wrong", "--user", "3", "--format", "csv").err
+    assert cli(*SMALL, "--trace", "full", "--out", "right").status == 0
+    assert cli("replay", "right", "--user", "3", "--json").json["notes"] == []
+
+
 def test_without_faults_nothing_is_said_of_them(cli):
     assert "aults" not in cli(*SMALL).out
     told = json.loads(cli(*SMALL, "--json").out)

@@ -80,7 +80,9 @@ def _missing(run: Document) -> str | None:
     for row in run["privacy"]["views"]:
         if not row["exact"]:
             found.setdefault(privacy.none(row), []).append(row["view"])
-    return ", ".join(f"{', '.join(views)} ({why})" for why, views in found.items()) or None
+    every = len(run["privacy"]["views"])
+    told = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
+    return ", ".join(told) or None
 
 
 def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
