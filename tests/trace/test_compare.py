@@ -179,6 +179,25 @@ def test_settings_outputs_and_kinds() -> None:
     assert lone.population == (Unlike("cluster", "12 values", "0 values", party="user"),)
 
 
+def test_clusters_alone_make_a_difference() -> None:
+    """Nobody hears of them in randomized response: messages, outputs and digest are equal."""
+    pair = [
+        p2p_sim.run(RandomizedResponse(1.0), Population.from_arrays(y=LABELS, cluster=cluster), seed=3)
+        for cluster in ([0, 1] * 6, [1, 0] * 6)
+    ]
+    found = compare(*pair)
+    assert found.population == (Unlike("cluster", 0, 1, 12, "user:0"),)
+    assert (found.equal, found.digest, found.outputs) == (False, (), ())
+
+
+@pytest.mark.parametrize("part", ["settings", "population", "counts", "messages", "outputs", "digest"])
+def test_every_part_alone_is_a_difference(part: str) -> None:
+    run = run_of("peer-to-peer")
+    alike = compare(run, run)
+    assert alike.equal
+    assert not replace(alike, **{part: (Unlike(part, 0, 1),)}).equal
+
+
 def test_outputs_name_the_first_position_and_user() -> None:
     one, other = run_of("peer-to-peer"), run_of("peer-to-peer")
     for run, values in ((one, [1.0, np.nan, 3.0, 4.0]), (other, [1.0, np.nan, 5.0, 6.0])):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.core import Message, Party, Protocol
 from p2p_sim.report.cone import sentence
 from p2p_sim.trace.cone import cone
 from p2p_sim.trace.hiding import Alike, Hidden
@@ -122,6 +124,32 @@ def test_vectors_are_alike_as_a_whole() -> None:
     # what user 4 sent herself is known to her
     thanks = cone(SEALING, "thanks:4:0:4:4").hidden
     assert (thanks.unseen, thanks.users) == ({"mixed": 12}, 11)
+
+
+@dataclass(frozen=True)
+class Twice(Protocol):
+    """The learner tells what she heard, while a second report is on its way."""
+
+    report = Message("user", "learner", "reports", y=bool)
+    second = Message("user", "learner", "reports again", y=bool)
+    total = Message("learner", "user", "tells", n=np.uint8)
+
+    def user(self, me: Party) -> Any:
+        yield self.report(y=me.y)
+        yield self.second(y=me.y)
+        yield self.total.receive()
+
+    def learner(self, me: Party) -> Any:
+        got = yield self.report.receive()
+        yield self.total(to=me.each(np.arange(12)), n=me.each(np.full(12, got.y.data.sum())))
+        yield self.second.receive()
+
+
+def test_what_comes_to_a_server_as_she_sends_is_not_what_she_sent() -> None:
+    run = run_of(Twice())
+    assert set(run.messages("second")["round"]) == set(run.messages("total")["round"]) == {2}
+    found = cone(run, "total:2:0:4:4", protocol=Twice()).hidden
+    assert found == Hidden("learner", "user:4", {"report": 11}, 11, None, (), 11)
 
 
 def test_without_the_population(tmp_path: Any) -> None:

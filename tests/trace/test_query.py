@@ -11,7 +11,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.trace import pick, query, recompute, source
+from p2p_sim.trace import pick, query, reader, recompute, source
 from p2p_sim.trace.draft import Draft
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
@@ -203,3 +203,28 @@ def test_pages_of_a_view_do_not_depend_on_how_the_run_was_cut(tmp_path, monkeypa
         assert shown == {kind: ids[offset:end] for kind, ids in whole.items()}
         address = [[int(part) for part in name.split(":")[1:]] for name in whole["ask"]]
         assert address == sorted(address, key=lambda key: (key[0], key[2], key[1], key[3]))
+
+
+class Backwards:
+    """A trace that holds its messages in the order opposite to that in which they are shown."""
+
+    def __init__(self, kept):
+        self._kept, self.rows = kept, kept.rows
+
+    def batches(self, kind, round=None):
+        for columns in reversed(list(self._kept.batches(kind, round))):
+            yield {name: column[::-1] for name, column in columns.items()}
+
+
+@pytest.mark.parametrize("limit", [1, 4, 11])
+def test_whatever_the_order_of_a_trace_the_first_are_shown(monkeypatch, limit):
+    monkeypatch.setattr(source, "BATCH", 3)
+    monkeypatch.setattr(pick, "_SPARE", 1)
+    run = run_of("peer-to-peer")
+    kept, eyes = reader.source(run), run.coalition("wire+user:4")
+    for kind, message in run.source.messages().items():
+        whole, total = pick.Pick(None, None, eyes, "plain", None, 0).of(kept, message)
+        found = pick.Pick(None, None, eyes, "plain", limit, 2)._streamed(Backwards(kept), message, eyes)
+        assert found[1] == total == len(whole["round"])
+        for name, column in whole.items():
+            np.testing.assert_array_equal(found[0][name], column[2 : 2 + limit], err_msg=kind)
