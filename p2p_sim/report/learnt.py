@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +15,24 @@ from p2p_sim.view import coalition_of
 
 ONE_USER = re.compile(r"user:[0-9]+")
 
+MEANINGS = {
+    "exact": "what it learns in the worst case, no more and no less",
+    "upper": "proven: at most this",
+    "lower": "the worst case looked at: at least this, perhaps more",
+    "claimed": "a theorem as printed, not checked here",
+    "measured": "at least this, by attacks on the program, with a confidence",
+    "refused": "no figure where it would be a guess",
+}
+"""What a basis says of a figure."""
+
+_TOLD = 20
+"""Up to this epsilon, odds are told: beyond, nobody doubts."""
+
 
 def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
     """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
 
+    Beside them what their bases mean, and a note in words.
     What users learn does not depend on which ones they are.  Where an audit of the view is kept in the run's directory,
     the last row is what it measured.  Raises InputError for an unknown view; for a run without its population, and a
     protocol that is not a shipped one, unless something was measured.
@@ -28,12 +43,19 @@ def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
     except InputError as error:
         if not attacks:
             raise
-        return {"view": view, "rows": attacks, "note": str(error)}
+        return _told(view, attacks, str(error))
     wire = f", {channels} channels" if "wire" in view else ""
-    return {"view": view, "rows": rows + attacks, "note": f"One label, replaced; ε in nats{wire}."}
+    return _told(view, rows + attacks, f"Of the whole run: one label, replaced; ε in nats{wire}.")
+
+
+def _told(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
+    here = {row["basis"] for row in rows}
+    bases = {basis: meaning for basis, meaning in MEANINGS.items() if basis in here}
+    return {"view": view, "rows": rows, "bases": bases, "note": note}
 
 
 def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+    """Return the rows that are known without measuring; the first may say what it comes to in odds."""
     if run.population is None:
         raise InputError(
             "this run was saved without its population: what a view learns depends on the clusters"
@@ -48,12 +70,26 @@ def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
     found = [_promised(theorem) for theorem in row["theorems"]]
     if row["refused"]:
         late = row["refused"].partition("not computed here: ")[2]
+        late = late.replace("p2p-sim account", f"p2p-sim account --view '{_unnamed(view)}'")
         found.insert(0, _row("not computed here", late) if late else _row("refused", row["refused"]))
     if row["exact"] is not None:
         exact = row["exact"]
         told = f"{_epsilon(exact['basis'], bracket_text(exact))} at δ = {number_text(table['delta'])}"
-        found.insert(0, _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]])))
+        main = _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]]))
+        found.insert(0, main | {"odds": _odds(exact)})
     return found
+
+
+def _odds(exact: Mapping[str, Any]) -> str:
+    """Say what an epsilon comes to in odds, rounded up; nothing where more is possible, or all."""
+    if exact["basis"] not in ("exact", "upper") or not 0 < exact["epsilon"] <= _TOLD:
+        return ""
+    odds = math.ceil(100 * math.exp(exact["epsilon"]) - 1e-6) / 100  # 9, where a certified end is 9.000000001
+    shown = f"{odds:g}" if odds < 100 else f"{math.ceil(odds):,}"
+    return (
+        f"Who held two labels for equally likely ends up at odds of at most {shown} to 1, "
+        "but for a small chance that a small δ leaves."
+    )
 
 
 def _attacks(run: Any, view: str, channels: str) -> list[dict[str, str]]:

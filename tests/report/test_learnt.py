@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,7 +14,7 @@ from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.network import topologies
 from p2p_sim.report.figures import bracket_text, figure
-from p2p_sim.report.learnt import learnt
+from p2p_sim.report.learnt import MEANINGS, _odds, learnt
 from protocols import NetworkShuffle, PeerToPeer
 
 PEOPLE = Population.synthetic(users=200, cluster_size=50, seed=1)
@@ -52,8 +56,37 @@ def test_the_wire_reads_nothing_through_encrypted_channels():
     assert closed["note"].endswith("encrypted channels.")
 
 
+def test_every_basis_is_explained_where_it_stands(run):
+    for view in ("learner", "user:17", "learner+3*user"):
+        found = learnt(run, view)
+        for basis in {row["basis"] for row in found["rows"]} & set(MEANINGS):
+            assert found["bases"][basis] == MEANINGS[basis]
+        assert set(found["bases"]) <= {row["basis"] for row in found["rows"]}
+    assert set(MEANINGS) == {"exact", "upper", "lower", "claimed", "measured", "refused"}, "as design.md has"
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.25, 0.5, 1e-12])
+def test_odds_are_those_of_the_randomizer(alpha):
+    """A peer sees a label flipped with probability alpha: the odds of the two labels are (1 - alpha) / alpha."""
+    people = Population.synthetic(users=40, seed=1)
+    first = learnt(p2p_sim.run(PeerToPeer(alpha), people, seed=3), "user:1")["rows"][0]
+    told = re.search(r"odds of at most ([0-9,.]+) to 1", first["odds"])
+    if alpha in (0.5, 1e-12):  # nothing is learnt, or all
+        assert told is None
+        return
+    odds = Fraction(1) / Fraction(str(alpha)) - 1
+    assert Fraction(told[1]) == odds
+
+
+def test_odds_are_rounded_up():
+    assert "at most 2.72 to 1" in _odds({"basis": "exact", "epsilon": 1.0})
+    assert "at most 404 to 1" in _odds({"basis": "upper", "epsilon": 6.0})
+    assert _odds({"basis": "lower", "epsilon": 1.0}) == _odds({"basis": "exact", "epsilon": math.inf}) == ""
+
+
 def test_what_takes_long_and_what_is_refused_say_so(run):
-    assert rows(learnt(run, "learner+3*user"))["not computed here"] == "see p2p-sim account"
+    late = rows(learnt(run, "learner+3*user"))["not computed here"]
+    assert late == "see p2p-sim account --view 'learner+3*user'"
     graph = Population.synthetic(users=4, seed=1).with_graph([(0, 1), (1, 2), (2, 3)])
     walk = p2p_sim.run(NetworkShuffle(1.0, steps=2), graph, seed=1)
     assert {row["basis"] for row in learnt(walk, "learner")["rows"]} <= {

@@ -28,7 +28,9 @@ def test_the_first_view(tab, server):
     assert tab.marks() == ids(wanted("peers"))
     assert tab.text("#title") == "PeerToPeer: peers"
     assert "theta = 0.7" in tab.text("#setting")
-    assert tab.text("#what") == f"{len(tab.marks())} messages · users 0 to 23, 24 of 30 · cluster 4"
+    every = sum(count.messages for count in make("peers").counts.values())
+    shown = f"{len(tab.marks())} of the run's {every} messages"
+    assert tab.text("#what") == f"{shown} · users 0 to 23, 24 of 30 · cluster 4"
     assert tab.lanes()[:3] == ["learner", "others", "user:0"]
     rounds = make("peers").counts
     for row, ((kind, round), count) in zip(
@@ -39,7 +41,8 @@ def test_the_first_view(tab, server):
         assert row.inner_text().split("\t")[:2] == [f"{round} {kind}", f"{count.messages}"]
     assert "to learner" in tab.text("#roles")
     assert tab.text("#figures").startswith("Learnt by learner")
-    assert "exact: ε = " in tab.text("#figures")
+    said = tab.text("#figures")
+    assert said.index("exact: ε = ") < said.index("odds of at most ") < said.index("exact: what it learns in")
 
 
 def test_rounds_one_after_the_other(tab, server):

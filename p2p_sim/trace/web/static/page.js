@@ -156,7 +156,7 @@ function legend() {
     says(whole(shut), shut ? " (" : "", shut ? make("span", { class: "struck" }, "struck out") : "", shut ? ")" : "", " and does not see ");
     says(whole(unseen), unseen ? " (" : "", unseen ? make("span", { class: "struck" }, "dotted") : "", unseen ? ")." : ".");
   } else if (about.viewpoints.some((point) => point.view === about.main)) {
-    says("All is shown, which nobody sees. A viewpoint strikes out what that party cannot read: ");
+    says("Everything in them is shown, which nobody sees. A viewpoint strikes out what that party cannot read: ");
     says(link("look as " + about.main, "The viewpoint of " + about.main, () => show({ view: about.main })), ".");
   }
   if (shown.lanes.some((lane) => lane.state)) says(" ", make("span", { class: "gone" }, "Dotted names"), " dropped out or lied.");
@@ -165,8 +165,9 @@ function legend() {
 function heading() {
   if (shown === NONE) return "Messages";
   const cut = shown.messages.length < shown.total ? `the first ${whole(shown.messages.length)} of ` : "";
+  const every = about.rounds.reduce((sum, row) => sum + row.messages, 0);
   const some = shown.lanes.filter((lane) => lane.user !== "");
-  const parts = [cut + counted(shown.total, "message")];
+  const parts = [cut + (shown.total < every ? whole(shown.total) + " of the run's " + counted(every, "message") : counted(every, "message"))];
   if (state.user !== "") {
     const lane = some.find((one) => one.user === state.user);
     parts.push("user " + state.user + (lane?.state ? ` (${lane.state})` : ""));

@@ -114,6 +114,7 @@ function figure(row, place) {
   const line = make("p", {}, "", place);
   make("span", { class: "basis" }, row.basis + ": ", line);
   line.append(...unbroken(row.text));
+  if (row.odds) make("p", {}, row.odds, place);
   if (row.source) make("p", { class: "source" }, row.source, place);
 }
 
@@ -128,6 +129,9 @@ function figures(found) {
     const more = make("details", {}, "", place);
     make("summary", {}, counted(idle.length, "theorem") + (idle.length > 1 ? " do" : " does") + " not apply here", more);
     for (const row of idle) figure(row, more);
+  }
+  for (const [basis, meaning] of Object.entries(found.bases || {})) {
+    make("b", {}, basis, make("p", { class: "source" }, "", place)).after(": " + meaning);
   }
   if (found.note) make("p", {}, found.note, place);
 }
