@@ -1,7 +1,8 @@
 """How the messages of few users grow to those of a whole population.
 
 Three pilots are run: some clusters, the same with half of their users, and a quarter of the clusters.  What a kind's
-messages, and the bytes of each column, gain from one to the other says what they gain up to all users.
+messages, and the bytes of each column, gain from one to the other says what they gain up to all users.  Ids that do not
+rise are weighed as large as they are among all.
 """
 
 from __future__ import annotations
@@ -115,5 +116,6 @@ class Pilots:
             before = [pilot[key].widths.get(name, octets) if key in pilot else octets for pilot in less]
             gains = [(octets - few) / doublings for few, doublings in zip(before, (1, 2), strict=True)]
             steps = [min(_BIT, gain) if gain >= _LEAST else 0.0 for gain in gains]
+            steps[0] *= name not in issue.spread  # larger clusters have no larger ids than these
             width += octets + sum(step * doublings for step, doublings in zip(steps, times, strict=True))
         return width

@@ -12,9 +12,13 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core.faults import Faults
 from p2p_sim.report import foretell
+from p2p_sim.trace import pilot
 from p2p_sim.trace.predict import FACTOR, predict
 from protocols import LabelProportions, PeerToPeer
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
+
+LEAST, MOST = 0.85, 1.2
+"""Of the bytes written what is predicted of peer-to-peer runs, as docs/trace.md says."""
 
 
 def written(protocol: Any, people: Population, level: str, out: Path, **how: Any) -> tuple[int, int]:
@@ -67,6 +71,32 @@ def test_what_is_known_beforehand_is_predicted_to_a_few_bytes(name, level, tmp_p
     messages, nbytes = written(PROTOCOLS[name], people, level, tmp_path / "run")
     assert found.messages == messages
     assert found.nbytes == pytest.approx(nbytes, rel=0.05)
+
+
+def lying(how: str, users: int) -> Population:
+    """Users in clusters of 20,000 whose ids lie together or anywhere, or in none."""
+    draw = np.random.default_rng(3)
+    cluster = {
+        "together": np.arange(users) // 20_000,
+        "scattered": draw.permutation(users) % (users // 20_000),
+    }
+    return Population.from_arrays(y=draw.random(users) < 0.3, cluster=cluster.get(how))
+
+
+@pytest.mark.parametrize("how", ["together", "scattered", "anywhere"])
+def test_random_ids_take_the_bytes_of_large_ones(how, tmp_path, monkeypatch):
+    """What is random takes whole bytes, and a million ids have one more than those of the few users that are weighed.
+
+    The twin weighs these by their own ids.
+    """
+    people = lying(how, 1_000_000)
+    nbytes = written(PeerToPeer(0.1, 0.1), people, "full", tmp_path / "run")[1]
+    (found,) = predict(PeerToPeer(0.1, 0.1), people, "full")
+    assert LEAST < found.nbytes / nbytes < MOST
+    few = pilot.few
+    monkeypatch.setattr(pilot, "few", lambda *given: (few(*given)[0], None))
+    (small,) = predict(PeerToPeer(0.1, 0.1), people, "full")
+    assert (LEAST < small.nbytes / nbytes < MOST) == (how == "together")
 
 
 def test_messages_that_grow_with_the_cluster_are_extrapolated(tmp_path):
