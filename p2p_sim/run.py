@@ -24,12 +24,12 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.tally import Most
 from p2p_sim.costing import Bill, bill
-from p2p_sim.trace import query, store
+from p2p_sim.trace import code, query, store
 from p2p_sim.trace.draft import Draft
 from p2p_sim.trace.kept import sorted_trace
 from p2p_sim.trace.recompute import nearby
 from p2p_sim.trace.replay import LOST, Life, life_of
-from p2p_sim.trace.source import check_number
+from p2p_sim.trace.source import check_kind, check_number
 from p2p_sim.trace.stored import OnDemand, Stored
 from p2p_sim.trace.unread import Later
 from p2p_sim.view import View, coalition_of, look
@@ -99,13 +99,7 @@ class Run:
         Order: (round, recipient, sender, seq).  Messages in a run directory are read now, all of the kind.  Raises
         InputError for another kind, if the run kept no messages, or if a file was altered.
         """
-        kinds = sorted({name for name, _ in self.counts})
-        if kind not in kinds:
-            raise InputError(f"no message kind {kind!r} in this run; it has {kinds}")
-        if self.trace in ("none", "counts"):
-            raise InputError(
-                f"this run kept no messages (trace={self.trace!r}): run it with trace='full' or 'sample=N'"
-            )
+        check_kind(kind, tuple({name for name, _ in self.counts}), self.trace)
         return dict(self._trace[kind])
 
     def kept(self) -> int | None:
@@ -124,11 +118,15 @@ class Run:
         return totals
 
     def replay(self, user: int, *, protocol: Any = None) -> Life:
-        """Return one user's whole history, recomputed from the seed by re-running her closed world."""
+        """Return one user's whole history, recomputed from the seed by re-running her closed world.
+
+        Warns if other code computed the run.  Raises InputError for another user, and without the population.
+        """
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.seed is None or query.census(self) is None:
             raise InputError(LOST)
         check_number("user", user)
+        code.warn("replayed", code.other_code(self, program))
         return life_of(program, nearby(self, program, np.array([user]), digest=False)[1], user)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
-from p2p_sim.trace import recompute, tables
+from p2p_sim.trace import code, recompute, tables
 from p2p_sim.trace.draws import Draws
 from p2p_sim.trace.query import census
 from p2p_sim.trace.recompute import ids_of, population_of
@@ -210,6 +210,7 @@ def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns]
 def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
+    code.warn("recomputed", code.other_code(run, protocol))
     return recompute.again(run, protocol, members | {USER: _users(coalition)})
 
 

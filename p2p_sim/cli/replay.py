@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +41,7 @@ class Replay:
         """Replay and tell."""
         from p2p_sim.report import life
         from p2p_sim.report.progress import Progress
+        from p2p_sim.trace import code
 
         if self.format not in _FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
@@ -54,8 +54,7 @@ class Replay:
             for done, user in enumerate(users):
                 progress("replaying", done, len(users))
                 lives.append(self._told(user))
-        if other := lives[0]["code"]:
-            warnings.warn(f"replayed by other code than the run's: {'; '.join(other)}", stacklevel=2)
+        code.warn("replayed", lives[0]["code"])
         form = "json" if self.json else self.format
         sys.stdout.write(life.FORMATS[form](lives))
         for told in lives if form == "csv" else ():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
+import warnings
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,3 +55,9 @@ def other_code(run: Any, protocol: Any) -> list[str]:
         for name in _DECIDES
         if run.versions.get(name) != here[name]
     ]
+
+
+def warn(done: str, other: Sequence[str]) -> None:
+    """Warn of what was ``done`` by other code than a run's; ``other``: as ``other_code`` returns it."""
+    if other:
+        warnings.warn(f"{done} by other code than the run's: {'; '.join(other)}", stacklevel=3)

@@ -75,6 +75,10 @@ def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
     here = code.versions(run.source)
+    with pytest.warns(UserWarning, match=r"replayed by other code .* numpy 1\.0 then"):
+        run.replay(4)
+    with pytest.warns(UserWarning, match=r"recomputed by other code .* numpy 1\.0 then"):
+        assert run.view("user:4").draws
     assert code.other_code(run, run.source) == [
         f"code {'0' * 12} then, {here['code']} now", f"numpy 1.0 then, {here['numpy']} now"
     ]  # fmt: skip
