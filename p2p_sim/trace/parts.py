@@ -24,6 +24,10 @@ Columns = dict[str, Array]
 _CHUNK = 1 << 20
 
 
+class ReplacedError(InputError):
+    """A file of a trace is another one than that which was opened."""
+
+
 class File:
     """A file of a trace.  ``entry``: what the manifest says of it; ``about``: what the manifest says of its kind.
 
@@ -160,7 +164,7 @@ class File:
             ) from error
 
         if not same:
-            raise InputError(f"{str(self._path)!r} was replaced after the run was loaded: load it again")
+            raise ReplacedError(f"{str(self._path)!r} was replaced after the run was loaded: load it again")
         return found
 
     def _stamp(self) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ from p2p_sim.trace import manifest
 from p2p_sim.trace.about import RUN, why_none
 from p2p_sim.trace.draft import MESSAGES
 from p2p_sim.trace.opened import Opened
+from p2p_sim.trace.parts import ReplacedError
 from p2p_sim.trace.web.gather import Found, Place, gather
 from p2p_sim.trace.web.known import Known, Viewers, known
 from p2p_sim.trace.web.lanes import Look, lanes
@@ -69,6 +70,14 @@ class Answers:
 
     def answer(self, what: str, asked: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer to ``runs``, ``overview``, ``lanes`` or ``figures``; raises InputError."""
+        try:
+            return self._answer(what, asked)
+        except ReplacedError:  # restored, perhaps: the run is opened anew
+            with self._opening:
+                self._opened = {}
+            return self._answer(what, asked)
+
+    def _answer(self, what: str, asked: Mapping[str, str]) -> dict[str, Any]:
         for name in asked:
             if name not in _NAMES:
                 raise InputError(f"{name} = {asked[name]!r}: what can be chosen is {', '.join(_NAMES)}")
