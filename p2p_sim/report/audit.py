@@ -106,7 +106,7 @@ def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
     if claim is None:
         return "-"
     if not claim["holds"]:
-        return "not here" + note(f"{claim['name']}: {_clearer(claim['why']) or 'infinite'}")
+        return "does not apply" + note(f"{claim['name']}: {_clearer(claim['why']) or 'infinite'}")
     basis = "" if claim["basis"] == EXACT else f" ({claim['basis']})"
     mark = f" {VIOLATED}" if claim["verdict"] == VIOLATED else ""
     return number_text(claim[figure]) + basis + mark

@@ -54,7 +54,7 @@ def test_table_and_sentences(cli):
     head = out.splitlines()[3].split("   ")
     names = ["View", "ε at least (95 %)", "exact ε", "Theorem 3", "Lemma 9", "local ε", "law test", "verdict"]
     assert [name.strip() for name in head if name.strip()] == names
-    assert "not here [1]" in out
+    assert "does not apply [1]" in out
     assert "[1] Theorem 3: alpha = 4 sqrt(2) ln s" in out
     assert "exact likelihood ratio" in out
     assert "its p is the smallest p of its tests times their number" in out

@@ -174,6 +174,13 @@ def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
     assert tradeoff.shown(told) == []
 
 
+def test_a_run_of_which_everything_is_refused_lacks_all_views(runs):
+    (one,) = many(runs, 1)
+    for row in one["privacy"]["views"]:
+        row |= {"exact": None, "theorems": [], "refused": "no law of it is known"}
+    assert ["views without a figure", "all (refused)"] in tables(read(told_page([one])))[0]
+
+
 DIFFERENCES = {
     "data": (lambda run: run["data"].update(name="others"), "The data differ"),
     "users": (lambda run: run.update(users=7), "The numbers of users differ"),
