@@ -54,3 +54,11 @@ def test_what_differs_is_counted_and_named(change, whole, held, different):
     assert (found.first is None) == (different == 0)
     if found.first is not None:
         assert found.first["kind"] == "label"
+
+
+def test_what_she_sent_herself_counts_once():
+    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
+    life = run.replay(10)  # alone in her cluster: she asks and answers herself
+    assert life.sent["label"]["recipient"].tolist() == life.received["label"]["sender"].tolist() == [10]
+    found = agreement.compared(life, Kept(run), run.source.messages(), whole=True)
+    assert (found.held, found.replayed, found.different) == (3, 3, 0)

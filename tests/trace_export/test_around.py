@@ -12,6 +12,7 @@ from p2p_sim import InputError
 from p2p_sim.trace import around as module
 from p2p_sim.trace import recompute, source
 from p2p_sim.trace.around import around, cluster, clusters_of, first
+from protocols import PeerToPeer
 from tests.trace_export.material import PROTOCOLS
 from tests.unit.tiny import CLUSTERS, people
 
@@ -76,6 +77,16 @@ def test_a_limit_takes_the_first_in_causal_order(protocol):
             assert sum(part.total.values()) == len(ids)
             assert sum(part.cut.values()) == max(0, len(ids) - limit)
     assert first(part, 10**6) is part
+
+
+def test_the_first_are_of_the_first_rounds_whatever_the_kind():
+    """Users ask again after the first answers."""
+    run = p2p_sim.run(PeerToPeer(0.1, retries=2), people(), seed=3, trace="full", faults=["loss=0.5"])
+    kinds = {event.kind: event.round for event in around(run).events()}
+    assert kinds["ask"] > min(run.messages("label")["round"])
+    ids = touched(run, None)
+    for limit in range(1, len(ids)):
+        assert [event.id for event in around(run, limit=limit).events()] == ids[:limit]
 
 
 def test_clusters_are_named_by_their_numbers():
