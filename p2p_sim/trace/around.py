@@ -12,7 +12,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.trace import query
-from p2p_sim.trace.reader import Source
+from p2p_sim.trace.reader import Source, Stored
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.sight import Eyes, cut
 from p2p_sim.trace.slices import ADDRESS, Columns, Slice
@@ -153,6 +153,15 @@ def clusters_of(run: Any, ids: Array) -> Array | None:
     return np.asarray(people.clusters.pick(rows_of(people, ids)).label)
 
 
+def sizes_of(run: Any) -> Array | None:
+    """Return how many users each cluster has; None if there are no clusters or the population was not kept."""
+    left = unread(run)
+    if left is not None and left.proven:
+        return left.sizes
+    people = run.population
+    return None if people is None or people.clusters is None else np.asarray(people.sizes)
+
+
 def _check(messages: int) -> None:
     if messages > MOST:
         raise InputError(
@@ -173,7 +182,9 @@ def _gathered(source: Source, message: Message, wanted: _Users, round: int | Non
 
 
 def _one_by_one(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
-    """Look each user's messages up, and take what two of them share once."""
+    """Look each user's messages up, in files all users' at once, and take what two of them share once."""
+    if isinstance(source, Stored):
+        return _ordered([source.of_users(message.kind, sorted(wanted.users), round)])
     parts = [source.rows(message.kind, round=round, user=user)[0] for user in sorted(wanted.users)]
     return _ordered(parts or [source.rows(message.kind, limit=0)[0]])
 

@@ -60,6 +60,17 @@ def members(folder: Path, cluster: int) -> Array:
         return np.concatenate(found)
 
 
+def sizes(folder: Path) -> Array | None:
+    """Return how many users each cluster has, by its number; None if there are no clusters."""
+    with parquet_of(folder) as file:
+        stored = _Stored(file)
+        if not stored.divided:
+            return None
+        return _together([_counted(stored.column("cluster", group)) for group in range(len(stored.starts))])[
+            1
+        ]
+
+
 def parquet_of(folder: Path) -> Any:
     """Open the population file of a run directory."""
     from pyarrow import parquet
@@ -111,12 +122,9 @@ def _clusters(stored: _Stored, users: Array) -> Population:
             y.append(stored.column("y", group)[places])
             labels_of.append(labels[places])
     ids = np.concatenate(rows)
-    found, sizes = (np.concatenate(parts) for parts in zip(*counted, strict=True))
-    by_number = np.argsort(found)  # np.unique would import masked arrays, which takes longer
-    found, sizes = found[by_number], sizes[by_number]
-    first = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
-    called, starts = found[first], np.zeros(len(first) + 1, np.int64)
-    np.cumsum(np.add.reduceat(sizes, first), out=starts[1:])
+    called, sizes = _together(counted)
+    starts = np.zeros(len(called) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
     codes = np.searchsorted(called, np.concatenate(labels_of)).astype(np.int32)
     order = None
     if not rising:  # who else is in which cluster is not known, nor asked: zeros take no memory
@@ -125,6 +133,15 @@ def _clusters(stored: _Stored, users: Array) -> Population:
             order[starts[code] : starts[code + 1]] = ids[codes == code]
     hers = Members(codes, starts, order, called)
     return Population(np.concatenate(y), hers, ids=ids)
+
+
+def _together(counted: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the cluster numbers of all row groups, ascending, and how often each occurs in all."""
+    found, sizes = (np.concatenate(parts) for parts in zip(*counted, strict=True))
+    by_number = np.argsort(found)  # np.unique would import masked arrays, which takes longer
+    found, sizes = found[by_number], sizes[by_number]
+    first = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
+    return found[first], np.add.reduceat(sizes, first)
 
 
 def _counted(labels: Array) -> tuple[Array, Array]:

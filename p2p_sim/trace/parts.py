@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -72,33 +72,39 @@ class File:
             else by_rule(rule, low, high)
         )
 
-    def places(self, user: int) -> Array:
-        """Return where a user is sender or recipient, ascending."""
-        ends = [self.where(end, user) for end in ("sender", "recipient") if self._about[end] == USER]
+    def places(self, users: Sequence[int]) -> Array:
+        """Return where any of some users is sender or recipient, ascending."""
+        ends = [self.where(end, users) for end in ("sender", "recipient") if self._about[end] == USER]
         return np.unique(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
 
-    def where(self, end: str, user: int) -> Array:
-        """Return where an address column holds a number, ascending."""
+    def where(self, end: str, users: Sequence[int]) -> Array:
+        """Return where an address column holds one of some numbers, ascending."""
         rule = self.entry[end]
         if rule == STORED:
-            return self._places(end, user)
+            return self._places(end, tuple(users))
         if "as" in rule:
-            found = self._others[rule["as"][0]].where(rule["as"][1], user)
+            found = self._others[rule["as"][0]].where(rule["as"][1], users)
             return found[found < self.rows]
         if "all" in rule:
-            return np.arange(self.rows if rule["all"] == user else 0)
-        place = user - rule["from"]
-        return np.arange(place, place + 1) if 0 <= place < self.rows else np.zeros(0, np.int64)
+            every: int = rule["all"]
+            return np.arange(self.rows if every in users else 0)
+        places = np.array(sorted(users), np.int64) - int(rule["from"])
+        inside: Array = places[(places >= 0) & (places < self.rows)]
+        return inside
 
-    def _search(self, end: str, user: int) -> Array:
-        """Look through the row groups whose statistics allow for a number."""
+    def _search(self, end: str, users: tuple[int, ...]) -> Array:
+        """Look through the row groups whose statistics allow for one of some numbers."""
         index = self._index[end]
         found = [np.zeros(0, np.int64)]
         for group in range(self._meta.num_row_groups):
             known = self._meta.row_group(group).column(index).statistics
-            if known is None or not known.has_min_max or known.min <= user <= known.max:
+            some = known is None or not known.has_min_max
+            wanted = [user for user in users if some or known.min <= user <= known.max]
+            if wanted:
                 low, high = int(self._starts[group]), int(self._starts[group + 1])
-                found.append(np.flatnonzero(self.column(end, low, high) == user) + low)
+                column = self.column(end, low, high)
+                here = column == wanted[0] if len(wanted) == 1 else np.isin(column, wanted)
+                found.append(np.flatnonzero(here) + low)
         return np.concatenate(found)
 
     def _stored(self, names: list[str], low: int, high: int) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,16 @@ class Stored:
             before += size
         return (parts[1] if len(parts) == 2 else tables.joined(parts)), total
 
+    def of_users(self, kind: str, users: Sequence[int], round: int | None = None) -> Columns:
+        """Return the messages of one kind that any of some users sent or received, each once, by file and place.
+
+        A file is read once, for all of them.
+        """
+        parts = [self._nothing(kind)]
+        for files in self._of(kind, round).values():
+            parts += [file.at(file.places(users)) for file in files]
+        return tables.joined(parts)
+
     def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
         """See ``Source.batches``."""
         files = [file for group in self._of(kind, round).values() for file in group]
@@ -93,7 +103,7 @@ class Stored:
         self, kind: str, rounds: Mapping[int, list[File]], user: int, offset: int, limit: int | None
     ) -> tuple[Columns, int]:
         parts = [self._nothing(kind)]
-        parts += [file.at(file.places(user)) for files in rounds.values() for file in files]
+        parts += [file.at(file.places([user])) for files in rounds.values() for file in files]
         found = tables.joined(parts)
         order = order_of(found["recipient"], found["sender"], found["seq"], found["round"])
         chosen = order[offset : None if limit is None else offset + limit]

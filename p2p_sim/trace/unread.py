@@ -79,6 +79,11 @@ class Unread:
         """Read the ids of the users of a cluster, ascending; of none if there is no such cluster."""
         return guarded(self.folder / people.FILE, lambda: near.members(self.folder, cluster))
 
+    @functools.cached_property
+    def sizes(self) -> Array | None:
+        """How many users each cluster has; None if there are no clusters."""
+        return guarded(self.folder / people.FILE, lambda: near.sizes(self.folder))
+
 
 class Later:
     """The attribute ``population`` of a run: one that is still unread is read when it is first asked for."""

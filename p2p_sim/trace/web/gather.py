@@ -70,11 +70,13 @@ def _of_crowd(run: Any, place: Place) -> Found:
 
 def _crowd(run: Any, cluster: int | None) -> tuple[Sequence[int] | Array, int | None, tuple[str, ...]]:
     """Return the users of a cluster and its number; of a run without its population all users, as far as known."""
-    people = run.population
+    people = query.census(run)
     if people is not None:
         number = cluster
         if number is None:
             first = around.clusters_of(run, np.zeros(1, np.int64) if people.ids is None else people.ids[:1])
+            if first is None and people.ids is None:
+                return range(people.users), 0, ()
             number = 0 if first is None else int(first[0])
         return around.cluster(run, number), number, ()
     why = "the population was not kept: who belongs to which cluster is not known"
@@ -87,7 +89,11 @@ def _with_servers(run: Any, part: Slice) -> tuple[Slice, list[str]]:
     """Add the first messages between servers, and say how many there are."""
     kinds, notes = dict(part.kinds), []
     between = [kind for kind, roles in part.roles.items() if USER not in roles]
-    if between and run.trace != "full" and (run.population is None or run.population.users > _REPEATED):
+    if (
+        between
+        and run.trace != "full"
+        and ((people := query.census(run)) is None or people.users > _REPEATED)
+    ):
         notes.append(f"{', '.join(between)}: between servers, not kept; a run with trace='full' shows them")
         between = []
     every = []
@@ -118,7 +124,7 @@ def _of_user(run: Any, user: int) -> Found:
     notes = list(part.notes)
     if len(met) >= LANES:
         notes.append(f"the first {LANES - 1} of the {len(met):,} users she met have lanes of their own")
-    if not len(part) and run.population is None:
+    if not len(part) and query.census(run) is None:
         notes.append(f"user {user} occurs in no message; whether she exists was not kept")
     cluster = around.clusters_of(run, focus)
     number = None if cluster is None else int(cluster[0])

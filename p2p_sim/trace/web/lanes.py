@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 from p2p_sim.trace import around, query
@@ -15,6 +16,8 @@ from p2p_sim.trace.sight import Eyes
 from p2p_sim.trace.slices import Event, Slice, party
 from p2p_sim.trace.web.gather import LANES, Found
 from p2p_sim.trace.web.known import Known
+
+Array = npt.NDArray[Any]
 
 MARKS = 2000
 """Messages that are shown at once."""
@@ -56,16 +59,16 @@ def lanes(
         "lanes": _lanes(run, told, found, named=eyes is None),
         "messages": _rows(shown, told, eyes, look.channels),
         "total": len(wanted), "users": found.users, "most": LANES,
-        "cluster": found.cluster, "clusters": _clusters(run.population),
+        "cluster": found.cluster, "clusters": _clusters(around.sizes_of(run)),
         "coalition": "" if eyes is None else str(eyes), "notes": notes,
     }  # fmt: skip
 
 
-def _clusters(people: Any) -> dict[str, Any] | None:
+def _clusters(sizes: Array | None) -> dict[str, Any] | None:
     """Return how many clusters there are, of how many users; None if there is one, or that was not kept."""
-    if people is None or len(people.sizes) < 2:
+    if sizes is None or len(sizes) < 2:
         return None
-    return {"count": len(people.sizes), "least": int(people.sizes.min()), "most": int(people.sizes.max())}
+    return {"count": len(sizes), "least": int(sizes.min()), "most": int(sizes.max())}
 
 
 def _filtered(part: Slice, look: Look) -> Slice:
