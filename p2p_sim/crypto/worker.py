@@ -10,9 +10,10 @@ from contextlib import suppress
 
 def main() -> None:
     """Answer until the input ends, which it does when the parent dies."""
-    out = os.fdopen(os.dup(1), "wb")
+    kept = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not come between the answers
-    with suppress(BrokenPipeError), suppress(EOFError):
+    # closed here: at exit, from Python 3.13 on, what a dead parent cannot read would be told as a second error
+    with suppress(BrokenPipeError, EOFError), os.fdopen(kept, "wb") as out:
         while True:
             work, arguments = pickle.load(sys.stdin.buffer)
             try:

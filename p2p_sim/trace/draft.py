@@ -38,7 +38,8 @@ class Draft:
             parents = [*reversed(self._path.parent.parents), self._path.parent]
             new = [parent for parent in parents if not parent.exists()]
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{self._path.name}.partial-", dir=self._path.parent))
+            made = tempfile.mkdtemp(prefix=f"{self._path.name}.partial-", dir=self._path.parent)
+            self._folder = self._path.parent / Path(made).name  # from 3.12 on mkdtemp makes it absolute
             self._made = [*new, self._folder]
         return self._folder
 

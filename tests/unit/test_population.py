@@ -235,4 +235,4 @@ def test_the_hash_of_a_column_of_objects_is_that_of_its_values():
 
 def test_a_column_of_dates_has_a_hash():
     days = np.arange("2024-01-01", "2024-01-13", dtype="M8[D]")
-    assert people(public={"day": days}).hash != people(public={"day": days + 1}).hash
+    assert people(public={"day": days}).hash != people(public={"day": days + np.timedelta64(1, "D")}).hash
