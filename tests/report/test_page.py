@@ -190,3 +190,17 @@ def test_runs_are_told_apart(runs, tmp_path):
     assert [run["run"] for run in told] == [str(runs / "peers"), str(tmp_path / "peers")]
     with pytest.raises(InputError, match="named twice"):
         document.documents([str(runs / "peers"), str(runs / "walk" / ".." / "peers")])
+
+
+def test_what_many_rounds_leave_out_is_said(runs):
+    told = document.documents([str(runs / "walk")])["runs"][0]["messages"]
+    assert len(told) > 60
+    text = words(read(page("html", runs / "walk")))
+    assert "Bytes on the wire by message kind." in text
+    assert "the rounds of a kind are added up, --json has each" in text
+    assert f"Who sent what to whom is not drawn: {len(told)} rounds and kinds are too many here" in text
+    few = words(read(page("html", runs / "shuffle")))
+    assert "Bytes on the wire by round and message kind." in few
+    assert "who sent what to whom, round by round." in few
+    assert "is not drawn" not in few
+    assert "added up" not in few

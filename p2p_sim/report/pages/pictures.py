@@ -62,6 +62,11 @@ def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
     )  # fmt: skip
 
 
+def by_round(run: Document) -> bool:
+    """Whether a run has few enough rounds to draw each."""
+    return len({row["round"] for row in run["messages"]}) <= MOST_BARS
+
+
 @drawing.styled
 def traffic(runs: Sequence[Document]) -> str:
     """Draw bytes by message kind: of one run a bar a round, unless those are too many; of several a bar a run."""
@@ -70,7 +75,7 @@ def traffic(runs: Sequence[Document]) -> str:
     kinds = list(dict.fromkeys(row["kind"] for run in runs for row in run["messages"]))
     bars = [(run["run"], run["messages"]) for run in runs]
     rounds = sorted({row["round"] for row in runs[0]["messages"]})
-    if len(runs) == 1 and len(rounds) <= MOST_BARS:
+    if len(runs) == 1 and by_round(runs[0]):
         every = runs[0]["messages"]
         bars = [(f"round {number}", [row for row in every if row["round"] == number]) for number in rounds]
     elif len(runs) == 1:

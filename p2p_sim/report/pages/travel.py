@@ -20,20 +20,20 @@ def section(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = [
         Words(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
     ]
-    caption = (
-        "Bytes on the wire by round and message kind."
-        if len(runs) == 1
-        else "Bytes on the wire by message kind."
-    )
+    apart = len(runs) == 1 and pictures.by_round(runs[0])
+    caption = f"Bytes on the wire by {'round and ' if apart else ''}message kind."
     blocks += [Figure(pictures.traffic(runs), caption), _kinds(runs), _counts(runs)]
     drawn: set[str] = set()
     for run in runs:
         every = run["messages"]
-        if run["protocol"] in drawn or not every or len(every) > pictures.MOST_BARS:
+        if run["protocol"] in drawn or not every or not all(row["sender"] for row in every):
             continue
-        if all(row["sender"] for row in every):
-            drawn.add(run["protocol"])
+        drawn.add(run["protocol"])
+        if len(every) <= pictures.MOST_BARS:
             blocks.append(Figure(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round."))
+        else:
+            text = f"Who sent what to whom is not drawn: {len(every):,} rounds and kinds are too many here"
+            blocks.append(Words(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
     return blocks
 
 
@@ -70,6 +70,7 @@ def _counts(runs: Sequence[Document]) -> Table:
         for row in (run["messages"] if few else _by_kind(run["messages"]))
     ]
     caption = "Messages; those to oneself are delivered, but do not travel"
+    caption += "" if few else "; the rounds of a kind are added up, --json has each"
     return together(runs, ["round", "kind", "delivered", "travelled", "bytes"], rows, caption)
 
 
