@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -110,6 +111,24 @@ def test_html_in_an_export_is_text(tab, tmp_path):
     tab.page.locator("#picture").press("ArrowDown")
     assert f"field{HIT}" in tab.text("#message")
     assert tab.asked == [file.as_uri()], "an export asks for nothing"
+
+
+def test_text_that_turns_the_direction_of_writing_is_shown_as_marks(tab, tmp_path):
+    def user(self, me: Party):
+        yield kind(to=me.draw.member("peer", me.cluster), y=me.y)
+
+    kind = Message("user", "user", "a\u202e\u2066b", y=bool)
+    program = dataclass(frozen=True)(type("P", (Protocol,), {"user": user, "kind": kind}))()
+    name = "run \u202e"
+    p2p_sim.run(program, PEOPLE, seed=1, trace="full").save(tmp_path / name)
+    with served(tmp_path) as server:
+        tab.open(server.url)
+        tab.page.locator("#picture").press("ArrowDown")
+        whole = tab.page.locator("body").inner_text()
+        assert "a\ufffd\ufffdb" in whole
+        assert name.replace("\u202e", "\ufffd") in tab.text("#title")
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", whole)
+        tab.complaints.clear()  # of figures, which nobody knows for a program of one's own
 
 
 def test_the_test_can_tell(tab, root):

@@ -57,9 +57,14 @@ function draw(name, attributes, parent, text = "") {
 
 function put(element, attributes, text, parent) {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text !== "") element.textContent = text;
+  if (text !== "") element.textContent = straight(text);
   if (parent) parent.appendChild(element);
   return element;
+}
+
+/** Show marks, as Python does, for what would turn the direction of the text around it: it comes from files. */
+function straight(text) {
+  return String(text).replace(/[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 }
 
 const by = (id) => document.getElementById(id);
