@@ -33,6 +33,8 @@ TOLERANCE = 1e-8
 LOOSE = 0.01
 """The same where a search does not look at every number of reports: what its upper end may be too large by."""
 
+_NONE = 1e-4  # part of a floor below which a delta is as good as none
+
 
 @dataclass(frozen=True)
 class Drawn(Law):
@@ -230,11 +232,13 @@ class Drawn(Law):
         else:
             urn = Urn(self.flip, ones, self.others - ones)
             asked = self._asked(urn.mirrored() if mirrored else urn)
-            seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW)
+            enough = _NONE * self.least if cut < self.least or cut == CUTS[-1] else cut * 1e9
+            seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW, enough)
         if not self.colluders:
             return seen
         return seen._replace(
-            lower=max(0.0, seen.lower), upper=max(seen.upper, self._bound(at, at, epsilon, cut))
+            lower=max(0.0, seen.lower),
+            upper=max(seen.upper, self._bound(at, at, epsilon, cut, _NONE * self.least)),
         )
 
     def _seen(self, epsilon: float, cut: float, *, mirrored: bool = False) -> Seen:

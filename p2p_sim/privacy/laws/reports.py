@@ -61,9 +61,17 @@ class Reports:
     trials: int
     chance: float
 
-    def gain(self, epsilon: float, cut: float, nodes: tuple[float, ...] = FINE) -> Bracket:
-        """Return delta from label 0 to 1, averaged over M; at most a few times ``cut`` is cut off."""
+    def gain(
+        self, epsilon: float, cut: float, nodes: tuple[float, ...] = FINE, enough: float = 0.0
+    ) -> Bracket:
+        """Return delta from label 0 to 1, averaged over M; at most a few times ``cut`` is cut off.
+
+        If it is at most ``enough`` for the most reports, it counts as 0.
+        """
         draws, window = self.urn.draws(cut), self.window(cut)
+        above = sum(draws.gain(window.last, epsilon)) + window.lost if enough else math.inf
+        if above <= enough:
+            return Bracket(0.0, 0.0, above)
         most = self.most(epsilon)
         lost = window.lost * max(0.0, kept(self.urn.flip, epsilon) + slip_of(self.urn.flip))
         if self.walked(cut) and (nodes is not COARSE or len(window.mass) <= SHORT):
