@@ -6,6 +6,7 @@ nothing; a product reduces by shifts; and a uniform 64-bit word taken modulo it 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ LIMB_BYTES = 7
 _PRIME = np.uint64(PRIME)
 _BITS = np.uint64(61)
 _REST = np.uint64(3)
+_FEW = 16_000
+"""Products computed at a time: what lies between fits the cache."""
 _LIMB = 1 << (8 * LIMB_BYTES)
 
 
@@ -50,7 +53,20 @@ def subtract(a: Words, b: Words) -> Words:
 
 
 def multiply(a: Words, b: Words) -> Words:
-    """Return a * b of field elements: the 122-bit product, folded at bit 61 since 2^61 is 1."""
+    """Return a * b of field elements."""
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    size = math.prod(shape)
+    if size <= _FEW:
+        return _product(a, b)
+    a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
+    out, rows = np.empty(shape, np.uint64), max(1, _FEW * shape[0] // size)
+    for low in range(0, shape[0], rows):
+        out[low : low + rows] = _product(a[low : low + rows], b[low : low + rows])
+    return out
+
+
+def _product(a: Words, b: Words) -> Words:
+    """Return the 122-bit product, folded at bit 61 since 2^61 is 1."""
     with np.errstate(over="ignore"):  # single values warn where arrays wrap
         low = a * b
         high = high_product(np.broadcast_to(a, np.shape(low)), b)
@@ -72,7 +88,8 @@ def invert(a: Words) -> Words:
 
 def _once(value: Words) -> Words:
     """Reduce values of at most 2 * PRIME - 1: subtract the prime where it goes in."""
-    return np.where(value >= _PRIME, value - _PRIME, value)
+    # Below the prime the difference wraps, far above the value.
+    return np.asarray(np.minimum(value, value - _PRIME))
 
 
 def modular_sum(values: Any, modulus: int = PRIME, axis: int = 0) -> Words:

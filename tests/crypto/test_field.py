@@ -51,6 +51,13 @@ def test_arithmetic_is_that_of_integers(pairs):
     assert field.invert(whole).tolist() == [pow(x, -1, P) for x in whole.tolist()]
 
 
+@pytest.mark.parametrize(("left", "right"), [((2503, 7), (1, 7)), ((1, 20_011), (3, 1)), ((40_009,), (1,))])
+def test_long_products_are_made_piece_by_piece(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(1)
+    a, b = (draw.integers(0, P, shape, np.uint64) for shape in (left, right))
+    assert np.array_equal(field.multiply(a, b), a.astype(object) * b.astype(object) % P)
+
+
 def test_zero_has_no_inverse_and_words_are_reduced():
     with pytest.raises(InputError, match="no inverse"):
         field.invert(words([3, 0]))
