@@ -22,6 +22,7 @@ def write(path, content):
     return str(path)
 
 
+# mtime: contents name the tests, and processes that share them must agree on their names, whenever they start
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -29,9 +30,9 @@ def write(path, content):
         ("a.CSV", CSV.encode()),
         ("a.csv", b"\xef\xbb\xbf" + CSV.encode()),
         ("a.csv", CSV.replace("\n", "\r\n").encode()),
-        ("a.csv.gz", gzip.compress(CSV.encode())),
+        ("a.csv.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("a.tsv", CSV.replace(",", "\t").encode()),
-        ("a.tsv.gz", gzip.compress(CSV.replace(",", "\t").encode())),
+        ("a.tsv.gz", gzip.compress(CSV.replace(",", "\t").encode(), mtime=0)),
     ],
 )
 def test_delimited(tmp_path, name, content):
