@@ -210,8 +210,8 @@ def test_one_diagram_a_protocol(runs):
 
 
 def test_the_title_names_few_runs_and_counts_many(runs):
-    assert "<h1>p2p-sim: run 0, run 1, run 2</h1>" in told_page(many(runs, 3))
-    assert "<h1>p2p-sim: 4 runs</h1>" in told_page(many(runs, 4))
+    assert "<h1>peer-to-peer: run 0, run 1, run 2 – p2p-sim</h1>" in told_page(many(runs, 3))
+    assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in told_page(many(runs, 4))
 
 
 def test_protocols_are_told_apart_by_dashes_in_lines_and_in_their_key(runs):

@@ -212,3 +212,17 @@ def test_nothing_is_wider_than_a_narrow_or_enlarged_page(chromium, server, width
     chosen = page.locator(".mark.chosen text").bounding_box()
     assert picture["x"] <= chosen["x"] < picture["x"] + picture["width"]
     window.close()
+
+
+@pytest.mark.parametrize("as_list", [False, True], ids=["picture", "list"])
+def test_paper_has_all_that_is_shown_and_nothing_to_press(tab, server, as_list):
+    tab.open(server.url)
+    if as_list:
+        tab.page.click("#list")
+    grown = "one => one.scrollHeight > one.clientHeight + 1"
+    assert tab.page.eval_on_selector("#picture", grown), "on a screen it scrolls"
+    tab.page.emulate_media(media="print")
+    assert not tab.page.eval_on_selector("#picture", grown)
+    for part in ("#choices", "#theme", "#keys", "#list", "#next"):
+        assert tab.page.is_hidden(part), part
+    assert tab.page.is_visible("#figures")

@@ -14,7 +14,7 @@ from p2p_sim.report.pages.sections import names, sections
 
 FORMATS = ("html", "md", "json")
 NAME = "report.html"
-_NAMED = 3  # runs, up to which all are in the title
+_NAMED = 3  # runs and protocols, up to which all are in the title
 
 
 def page(told: Mapping[str, Any], form: str) -> str:
@@ -22,9 +22,13 @@ def page(told: Mapping[str, Any], form: str) -> str:
     if form == "json":
         return console.as_json(told)
     runs = told["runs"]
-    shown = names(runs) if len(runs) <= _NAMED else [f"{len(runs)} runs"]
-    top = opening(runs, told["cautions"])
-    return (html if form == "html" else markdown)(f"p2p-sim: {', '.join(shown)}", top, sections(runs))
+    protocols = list(dict.fromkeys(run["protocol"] for run in runs))
+    title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
+    return (html if form == "html" else markdown)(title, opening(runs, told["cautions"]), sections(runs))
+
+
+def _some(found: Sequence[str], what: str) -> str:
+    return ", ".join(found) if len(found) <= _NAMED else f"{len(found)} {what}"
 
 
 def default(paths: Sequence[str]) -> Path:
