@@ -136,7 +136,8 @@ def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _epsilon(basis: str, figure: str) -> str:
-    return f"ε {'≤' if basis == 'upper' else '≥' if basis == 'lower' else '='} {figure}"
+    sign = "from" if " to " in figure else {"upper": "≤", "lower": "≥"}.get(basis, "=")
+    return f"ε {sign} {figure}"
 
 
 def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
