@@ -112,3 +112,14 @@ def test_figures_move_gently() -> None:
     plain = privacy.profile(PeerToPeer(0.1, 0.5), cluster_size=300).epsilon(1e-4)
     found = privacy.profile(PeerToPeer(0.1, 0.5, retries=2), cluster_size=300, faults=["loss=0.001"])
     assert plain * 0.99 < found.epsilon(1e-4) < plain * 1.05
+
+
+@pytest.mark.parametrize("view", ["learner", "wire", "learner+wire"])
+@pytest.mark.parametrize("retries", [1, 2])
+def test_a_user_alone_in_her_cluster_asks_herself(view: str, retries: int) -> None:
+    alone = PeerToPeer(0.25, 0.5, retries=retries)
+    people = Population.from_arrays(y=np.array([False]))
+    law = privacy.enumerate_view(alone, people, view=view, faults=["loss=0.5"])
+    found = privacy.profile(alone, view, cluster_size=1, faults=["loss=0.5"])
+    assert all(law.delta(at) <= found.delta(at) * (1 + 1e-12) for at in EPSILONS)
+    assert found.delta(0.0) <= 0.5  # what one noisy label tells

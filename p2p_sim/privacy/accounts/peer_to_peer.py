@@ -59,7 +59,7 @@ def seen(setting: Setting, n: int, c: int, theta: float, turns: int = 1) -> floa
 
 def _met(n: int, turns: int) -> float:
     """Return the probability that one user asks a certain one."""
-    return 1 / n if turns == 1 else -math.expm1(turns * _log1m(1 / n))
+    return 1 / n if turns == 1 or n == 1 else -math.expm1(turns * _log1m(1 / n))
 
 
 def _caught(n: int, c: int, theta: float, reporters: int, turns: int = 1) -> float:
