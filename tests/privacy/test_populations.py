@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
+from p2p_sim.privacy.laws.combine import Nothing, Scaled, Worst
+from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from protocols import PeerToPeer, RandomizedResponse
 
 PROTOCOL = PeerToPeer(0.2)
@@ -55,3 +59,16 @@ def test_refusals() -> None:
         privacy.profile(PROTOCOL, cluster_size=5, composition="population")
     with pytest.raises(InputError, match="a view without users of it"):
         privacy.profile(PROTOCOL, "learner+user", population=people(), composition="population")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9])
+def test_the_worst_of_several_laws_in_any_order(order: tuple[int, ...], delta: float) -> None:
+    """Which of them is the worst depends on delta: a rare local answer, large and small crowds, nothing."""
+    laws = [Scaled(1e-4, LocalResponse(1.0)), Drawn(0.1, 1.0, 60), Drawn(0.1, 0.5, 30), Nothing()]
+    worst = Worst(tuple(laws[i] for i in order))
+    each = [law.epsilon_bracket(delta) for law in laws]
+    assert worst.epsilon(delta) == pytest.approx(max(bracket.value for bracket in each), rel=1e-12)
+    low, _, high = worst.epsilon_bracket(delta)
+    assert low == pytest.approx(max(bracket.lower for bracket in each), rel=1e-12)
+    assert high == pytest.approx(max(bracket.upper for bracket in each), rel=1e-12)

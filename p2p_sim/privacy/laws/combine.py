@@ -15,6 +15,8 @@ from p2p_sim.privacy.profile import ZERO, Bracket, Law, largest
 
 Array = npt.NDArray[np.float64]
 
+_NEARLY = 0.999  # part of a delta below which nothing need be told to see whether a law is above it
+
 
 @dataclass(frozen=True)
 class Nothing(Law):
@@ -191,12 +193,21 @@ class Worst(Law):
         return largest([law.pure_bracket() for law in self.laws])
 
     def epsilon(self, delta: float) -> float:
-        """Return the largest epsilon."""
-        return max(law.epsilon(delta) for law in self.laws)
+        """Return the largest epsilon; of laws that are not above it there, none is computed."""
+        found = 0.0
+        for law in self.laws:
+            if found < law.pure() and law.with_floor(_NEARLY * delta).delta(found).value > delta:
+                found = max(found, law.epsilon(delta))
+        return found
 
     def epsilon_bracket(self, delta: float) -> Bracket:
-        """Return the largest of each end."""
-        return largest([law.epsilon_bracket(delta) for law in self.laws])
+        """Return the largest of each end; laws that are certainly below are left out."""
+        found = ZERO
+        for law in self.laws:
+            inside = found.lower < law.pure_bracket().upper
+            if inside and law.with_floor(_NEARLY * delta).ceiling(found.lower) > delta:
+                found = largest([found, law.epsilon_bracket(delta)])
+        return found
 
 
 def _widened(bracket: Bracket) -> Bracket:
