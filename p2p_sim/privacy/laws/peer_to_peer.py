@@ -209,7 +209,7 @@ class Drawn(Law):
         for weight, known in self.who.at_most():
             first, last = max(0, low - known), min(high, self.others - known)
             rare, least, many = two_levels(last - first, 2 * self.flip, cut)
-            both = rare > 0 and self.theta == 1  # where bounds from few numbers of reports are close
+            both = 0 < rare < 0.5 and self.theta == 1  # where bounds from few numbers of reports are close
             urn = Urn(self.flip, first, self.others - known - last, least)
             found = self._asked(urn).greatest(epsilon, cut, wanted, walk=walk and not both)
             if both and found > wanted:
