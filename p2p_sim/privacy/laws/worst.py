@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
-_ROOM = 0.125  # of all values, times the part by which an end is below the best: how long blocks are there at least
+_ROOM = 0.01  # of all values, times the part by which an end is below the best: how long blocks are there at least
 
 
 class Found(NamedTuple):
