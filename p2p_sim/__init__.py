@@ -1,6 +1,5 @@
 """p2p-sim: write a label-privacy protocol once, run it for one user or millions, and see what each party learned."""
 
-from p2p_sim import starting  # noqa: F401 (first, for what follows takes a moment)
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.population import Population
 from p2p_sim.paired import Pair, paired

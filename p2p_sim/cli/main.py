@@ -14,7 +14,6 @@ from typing import Any
 
 import typer
 
-from p2p_sim import starting
 from p2p_sim.cli.app import app
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.report import terminal
@@ -27,7 +26,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     terminal.ready()
     try:
-        starting.done()
         with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
             status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)

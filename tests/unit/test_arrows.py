@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LAYERS = [
-    {"starting"},  # before all others, and by none of them but the command line
     {"core"},
     {"backends", "network", "crypto", "trace"},
     {"views", "view"},
