@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from p2p_sim.report import layout
-from p2p_sim.report.figures import bracket_text, number_text
+from p2p_sim.report.figures import bound_text, bracket_text, number_text
 from p2p_sim.report.question import REAL
 
 BASES = {
@@ -112,7 +112,7 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[[str], str])
         name = found["name"]
         if found["holds"]:
             told = ", ".join(part for part in (f"{found['basis']}: {found['source']}", found["why"]) if part)
-            parts.append(f"{number_text(found['epsilon'])} ({name}) {note(told)}")
+            parts.append(f"{bound_text(found['epsilon'], found['basis'])} ({name}) {note(told)}")
         else:
             parts.append(
                 f"{name} does not apply {note(name + ': ' + (found['why'] or 'epsilon is infinite'))}"

@@ -43,3 +43,8 @@ def bracket_text(found: Mapping[str, Any]) -> str:
         return " to ".join(ends)
     outward = {"lower": ends[0], "upper": ends[1]}
     return outward.get(found["basis"], number_text(value))
+
+
+def bound_text(epsilon: float, basis: str) -> str:
+    """Return what a theorem promises in four digits: what is proven is rounded up, as printed it still holds."""
+    return bracket_text({"lower": epsilon, "epsilon": epsilon, "upper": epsilon, "basis": basis})

@@ -9,7 +9,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import kept, measured, quick
-from p2p_sim.report.figures import bracket_text, number_text
+from p2p_sim.report.figures import bound_text, bracket_text, number_text
 from p2p_sim.trace.web.known import Viewers
 from p2p_sim.view import coalition_of
 
@@ -131,7 +131,7 @@ def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
     if not theorem["holds"]:
         why = theorem["why"] or "epsilon is infinite"
         return _row("does not apply", f"{theorem['name']}: {why}", theorem["source"])
-    told = _epsilon(theorem["basis"], number_text(theorem["epsilon"]))
+    told = _epsilon(theorem["basis"], bound_text(theorem["epsilon"], theorem["basis"]))
     return _row(theorem["basis"], f"{told} ({theorem['name']})", theorem["source"])
 
 

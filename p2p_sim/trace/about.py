@@ -91,7 +91,7 @@ def told_of(path: Path) -> dict[str, Any]:
     if told["format"] > FORMAT:
         raise InputError(
             f"{str(file)!r} has format {told['format']}; this version reads formats 1 and {FORMAT}: read it with the "
-            "version that wrote it"
+            f"version that wrote it{_writer(told)}"
         )
     for name in _NEEDED:
         if name not in told:
@@ -133,6 +133,13 @@ def agree(path: Path, name: str, told: Any, file: str, found: Any) -> None:
             f"{str(path / RUN)!r} says {name} = {_short(told)}, {str(path / file)!r} says {_short(found)}: one of them "
             f"was altered, or is of another run; {_DO}"
         )
+
+
+def _writer(told: dict[str, Any]) -> str:
+    """Name the version that wrote a run.json of which no more is known than that it is newer."""
+    versions = told.get("versions")
+    version = versions.get("p2p-sim") if type(versions) is dict else None
+    return f", {version!r:.60}" if type(version) is str else ""
 
 
 def _short(value: Any) -> str:

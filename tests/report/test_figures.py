@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import p2p_sim
 from p2p_sim import privacy
 from p2p_sim.report import account
-from p2p_sim.report.figures import bracket_text, figure
+from p2p_sim.report.figures import bound_text, bracket_text, figure
 from p2p_sim.report.learnt import learnt
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.overview import in_focus, overview
@@ -37,3 +42,14 @@ def test_the_page_tells_the_figure_of_every_viewpoint(run, monkeypatch):
             told = bracket_text(figure(profile, AT))
             sign = "from" if " to " in told else {"exact": "=", "upper": "≤"}[profile.basis]
             assert first["text"] == f"ε {sign} {told} at δ = 1e-06"
+
+
+@given(st.floats(1e-300, 1e300))
+def test_what_a_theorem_proves_holds_as_printed(epsilon):
+    shown = Decimal(bound_text(epsilon, "upper"))
+    assert 1 <= shown / Decimal(repr(epsilon)) <= Decimal("1.001")
+    assert bound_text(epsilon, "claimed") == f"{epsilon:.4g}"  # as the paper has it
+
+
+def test_a_bound_of_nothing_or_all():
+    assert [bound_text(value, "upper") for value in (0.0, math.inf)] == ["0", "inf"]

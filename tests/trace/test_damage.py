@@ -206,10 +206,12 @@ def test_newer_versions_are_refused_and_named(path):
     rewrite(path / "messages/manifest.json", format=3)
     with pytest.raises(InputError, match=r"manifest.json' has format 3; this version reads up to 2"):
         reader.open_trace(path)
-    rewrite(path / "run.json", format=3)
-    for opened in (reader.open_trace, p2p_sim.load):
-        with pytest.raises(InputError, match=r"has format 3; this version reads formats 1 and 2"):
-            opened(path)
+    for versions, writer in (({"p2p-sim": "9.1"}, r", '9\.1'"), ({"p2p-sim": 9}, ""), ([], "")):
+        rewrite(path / "run.json", format=3, versions=versions)
+        said = r"has format 3; this version reads formats 1 and 2: read it with the version that wrote it"
+        for opened in (reader.open_trace, p2p_sim.load):
+            with pytest.raises(InputError, match=said + writer + "$"):
+                opened(path)
 
 
 def test_no_run_at_all(tmp_path):

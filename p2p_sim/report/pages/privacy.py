@@ -120,7 +120,7 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -
     for found in theorems:
         if found["holds"]:
             why = ", ".join(part for part in (found["source"], found["why"]) if part)
-            parts.append(f"{found['name']}: {words.number(found['epsilon'])} ({found['basis']}) {note(why)}")
+            parts.append(f"{found['name']}: {words.bound(found)} ({found['basis']}) {note(why)}")
         else:
             parts.append(f"{found['name']}: does not apply {note(found['why'] or 'epsilon is infinite')}")
     return "; ".join(parts) or "-"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from p2p_sim.report import layout
-from p2p_sim.report.figures import bracket_text, number_text
+from p2p_sim.report.figures import bound_text, bracket_text, number_text
 from p2p_sim.trace.diagram import labels
 
 _POWER = re.compile(r"(\d(?:\.\d+)?)e([+-]\d+)")
@@ -40,6 +40,11 @@ def number(value: Any) -> Number:
 def epsilon(found: Mapping[str, Any]) -> Number:
     """Return a figure of privacy in four digits, or its certified ends where they differ by more than those show."""
     return Number(typeset(bracket_text(found)))
+
+
+def bound(found: Mapping[str, Any]) -> Number:
+    """Return what a theorem promises in four digits; what is proven is rounded up."""
+    return Number(typeset(bound_text(found["epsilon"], found["basis"])))
 
 
 def size(nbytes: float) -> Number:
