@@ -43,7 +43,7 @@ def test_other_formats_and_places(cli, two):
     told = cli("report", "runs/a", "--json")
     assert told.json["runs"][0]["parameters"]["alpha"] == 0.1
     assert cli("report", "runs/a", "--format", "json").out == told.out
-    assert cli("report", "runs/a", "--format", "md").out.startswith("# p2p-sim: a\n")
+    assert cli("report", "runs/a", "--format", "md").out.startswith("# peer-to-peer: a – p2p-sim\n")
     done = cli("report", "runs/a", "--json", "--no-seed", "--out", "r.json")
     assert done.out == "Report written to r.json\n"
     assert json.loads((two / "r.json").read_text())["runs"][0]["seed"] == "withheld"
