@@ -66,9 +66,8 @@ def sizes(folder: Path) -> Array | None:
         stored = _Stored(file)
         if not stored.divided:
             return None
-        return _together([_counted(stored.column("cluster", group)) for group in range(len(stored.starts))])[
-            1
-        ]
+        counted = [_counted(stored.column("cluster", group)) for group in range(len(stored.starts))]
+        return _together(counted)[1]
 
 
 def parquet_of(folder: Path) -> Any:

@@ -43,14 +43,12 @@ class Unread:
 
         Asked before each reading: the folder may have been replaced since.
         """
-        kept: Mapping[str, str] = self.told.get("sha256", {})
-        for part in (people.FILE, people.GRAPH):
-            guarded(self.folder / part, functools.partial(sums.check, self.folder, kept, part))
-        return people.FILE in kept
+        self._check()
+        return people.FILE in self._kept
 
     def whole(self) -> Population | None:
         """Read everybody, whom their hash proves; None if nobody was kept."""
-        _ = self.proven  # also what is not read of the files
+        self._check()  # also what is not read of the files
         file = self.folder / people.FILE
         found = guarded(file, lambda: people.read(self.folder, self.told.get("stored_hash")))
         if found is not None:
@@ -83,6 +81,15 @@ class Unread:
     def sizes(self) -> Array | None:
         """How many users each cluster has; None if there are no clusters."""
         return guarded(self.folder / people.FILE, lambda: near.sizes(self.folder))
+
+    @property
+    def _kept(self) -> Mapping[str, str]:
+        kept: Mapping[str, str] = self.told.get("sha256", {})
+        return kept
+
+    def _check(self) -> None:
+        for part in (people.FILE, people.GRAPH):
+            guarded(self.folder / part, functools.partial(sums.check, self.folder, self._kept, part))
 
 
 class Later:
