@@ -42,10 +42,14 @@ class Server:
 
     @classmethod
     def of(cls, joined: Inbox, rank: Array, protocol: Any) -> Server:
-        """Join the users of each bag; bags that are too small already are left alone, and refused in the end."""
+        """Join the users of each bag; in a bag that too few joined nobody has a neighbour, and it is refused in the end.
+
+        Its users then neither share secrets, which colluders could put together, nor hand in values.
+        """
         ids, bag = joined.sender.data, joined.bag.data.astype(np.int64)
         sizes = np.bincount(bag)
         ring = Ring.of(bag, rank, protocol.degree)
+        ring = ring.where(sizes[bag[ring.owner]] >= protocol.least)
         neighbours = np.bincount(ring.owner, minlength=len(ids))
         need = protocol.needed(sizes[bag], neighbours)
         return cls(protocol, ids, bag, joined.cluster.data, joined.key.data, ring, need)

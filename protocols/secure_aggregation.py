@@ -43,14 +43,15 @@ class SecureAggregation(Protocol):
     exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range, and for more than 5 million
     shares, one for each neighbour of each user.
 
-    Who drops out before her masked value came is left out of the sum.  In a bag where all are neighbours any users may
-    drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, and masks
+    A bag that fewer than t users join ends there: nobody in it shares or reports.  Who drops out before her masked value
+    came is left out of the sum.  In a bag where all are neighbours any users may drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, and masks
     must join all who stayed, or her bag is refused.  If m stay, the noise has m / t times the variance of Laplace
     noise: the price of being safe with t.
 
     *Source:* Bonawitz et al. 2017, figure 4; Bell et al. 2020 (a sparse graph); Unified 2023, section 6 (the noise).
-    *Assumes:* the aggregator follows the protocol but may be curious, and is trusted not to ask for both secrets of a
-    user; fewer neighbours of a user collude than it takes to recover her secrets; keys for sealing are known.
+    *Assumes:* the aggregator follows the protocol but may be curious; fewer neighbours of a user collude than it takes to
+    recover her secrets; keys for sealing are known.  An aggregator who deviates can put keys of her own in the place of
+    neighbours' keys for masks, which nobody signs: then a user's own share of the noise is all that hides her label.
     """
 
     bag_size: int = 16
@@ -121,10 +122,16 @@ class SecureAggregation(Protocol):
     def needed(self, joined: Any, neighbours: Any) -> Any:
         """Return how many of a user's neighbours can recover her secrets, in a bag of ``joined``; arrays or integers.
 
-        More than half of them; and where all others are neighbours, no more than t stayers have.
+        More than half of those she has when k join, or of those she has, if more; where all others are neighbours, no
+        more than the t - 1 whom she has when t stay.  So no number who join makes it fewer than ``fewest``.
         """
-        half = neighbours // 2 + 1
+        half = np.minimum(np.maximum(joined, self.bag_size) - 1, self.degree) // 2 + 1
         return np.where(neighbours == joined - 1, np.minimum(half, self.least - 1), half)
+
+    @property
+    def fewest(self) -> int:
+        """How many neighbours can recover a user's secrets, at least, whatever number joined: that where t did."""
+        return int(self.needed(self.least, min(self.least - 1, self.degree)))
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
@@ -152,11 +159,14 @@ class SecureAggregation(Protocol):
 
         near = yield self.neighbour.receive()
         need = near.need.first(np.iinfo(np.int32).max)
+        # whatever the server says: not in a bag that cannot have t, nor where fewer shares would do than ever may
+        takes_part = (me.cluster.size >= self.least) & (need >= self.fewest)
         seed = _secret(me, "seed")
         shares = self._shares(me, np.concatenate([seed, private], axis=1), near, need)
         yield self.share.reply(
-            near, reader=near.peer, giver=me.id, seed=shares(0, LIMBS), private=shares(LIMBS, 2 * LIMBS)
-        )  # round 1
+            near, reader=near.peer, giver=me.id, seed=shares(0, LIMBS), private=shares(LIMBS, 2 * LIMBS),
+            when=takes_part,
+        )  # fmt: skip  # round 1
 
         held = yield self.routed.receive()
         peers = _match(held.layout.holder, held.giver.data, near.layout.holder, near.peer.data)
@@ -166,9 +176,10 @@ class SecureAggregation(Protocol):
         both = PerMessage(np.where(first, pair, np.uint64(0) - pair), held.layout).sum()
         plain = field.residues(self.grid * me.y.astype(np.int64) + self._noise(me), 1 << 64)
         masked = plain + crypto.masks(_octets(seed)) + both
-        yield self.report(value=masked, masks=held.count, when=held.count >= need)  # round 2
+        yield self.report(value=masked, masks=held.count, when=takes_part & (held.count >= need))  # round 2
 
         asks = yield self.ask.receive()
+        asks = asks.where(PerMessage(_due(asks, held), asks.layout))
         which = _match(asks.layout.holder, asks.giver.data, holder, held.giver.data)
         value = np.where(asks.stayed.data[:, None], held.seed.data[which], held.private.data[which])
         yield self.reveal.reply(asks, value=PerMessage(value, asks.layout))  # round 3
@@ -219,7 +230,7 @@ class SecureAggregation(Protocol):
 
     def _shares(self, me: Party, secrets: Array, near: Inbox, need: Array) -> Any:
         """Share each user's secrets (users, elements) with her neighbours; users who need the same go together."""
-        most = int(self.needed(0, self.degree))  # never more, whatever the size of a bag
+        most = self.degree // 2 + 1  # never more, whatever the size of a bag
         width = secrets.shape[1]
         drawn = me.draw.below("coefficients", field.PRIME, times=most * width)
         words = drawn.data.astype(np.uint64).reshape(me.size, most, width)
@@ -253,6 +264,19 @@ def _match(holder: Array, giver: Array, in_holder: Array, in_giver: Array) -> Ar
     codes = in_holder * span + in_giver
     order = np.argsort(codes, kind="stable")
     return np.asarray(order[np.searchsorted(codes[order], holder * span + giver)])
+
+
+def _due(asks: Inbox, held: Inbox) -> Array:
+    """Return a mask of the asks that are answered: the first about each giver whose shares their reader holds.
+
+    So nobody reveals shares of both secrets of a giver, whatever the server asks.
+    """
+    giver, kept = asks.giver.data, held.giver.data
+    span = int(max(giver.max(initial=0), kept.max(initial=0))) + 1
+    about = asks.layout.holder * span + giver
+    first = np.zeros(len(about), np.bool_)
+    first[np.unique(about, return_index=True)[1]] = True
+    return first & np.isin(about, held.layout.holder * span + kept)
 
 
 def _each(me: Party, columns: dict[str, Array]) -> dict[str, PerMessage]:

@@ -47,6 +47,11 @@ class Ring:
         back = by_code[np.searchsorted(codes[by_code], peer * len(bag) + owner)]
         return cls(owner, peer, place, back)
 
+    def where(self, keep: Array) -> Ring:
+        """Return the edges of a mask (e,) that is the same both ways."""
+        number = np.cumsum(keep) - 1
+        return Ring(self.owner[keep], self.peer[keep], self.place[keep], number[self.back[keep]])
+
 
 def connected(users: int, owner: Array, peer: Array) -> Array:
     """Return for each of ``users`` the number (users,) of the part of the graph of edges in which she is."""
