@@ -42,7 +42,7 @@ class Server:
 
     @classmethod
     def of(cls, joined: Inbox, rank: Array, protocol: Any) -> Server:
-        """Join the users of each bag; in a bag that too few joined nobody has a neighbour, and it is refused in the end.
+        """Join the users of each bag; in one that too few joined nobody has a neighbour, and it is refused in the end.
 
         Its users then neither share secrets, which colluders could put together, nor hand in values.
         """

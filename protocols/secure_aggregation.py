@@ -43,15 +43,15 @@ class SecureAggregation(Protocol):
     exact; 0 where refused), ``refused``.  Raises InputError for parameters out of range, and for more than 5 million
     shares, one for each neighbour of each user.
 
-    A bag that fewer than t users join ends there: nobody in it shares or reports.  Who drops out before her masked value
-    came is left out of the sum.  In a bag where all are neighbours any users may drop out, at any step, while t stay; otherwise more than half of each user's neighbours must stay, too, and masks
-    must join all who stayed, or her bag is refused.  If m stay, the noise has m / t times the variance of Laplace
-    noise: the price of being safe with t.
+    A bag that fewer than t users join ends there: nobody in it shares or reports.  Who drops out before her masked
+    value came is left out of the sum.  In a bag where all are neighbours any users may drop out, at any step, while t
+    stay; otherwise more than half of each user's neighbours must stay, too, and masks must join all who stayed, or her
+    bag is refused.  If m stay, the noise has m / t times the variance of Laplace noise: the price of being safe with t.
 
     *Source:* Bonawitz et al. 2017, figure 4; Bell et al. 2020 (a sparse graph); Unified 2023, section 6 (the noise).
-    *Assumes:* the aggregator follows the protocol but may be curious; fewer neighbours of a user collude than it takes to
-    recover her secrets; keys for sealing are known.  An aggregator who deviates can put keys of her own in the place of
-    neighbours' keys for masks, which nobody signs: then a user's own share of the noise is all that hides her label.
+    *Assumes:* the aggregator follows the protocol but may be curious; fewer neighbours of a user collude than it takes
+    to recover her secrets; keys for sealing are known.  An aggregator who deviates can put keys of her own in the place
+    of neighbours' keys for masks, which nobody signs: then a user's own share of the noise is all that hides her label.
     """
 
     bag_size: int = 16

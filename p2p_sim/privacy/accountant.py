@@ -23,8 +23,16 @@ from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, hides_worse_amo
 from p2p_sim.privacy.accounts.walks import network_shuffle
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.rows import ALL_DEVIATING, USERS
 from p2p_sim.views import CHANNELS, Coalition
-from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
+from protocols import (
+    EncryptedShuffle,
+    NetworkShuffle,
+    PeerPermutation,
+    PeerToPeer,
+    RandomizedResponse,
+    SecureAggregation,
+)
 
 LARGEST = 10**10
 """Largest cluster that is accounted."""
@@ -49,7 +57,8 @@ def profile(
     worst of its users.  ``composition``: "worst", how many of the other honest users have label 1, or "population":
     what the population's clusters really hold, which is a secret that the figure then depends on.  ``channels``:
     "plain" or "encrypted" (contents are hidden from the wire).
-    ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  ``faults``: what goes wrong,
+    ``users``: "curious" follow the protocol; "deviating" colluders do as they like: ask whom they like, drop out on
+    purpose; "all deviating": the view's servers do, too (a law of ``SecureAggregation``).  ``faults``: what goes wrong,
     as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
@@ -57,18 +66,23 @@ def profile(
     """
     parsed = Coalition.parse(view, protocol.roles())
     _one_of("channels", channels, CHANNELS)
-    _one_of("users", users, ("curious", "deviating"))
+    _one_of("users", users, USERS)
     protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
     law = LAWS.get(type(protocol))
     if law is None:
         return PrivacyProfile.refused(view, _reason(protocol))
+    rebels = users == ALL_DEVIATING
+    if rebels and parsed.servers and not isinstance(protocol, SecureAggregation):
+        why = f"no law of {type(protocol).__name__} is known where servers deviate; give users 'deviating'"
+        return PrivacyProfile.refused(view, why)
     wrong = Faults.of(faults)
     if wrong is not None:
         wrong.check(protocol)
         law = faulty.covered(law, protocol, wrong)
-    setting = Setting(parsed, view, None, ones, channels == "encrypted", users == "deviating", real)
+    setting = Setting(parsed, view, None, ones, channels == "encrypted", users != "curious", real)
+    setting = replace(setting, servers_deviate=rebels)
     if real and (population is None or parsed.user_count):
         raise InputError("composition = 'population': needs a population, and a view without users of it")
     size = _size(cluster_size)

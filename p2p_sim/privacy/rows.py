@@ -8,10 +8,14 @@ from typing import Any
 from p2p_sim.core.message import USER
 from p2p_sim.views import WIRE, Coalition
 
+ALL_DEVIATING = "all deviating"
+USERS = ("curious", "deviating", ALL_DEVIATING)
+"""How those in a view behave: as the protocol says; its users do as they like; its servers do, too."""
+
 
 @dataclass(frozen=True)
 class View:
-    """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: curious or deviating."""
+    """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: one of ``USERS``."""
 
     name: str
     title: str
@@ -37,7 +41,8 @@ class View:
 def rows(protocol: Any) -> list[View]:
     """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
 
-    Where users talk to one server alone, they form no coalitions worth a row.
+    Where users talk to one server alone, they form no coalitions worth a row.  A server who passes on what users seal
+    for each other has two more: with colluders who deviate, say by dropping out on purpose, and deviating herself.
     """
     roles = protocol.roles()
     servers = [role for role in roles if role not in (USER, *protocol.idle_roles())]
@@ -56,4 +61,14 @@ def rows(protocol: Any) -> list[View]:
     few = row(f"{main}+user", f"{main}+1*user")
     several = [row(f"{main}+3*user"), *([deviating] if speaking else [])]
     together = [row("+".join(servers))] if len(servers) > 1 else []
+    for server in _passing_on(protocol):
+        name = f"{server}+3*{USER}"
+        several += [row(name, f"{name}: deviating users", "deviating")]
+        several += [row(server, f"{server}: deviating server", ALL_DEVIATING)]
     return [*alone, peer, few, *several, *together, row(WIRE), row(f"{main}+{WIRE}")]
+
+
+def _passing_on(protocol: Any) -> list[str]:
+    """Return the servers whom users hand what they seal for each other."""
+    kinds = protocol.messages().values()
+    return sorted({kind.recipient for kind in kinds if kind.sealed_for == USER and kind.recipient != USER})

@@ -12,7 +12,7 @@ import numpy as np
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.combine import Scaled
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from p2p_sim.privacy.rows import View
+from p2p_sim.privacy.rows import ALL_DEVIATING, View
 from p2p_sim.report.figures import figure
 from p2p_sim.report.question import REAL, Question
 
@@ -84,7 +84,9 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
         row["refused"] = profile.why
         return row
     reads = profile.law.pure() > 0
-    if question.faults is None:  # no theorem speaks of them
+    if view.users == ALL_DEVIATING:
+        row["theorems"] = []  # no theorem speaks of servers who deviate
+    elif question.faults is None:  # nor of faults
         row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
     elif question.quick and not profile.law.closed:
         row["refused"] = "not computed here: see p2p-sim account, with the same --fault"

@@ -20,6 +20,7 @@ AGGREGATOR = "aggregator"
 
 PAPER = "Unified 2023"
 BLIND = "no message that this view can read depends on a label"
+TOO_FINE = "the noise has too many steps for its law to be computed; give a smaller grid or a larger epsilon"
 
 
 def label_proportions(_protocol: Any, setting: Setting) -> PrivacyProfile:
@@ -35,11 +36,23 @@ def laplace_label_proportions(protocol: Any, setting: Setting) -> PrivacyProfile
 
 
 def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
-    """Return what a view learns of sums under secure aggregation, noisy or not, if everybody stays."""
+    """Return what a view learns of sums under secure aggregation, noisy or not, if everybody stays.
+
+    Colluders who deviate may leave whenever they like; a server who deviates may do anything, see ``_open_to``.
+    """
     n = protocol.bag_size if setting.size is None else setting.size
     bag = smallest(n, protocol.bag_size)
-    found = _summed(protocol, setting, n, bag, bag - setting.view.user_count)
-    return replace(found, assumes=(*found.assumes, "everybody stays"))
+    c = min(fits(setting, n), bag - 1)
+    if setting.servers_deviate and AGGREGATOR in setting.view.servers:
+        return _open_to(protocol, setting, bag)
+    found = _summed(protocol, setting, n, bag, bag - c)
+    if not setting.deviating or not c:
+        return replace(found, assumes=(*found.assumes, "everybody stays"))
+    here = bag - c if _fed(protocol, bag, c) else least_together(protocol, setting, n, None)
+    worse = _summed(protocol, setting, n, max(bag - c, min(bag, int(protocol.least))), here)
+    same = (worse.law is None) == (found.law is None) and worse.assumes == found.assumes
+    notes = ("everybody but colluders stays", "a user is taken into her own bag only")
+    return replace(worse, basis=worse.basis if same else "upper", assumes=(*worse.assumes, *notes))
 
 
 def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
@@ -48,6 +61,8 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     Of noise in shares only those are sure that must be in whatever can be summed up.
     """
     if isinstance(protocol, SecureAggregation):
+        if setting.servers_deviate and AGGREGATOR in setting.view.servers:
+            return upper(law(protocol, setting), faults, "faults help nobody more than she can help herself")
         n = protocol.bag_size if setting.size is None else setting.size
         staying = min(smallest(n, protocol.bag_size), protocol.least)
         found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
@@ -58,13 +73,14 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     return upper(found, faults, "a label that does not arrive shows nothing, and none counts twice")
 
 
-def least_together(protocol: Any, setting: Setting, users: int, faults: Faults) -> int:
-    """Return of how many honest users together, at least, a view can tell the sum.
+def least_together(protocol: Any, setting: Setting, users: int, faults: Faults | None) -> int:
+    """Return of how many honest users together, at least, a view can tell the sum, whatever number from t on join.
 
     The learner is told sums of at least t users.  The aggregator knows which users have a mask in common; masks with
     colluders, and with users who are gone, whose keys are recovered, hide nothing from her.  So she can add up any set
     of honest users who stay and have no other masks, if each one's own mask can be recovered, by ``needed`` of her
-    neighbours in that set or among the colluders.  There is no such set but all who stay where
+    neighbours in that set or among the colluders.  What colluders do not send changes none of the masks between honest
+    users, so all of this is true of colluders who deviate, too.  There is no such set but all who stay where
 
     - nobody colludes: a bag whose masks fall apart is refused;
     - no message is missing and all are neighbours: all of them have a mask in common;
@@ -75,7 +91,7 @@ def least_together(protocol: Any, setting: Setting, users: int, faults: Faults) 
     colluders, bag = setting.view.user_count, smallest(users, protocol.bag_size)
     all_who_stay = min(bag, int(protocol.least)) - colluders
     everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
-    whole = not missing(faults)
+    whole = faults is None or not missing(faults)
     alone = not _masked(setting) or not colluders
     if alone or (whole and everybody) or (colluders == 1 and (whole or everybody)):
         return all_who_stay
@@ -88,9 +104,42 @@ def _masked(setting: Setting) -> bool:
 
 
 def _needed(protocol: Any, bag: int, staying: int) -> int:
-    """Return how many neighbours recover a user's secrets, at least, in a bag of which so many join at least."""
+    """Return how many neighbours recover a user's secrets, at least, in a bag of which so many join at least.
+
+    Never fewer than ``protocol.fewest``: below t nobody shares.
+    """
     joined = np.arange(min(staying, bag), bag + 1)
     return int(np.min(protocol.needed(joined, np.minimum(joined - 1, protocol.degree))))
+
+
+def _fed(protocol: Any, bag: int, colluders: int) -> bool:
+    """Whether honest users have neighbours enough to stay without colluders, and masks in common with all of them.
+
+    Otherwise colluders who keep back their shares can choose whom they leave out of the sum.
+    """
+    neighbours = min(bag - 1, int(protocol.degree))
+    return neighbours - colluders >= _needed(protocol, bag, bag)
+
+
+def _open_to(protocol: Any, setting: Setting, bag: int) -> PrivacyProfile:
+    """Return the profile of an aggregator who deviates: the victim's value is open to her but for its own noise.
+
+    She names neighbours with keys for masks of her own making, which nobody signs, and asks for the seed of who stayed
+    as the protocol says; all that leaves the victim depends on her label by that value.
+    """
+    if bag < protocol.least:
+        why = f"users of a bag of {bag} hand in nothing, whatever the server says: at least {protocol.least} must stay"
+        return PrivacyProfile(setting.text, "exact", why, (), "", Nothing())
+    why = "the aggregator puts keys of her own in the place of neighbours' keys, and takes every mask off"
+    if not protocol.noisy:
+        return PrivacyProfile(setting.text, "exact", why, (), "", _everything())
+    law = _noise(protocol, 1 / protocol.least)
+    if law is None:
+        return PrivacyProfile.refused(setting.text, TOO_FINE)
+    assumes = (
+        f"the victim's own share of the noise hides the label; {protocol.least} shares are the whole noise",
+    )
+    return PrivacyProfile(setting.text, "exact", f"{PAPER}, section 6; {why}", assumes, "", law)
 
 
 def _summed(protocol: Any, setting: Setting, users: int, staying: int, together: int) -> PrivacyProfile:
@@ -103,7 +152,7 @@ def _summed(protocol: Any, setting: Setting, users: int, staying: int, together:
     masked = _masked(setting)
     assumes = ["masks, secret sharing and sealing hide what they should"]
     if bag < least:
-        why = f"a bag of {bag} is refused: at least {least} must stay"
+        why = f"in a bag of {bag} nobody shares or reports: at least {least} must stay"
         return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", Nothing())
     if not (masked or setting.learner):
         return PrivacyProfile(setting.text, "exact", BLIND, tuple(assumes), "", Nothing())
@@ -122,10 +171,7 @@ def _summed(protocol: Any, setting: Setting, users: int, staying: int, together:
         source += "; so many colluders recover the victim's key, and her value is open but for her own share"
     law = _noise(protocol, honest / least)
     if law is None:
-        why = (
-            "the noise has too many steps for its law to be computed; give a smaller grid or a larger epsilon"
-        )
-        return PrivacyProfile.refused(setting.text, why)
+        return PrivacyProfile.refused(setting.text, TOO_FINE)
     return PrivacyProfile(setting.text, basis, source, tuple(assumes), "", law)
 
 

@@ -27,6 +27,7 @@ class Setting:
     deviating: bool
     real: bool = False  # whether the composition is that of a population
     people: Population | None = None
+    servers_deviate: bool = False
 
     @property
     def learner(self) -> bool:
