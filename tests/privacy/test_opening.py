@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
 import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.core import Party, Rounds
-from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.message import Send
 from p2p_sim.crypto import pairs
 from p2p_sim.privacy.laws.combine import Nothing
@@ -105,3 +104,93 @@ def test_what_is_opened_is_within_the_claim(seed: int) -> None:
     for users, total in told:
         assert total == sum(int(truth[u]) for u in users), case  # the attack is right about what it opens
         assert len(users) >= counted_on(found.law, case.protocol) - 1e-9, (case, found)
+
+
+@dataclass(frozen=True)
+class Forging(SecureAggregation):
+    """The aggregator names neighbours with a key of her own making, asks for both secrets, and says that one does."""
+
+    low: bool = False
+
+    def aggregator(self, me: Party) -> Rounds:
+        program, handed = super().aggregator(me), None
+        while True:
+            try:
+                action = program.send(handed)
+            except StopIteration as end:
+                return end.value
+            if isinstance(action, Send) and action.message.kind == "neighbour":
+                forged = np.tile(pairs.Modelled().publics(KEY), (len(action.fields["peer"]), 1))
+                given = dict(action.fields) | {"key": me.each(forged)}
+                if self.low:
+                    given["need"] = me.each(np.ones(len(forged), np.int32))
+                action = Send(action.message, action.to, action.when, given, None, None)
+            if isinstance(action, Send) and action.message.kind == "ask":
+                twice = {name: me.each(np.tile(column.data, 2)) for name, column in action.fields.items()}
+                stayed = action.fields["stayed"].data
+                twice["stayed"] = me.each(np.concatenate([stayed, ~stayed]))
+                action = Send(action.message, me.each(np.tile(action.to.data, 2)), True, twice, None, None)
+            handed = yield action
+
+
+KEY = np.arange(1, 33, dtype=np.uint8)[None]
+"""The private key of the aggregator's own making."""
+
+
+@pytest.mark.parametrize(("users", "low"), [(6, False), (6, True), (4, False)])
+def test_a_deviating_aggregator_opens_what_her_row_says(users: int, low: bool) -> None:
+    """Each value but for its own noise, with no colluder; nobody answers below t, nor where one share would do."""
+    honest = SecureAggregation(6, 5, epsilon=1.0)
+    people = Population.from_arrays(y=np.arange(users) % 2 == 0)
+    run = p2p_sim.run(Forging(6, 5, epsilon=1.0, low=low), people, seed=3, trace="full")
+    found = privacy.profile(honest, "aggregator", cluster_size=users, users="all deviating")
+    told = Opening(run, [])
+    assert not told.told["report"]["sender"] or (users, low) == (6, False)
+    if users < honest.least:
+        assert isinstance(found.law, Nothing)
+        return
+    assert found.law == NoiseShares(1.0, 1, 1 / 5)
+    if low:
+        return
+    reveals = run.messages("reveal")
+    assert len(reveals["sender"]) == users * (users - 1)  # one secret a neighbour, though both were asked for
+    truth, advertised = masked(run, people, honest), told.key
+    for user, value in zip(told.told["report"]["sender"], told.told["report"]["value"], strict=True):
+        value -= int(pairs.Modelled().masks(told.seed[user])[0])
+        mask = int(pairs.Modelled().masks(pairs.Modelled().agreed(KEY, advertised[user][None]))[0])
+        for peer in set(range(users)) - {user}:
+            value -= mask if user < peer else -mask
+        assert (value + (1 << 63)) % (1 << 64) - (1 << 63) == truth[user]
+
+
+def shares_of(parts: float, epsilon: float) -> Any:
+    """P(noise = j), j = -J .. J, of the difference of two Polya(parts) variables, with 40 digits, by convolution."""
+    with mpmath.workdps(40):
+        q = mpmath.exp(-mpmath.mpf(epsilon))
+        one = [
+            mpmath.gamma(parts + k) / mpmath.gamma(parts) / mpmath.factorial(k) * q**k * (1 - q) ** parts
+            for k in range(70)
+        ]
+        return {
+            j: mpmath.fsum(one[k] * one[k - j] for k in range(max(0, j), min(70, 70 + j)))
+            for j in range(-69, 70)
+        }
+
+
+@pytest.mark.parametrize(
+    ("view", "users", "honest"),
+    [
+        ("aggregator+2*user", "curious", 6),
+        ("aggregator+3*user", "deviating", 5),
+        ("aggregator+4*user", "curious", 1),
+        ("aggregator", "all deviating", 1),
+    ],
+)
+def test_claims_by_an_independent_sum(view: str, users: str, honest: int) -> None:
+    noise = shares_of(honest / 6, 1.0)
+    found = privacy.profile(SecureAggregation(8, 6, epsilon=1.0), view, cluster_size=8, users=users)
+    for at in (0.0, 0.5, 0.9, 1.5):
+        delta = mpmath.fsum(
+            max(0, p - mpmath.exp(at) * noise.get(j - 1, mpmath.mpf(0))) for j, p in noise.items()
+        )
+        assert found.delta(at) == pytest.approx(float(delta), rel=1e-10, abs=1e-14)
