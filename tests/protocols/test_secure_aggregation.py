@@ -190,3 +190,36 @@ def test_a_bag_whose_masks_fall_apart_is_refused(careful: bool, monkeypatch: pyt
     assert np.count_nonzero(enough & ~whole) > 10
     assert np.count_nonzero(enough & whole) > 10
     assert np.array_equal(told["refused"], ~(enough & whole)) is careful
+
+
+@pytest.mark.parametrize("bag_size", [2, 3, 8, 16, 30])
+@pytest.mark.parametrize("degree", [2, 4, 20])
+def test_early_dropouts_never_make_fewer_shares_recover_a_secret(bag_size: int, degree: int) -> None:
+    """Never fewer than where t joined, nor than half of the neighbours there are without drop-outs; t who stay can."""
+    for threshold in range(2, bag_size + 1):
+        protocol = SecureAggregation(bag_size, threshold, degree)
+        joined = np.arange(threshold, bag_size + 1)
+        neighbours = np.minimum(joined - 1, degree)
+        needed = protocol.needed(joined, neighbours)
+        half = min(bag_size - 1, degree) // 2 + 1
+        assert (needed >= min(half, threshold - 1)).all()
+        assert needed.min() == protocol.fewest
+        everybody = neighbours == joined - 1
+        assert (needed[everybody] <= threshold - 1).all()
+        assert (needed[~everybody] == degree // 2 + 1).all()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_bag_that_too_few_joined_shares_and_reports_nothing(early: bool) -> None:
+    """Of a cluster that is too small, and of a bag whose users dropped out before they joined; ten others go on."""
+    clusters = np.repeat([0, 1], [10, 10 if early else 6])
+    last = [4] * 10 + ([4] * 6 + [0] * 4 if early else [4] * 6)
+    protocol = Dropping(10, threshold=7, last=tuple(last))
+    run = p2p_sim.run(protocol, Population.from_arrays(y=clusters > 0, cluster=clusters), trace="full")
+    out = run.output("learner")
+    assert (out["joined"].tolist(), out["refused"].tolist()) == ([10, 6], [False, True])
+    for kind in ("share", "report", "reveal"):
+        assert set(run.messages(kind)["sender"].tolist()) == set(range(10))
+    sent = {kind: count.messages for kind, count in run.by_kind().items()}
+    edges = dict.fromkeys(("neighbour", "share", "routed", "ask", "reveal"), 90)
+    assert sent == {"advertise": 16, "report": 10, "total": 2} | edges  # the price that the docs name

@@ -20,6 +20,7 @@ AGGREGATOR = "aggregator"
 
 PAPER = "Unified 2023"
 BLIND = "no message that this view can read depends on a label"
+OWN_BAG = "a user is taken into her own bag only"
 TOO_FINE = "the noise has too many steps for its law to be computed; give a smaller grid or a larger epsilon"
 
 
@@ -51,7 +52,7 @@ def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
     here = bag - c if _fed(protocol, bag, c) else least_together(protocol, setting, n, None)
     worse = _summed(protocol, setting, n, max(bag - c, min(bag, int(protocol.least))), here)
     same = (worse.law is None) == (found.law is None) and worse.assumes == found.assumes
-    notes = ("everybody but colluders stays", "a user is taken into her own bag only")
+    notes = ("everybody but colluders stays", OWN_BAG)
     return replace(worse, basis=worse.basis if same else "upper", assumes=(*worse.assumes, *notes))
 
 
@@ -66,6 +67,8 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
         n = protocol.bag_size if setting.size is None else setting.size
         staying = min(smallest(n, protocol.bag_size), protocol.least)
         found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
+        if setting.deviating and setting.view.user_count:
+            found = replace(found, assumes=(*found.assumes, OWN_BAG))
     else:
         found = law(protocol, setting)
         if found.law is not None and setting.learner and not _masked(setting):
