@@ -47,7 +47,7 @@ class Case:
             size,
             int(rng.integers(2, size + 1)),
             int(rng.choice([2, 4, 20])),
-            float(rng.choice([1.0, np.inf])),
+            float(rng.choice([1.0, 0.5, 0.5, np.inf])),
         )
         colluders = rng.choice(users, int(rng.integers(0, min(users, 5))), replace=False)
         leave = bool(rng.random() < 0.3)
