@@ -102,7 +102,9 @@ def _is_open_file(path: Path) -> bool:
 
 def _replace(path: Path, there: os.stat_result | None, data: bytes) -> None:
     """Write a file beside the path, and then give it the name."""
-    fresh = path.with_name(f".p2p-sim-{secrets.token_hex(8)}")  # short: the path's name may be as long as can be
+    fresh = path.with_name(
+        f".p2p-sim-{secrets.token_hex(8)}"
+    )  # short: the path's name may be as long as can be
     mode = 0o666 if there is None else stat.S_IMODE(there.st_mode) & 0o777
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
