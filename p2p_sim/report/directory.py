@@ -124,7 +124,7 @@ def _check_folder(folder: Path) -> None:
     above = (folder.absolute(), *folder.absolute().parents)
     there = next(parent for parent in above if os.path.lexists(parent))
     if not there.is_dir():
-        what = "is no folder" if there.exists() else "is a link that leads nowhere"
+        what = "is a file" if there.exists() else "is a link that leads nowhere"
         raise InputError(
             f"{str(folder)!r} cannot be a folder: {str(there)!r} {what}; choose another place with --out"
         )
