@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.learning import models
 from p2p_sim.learning.experiment import Examples
 from p2p_sim.learning.threads import one_thread
+from p2p_sim.report import files
+
+
+def check(parser: ArgumentParser, *places: Path) -> None:
+    """Make the folders of results, and check that these can be written there; ends the program if not.
+
+    For before any work: results of an hour need a place.
+    """
+    for place in places:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            files.check(str(place))
+        except InputError as error:
+            parser.error(str(error))
+        except OSError as error:
+            parser.error(f"{str(place.parent)!r} cannot be a folder ({error.strerror}): choose another --out")
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows with one head, to a temporary name first."""
+    """Write rows with one head, whole or not at all; raises InputError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    building = path.with_name(f".{path.name}.{os.getpid()}")
-    with building.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    building.replace(path)
+    page = io.StringIO(newline="")
+    writer = csv.DictWriter(page, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    files.write(path, page.getvalue())
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from p2p_sim.report import files
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -167,10 +169,7 @@ def _save(figure: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     for kind, about in (("png", {"Software": None}), ("svg", {"Date": None})):
         place = path.with_suffix(f".{kind}")
-        building = place.with_name(f".{place.name}.{os.getpid()}")
-        try:
-            with matplotlib.rc_context({"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}):
-                figure.savefig(building, format=kind, dpi=110, metadata=about)
-            building.replace(place)
-        finally:
-            building.unlink(missing_ok=True)
+        drawn = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}):
+            figure.savefig(drawn, format=kind, dpi=110, metadata=about)
+        files.write(place, drawn.getvalue())

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import p2p_sim
-from experiments._common import accuracy, write_csv
+from experiments._common import accuracy, check, write_csv
 from p2p_sim.learning import corrected, datasets, dealt, experiment, losses, proportions, regression
 from p2p_sim.learning.losses import Bags
 from protocols import EncryptedShuffle, LaplaceLabelProportions, RandomizedResponse
@@ -163,7 +163,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the table")
     options = parser.parse_args(arguments)
     chosen = [case for name in options.data or SETS for case in SETS[name]]
-    write_csv(options.out / "corrections.csv", [row for case in chosen for row in rows(*case)])
+    table = options.out / "corrections.csv"
+    check(parser, table)
+    write_csv(table, [row for case in chosen for row in rows(*case)])
     return 0
 
 

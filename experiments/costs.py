@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import p2p_sim
-from experiments._common import write_csv
+from experiments._common import check, write_csv
 from p2p_sim import Population
 from p2p_sim.crypto.rates import Rates, measure
 from p2p_sim.network import topologies
@@ -94,6 +94,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--out", type=Path, default=Path("costs.csv"))
     options = parser.parse_args(words)
+    check(parser, options.out)
     rates, found = measure(), []
     for setting in settings():
         print(f"{setting.name}, clusters of {setting.cluster_size}", file=sys.stderr)

@@ -16,7 +16,7 @@ from typing import Any
 
 from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
-from experiments._common import write_csv
+from experiments._common import check, write_csv
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from protocols import PeerToPeer
@@ -26,6 +26,10 @@ THETAS = (1.0, 0.25, 0.1)
 FIXED = 0.1
 BUDGET = 100_000_000
 """Steps of users that one audit may take: trials * 2 labels * users of a world."""
+RESULTS = (
+    "theorem3.csv", "theorem3.png", "theorem3.svg",
+    "theorem3_utility.csv", "theorem3_utility.png", "theorem3_utility.svg",
+)  # fmt: skip
 RULES = ("fixed", "Theorem 3", "exact")
 
 theorem3 = privacy.bounds.clustering2022.theorem3
@@ -96,6 +100,7 @@ def digits(value: float) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Write tables and figures; return 1 if an audit contradicts a claim, 2 for bad usage."""
     options = _parser().parse_args(arguments)
+    check(_parser(), *(options.out / name for name in RESULTS))
     where = {} if options.address is None else {"backend": "shards", "address": options.address}
     sizes, thetas, seeds = (
         ((100, 1_000, 30_000), (1.0,), 2) if options.quick else (SIZES, THETAS, utility.SEEDS)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments._common import write_csv
+from experiments._common import check, write_csv
 from p2p_sim import privacy
 from p2p_sim.learning import experiment
 from protocols import PeerToPeer
@@ -56,4 +56,5 @@ if __name__ == "__main__":
     parser.add_argument("--clusters", type=int, default=CLUSTERS)
     parser.add_argument("--out", type=Path, default=Path("utility.csv"))
     options = parser.parse_args()
+    check(parser, options.out)
     write_csv(options.out, rows(options.data, options.clusters))

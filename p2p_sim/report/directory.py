@@ -121,10 +121,12 @@ def link(path: Path) -> None:
 
 def _check_folder(folder: Path) -> None:
     """Check that a folder can be written to, or made."""
-    there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    above = (folder.absolute(), *folder.absolute().parents)
+    there = next(parent for parent in above if os.path.lexists(parent))
     if not there.is_dir():
+        what = "is a file" if there.exists() else "is a link that leads nowhere"
         raise InputError(
-            f"{str(folder)!r} cannot be a folder: {str(there)!r} is a file; choose another place with --out"
+            f"{str(folder)!r} cannot be a folder: {str(there)!r} {what}; choose another place with --out"
         )
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")

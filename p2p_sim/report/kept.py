@@ -42,6 +42,8 @@ def read(folder: Path, run: Any) -> list[dict[str, Any]]:
     Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
     """
     file = folder / NAME
+    if file.exists() and not file.is_file():  # reading a FIFO would wait forever
+        raise _damaged(file, "it is no file")
     try:
         told = json.loads(file.read_text(), parse_constant=_no_number)
     except FileNotFoundError:

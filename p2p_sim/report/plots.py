@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.report import files
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -37,13 +38,11 @@ def _silent(_label: str, _done: int, _total: int) -> None:
 
 
 def kind_of(path: str) -> str:
-    """Return svg or png; raises InputError for another ending or a folder that is not there."""
-    place = Path(path)
-    kind = place.suffix.lower().removeprefix(".")
+    """Return svg or png; raises InputError for another ending or what cannot be written."""
+    kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
-    if not place.absolute().parent.is_dir() or place.is_dir():
-        raise InputError(f"--plot {path!r}: give a file in a folder that exists")
+    files.check(path, "--plot")
     return kind
 
 
@@ -135,10 +134,6 @@ def curves(
     axes.set(yscale="log", ylim=(_LEAST, 2), xlabel="ε (nats)", ylabel="δ(ε)", title=title)
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize="small")
-    place = Path(path)
-    fresh = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        drawing.savefig(fresh, format=kind)
-        fresh.replace(place)
-    finally:
-        fresh.unlink(missing_ok=True)
+    drawn_bytes = io.BytesIO()
+    drawing.savefig(drawn_bytes, format=kind)
+    files.write(Path(path), drawn_bytes.getvalue())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
 import math
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -112,14 +115,31 @@ def check_free(path: Path, force: bool) -> None:
     tables.check_name(path)
     if path.is_symlink():
         raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
-    if path.exists() and not force:
-        raise InputError(
-            f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
-        )
-    if path.exists() and not (path / RUN).is_file() and any(path.iterdir() if path.is_dir() else [path]):
+    if not path.exists():
+        return
+    if not (_is_run(path) or (path.is_dir() and not any(path.iterdir()))):
         raise InputError(
             f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
         )
+    if not force:
+        raise InputError(
+            f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
+        )
+    if os.path.ismount(path):
+        raise InputError(
+            f"output {str(path)!r} is where a disk is mounted: it is not replaced; name a folder in it"
+        )
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run of some version; other programs have files called run.json, too."""
+    if not (path / RUN).is_file():
+        return False
+    try:
+        told = json.loads((path / RUN).read_bytes())
+    except ValueError:
+        return False
+    return isinstance(told, dict) and {"format", "protocol"} <= set(told)
 
 
 def described(run: Any, population: bool) -> dict[str, Any]:
@@ -266,11 +286,13 @@ def _put_in_place(building: Path, path: Path, force: bool) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):  # somebody else is replacing it too
             path.rename(old / "run")
-        try:
-            building.rename(path)
-        except OSError as error:
-            if not path.exists():
-                (old / "run").rename(path)
+        building.rename(path)
+    except BaseException as error:
+        if (old / "run").exists() and not os.path.lexists(path):
+            (old / "run").rename(path)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise InputError(f"output {str(path)!r} is being written by another run: try again") from error
+        raise
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        if os.path.lexists(path) or not (old / "run").exists():  # otherwise the old run is all there is
+            shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,235 @@
+"""``--out``, ``--export`` and ``--plot`` where there is no plain file: nothing but files is ever replaced.
+
+Devices are nodes of this test's own, never those of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError
+from p2p_sim.report import files
+from protocols import PeerToPeer
+from tests.cli.conftest import below
+from tests.cli.places import Reader, folder_of_others, loop, names, node, nowhere, socket_file
+from tests.unit.tiny import people
+
+ACCOUNT = ("account", "randomized-response", "--epsilon", "1", "--users", "10", "--view", "wire")
+VERBS = {
+    "diagram": ("trace", "diagram", "r", "--user", "3", "--out"),
+    "export": ("trace", "export", "r", "--format", "graphml", "--out"),
+    "report": ("report", "r", "--out"),
+    "page": ("trace", "serve", "r", "--export"),
+    "plot": (*ACCOUNT, "--plot"),
+}
+NAME = "place.svg"  # an ending that --plot takes
+
+verbs = pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    at = tmp_path_factory.mktemp("made") / "r"
+    return p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full").save(at)
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A run is in the folder r; anything else there is a test's."""
+    (tmp_path / "r").symlink_to(made)
+    return made
+
+
+@verbs
+def test_a_device_is_written_into(cli, run, verb, tmp_path):
+    place = node(tmp_path / NAME, 3)
+    before = place.stat()
+    done = cli(*verb, NAME)
+    assert (done.status, "error" in done.err) == (0, False)
+    after = place.stat()
+    assert stat.S_ISCHR(after.st_mode)
+    assert (after.st_ino, after.st_rdev, after.st_mode) == (before.st_ino, before.st_rdev, before.st_mode)
+    assert names(tmp_path) == {NAME}
+
+
+@verbs
+def test_a_full_device_is_said_so(cli, run, verb, tmp_path):
+    place = node(tmp_path / NAME, 7)
+    done = cli(*verb, NAME)
+    assert (done.status, done.out) == (2, "")
+    assert f"'{NAME}' cannot be written (No space left on device)" in done.err
+    assert stat.S_ISCHR(place.stat().st_mode)
+
+
+@verbs
+def test_a_fifo_is_written_into(cli, run, verb, tmp_path):
+    assert cli(*verb, "plain.svg").status == 0
+    os.mkfifo(tmp_path / NAME)
+    reader = Reader(tmp_path / NAME)
+    done = cli(*verb, NAME)
+    found = reader.end()
+    assert (done.status, len(found)) == (0, (tmp_path / "plain.svg").stat().st_size)
+    assert stat.S_ISFIFO((tmp_path / NAME).stat().st_mode)
+    assert names(tmp_path) == {NAME, "plain.svg"}
+
+
+@verbs
+def test_a_fifo_that_nobody_reads_is_not_waited_for(cli, run, verb, tmp_path):
+    os.mkfifo(tmp_path / NAME)
+    done = cli(*verb, NAME)
+    assert (done.status, done.out) == (2, "")
+    assert f"'{NAME}' is a FIFO that nobody reads: start its reader first" in done.err
+    assert stat.S_ISFIFO((tmp_path / NAME).stat().st_mode)
+
+
+def test_a_fifo_whose_reader_goes_away(tmp_path):
+    os.mkfifo(tmp_path / NAME)
+    reader = Reader(tmp_path / NAME, most=1)
+    with pytest.raises(InputError, match=rf"{NAME}' was not read to its end: start its reader again"):
+        files.write(tmp_path / NAME, b"x" * (1 << 22))
+    assert reader.end()[:1] == b"x"
+
+
+@verbs
+def test_a_link_is_followed_and_stays(cli, run, verb, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/old.svg").write_text("old")
+    (tmp_path / "hop").symlink_to("there/old.svg")
+    (tmp_path / NAME).symlink_to("hop")
+    assert cli(*verb, NAME).status == 0
+    assert (tmp_path / NAME).is_symlink()
+    assert (tmp_path / "hop").is_symlink()
+    assert len((tmp_path / "there/old.svg").read_bytes()) > 100
+    assert names(tmp_path) == {NAME, "hop", "there"}
+    assert names(tmp_path / "there") == {"old.svg"}
+
+
+@verbs
+def test_what_a_link_leads_to_is_made(cli, run, verb, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / NAME).symlink_to("there/new.svg")
+    assert cli(*verb, NAME).status == 0
+    assert (tmp_path / NAME).is_symlink()
+    assert (tmp_path / "there/new.svg").stat().st_size > 100
+
+
+WRONG = {
+    "loop": (loop, "is a link in a circle"), "nowhere": (nowhere, "give a file in a folder that exists"),
+    "folder": (folder_of_others, "this is a folder"), "socket": (socket_file, "is a socket, and not written to"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "why"), WRONG.values(), ids=WRONG)
+@verbs
+def test_the_rest_is_refused_before_any_work(cli, run, verb, make, why, tmp_path):
+    place = tmp_path / NAME
+    make(place)
+    before, kind = below(tmp_path), place.lstat().st_mode
+    done = cli(*verb, NAME)
+    assert (done.status, done.out) == (2, "")
+    assert f"{verb[-1]} '{NAME}'" in done.err
+    assert why in done.err
+    assert (below(tmp_path), place.lstat().st_mode) == (before, kind)
+
+
+@verbs
+def test_a_block_device_is_refused(cli, run, verb, tmp_path, monkeypatch):
+    """None is made here: a disk is not to be tried on."""
+    place, honest = tmp_path / NAME, Path.stat
+    place.write_text("a disk")
+
+    def disk(path, **how):
+        found = honest(path, **how)
+        return os.stat_result((stat.S_IFBLK | 0o660, *found[1:])) if path.name == NAME else found
+
+    monkeypatch.setattr(Path, "stat", disk)
+    done = cli(*verb, NAME)
+    monkeypatch.undo()
+    assert (done.status, done.out) == (2, "")
+    assert f"{verb[-1]} '{NAME}' is a block device, and not written to" in done.err
+    assert place.read_text() == "a disk"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files have names on Linux")
+def test_an_open_file_is_written_from_where_it_is(tmp_path):
+    with (tmp_path / "log").open("wb", buffering=0) as log:
+        log.write(b"before ")
+        (tmp_path / "out").symlink_to(f"/dev/fd/{log.fileno()}")
+        files.write(tmp_path / "out", "page ")
+        log.write(b"after")
+    assert (tmp_path / "log").read_text() == "before page after"
+    assert names(tmp_path) == {"log", "out"}
+
+
+def test_permissions_of_a_file_stay(tmp_path):
+    place = tmp_path / NAME
+    place.write_text("old")
+    for mode in (0o600, 0o640, 0o666):
+        place.chmod(mode)
+        files.write(place, "new")
+        assert stat.S_IMODE(place.stat().st_mode) == mode
+    place.unlink()
+    mask = os.umask(0o027)
+    try:
+        files.write(place, "new")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+
+
+def test_a_name_as_long_as_can_be(tmp_path):
+    files.write(files.check(str(tmp_path / ("x" * 255))), "page")
+    assert names(tmp_path) == {"x" * 255}
+    with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
+        files.check(str(tmp_path / ("x" * 256)))
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_what_was_there(error, tmp_path, monkeypatch):
+    place, honest = tmp_path / NAME, os.write
+    place.write_text("old")
+    left = [3]
+
+    def few(descriptor, data):
+        """Write three bytes at first; then the disk is full."""
+        if not left:
+            raise error
+        return honest(descriptor, data[: left.pop()])
+
+    monkeypatch.setattr("p2p_sim.report.files.os.write", few)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        files.write(place, "new page")
+    monkeypatch.undo()
+    assert below(tmp_path) == {NAME: b"old"}
+
+
+def test_short_writes_go_on(tmp_path, monkeypatch):
+    honest = os.write
+    monkeypatch.setattr(
+        "p2p_sim.report.files.os.write", lambda descriptor, data: honest(descriptor, data[:3])
+    )
+    files.write(tmp_path / NAME, "a whole page")
+    monkeypatch.undo()
+    assert (tmp_path / NAME).read_text() == "a whole page"
+
+
+def test_what_is_put_there_meanwhile_is_not_written(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / NAME)
+    (tmp_path / "other").write_text("precious")
+    honest = os.open
+
+    def swapped(path, flags, *mode):
+        if str(path).endswith(NAME):
+            (tmp_path / "other").replace(tmp_path / NAME)
+        return honest(path, flags, *mode)
+
+    monkeypatch.setattr("p2p_sim.report.files.os.open", swapped)
+    with pytest.raises(InputError, match="was replaced by something else just now: try again"):
+        files.write(tmp_path / NAME, "page")
+    monkeypatch.undo()
+    assert (tmp_path / NAME).read_text() == "precious"
