@@ -16,14 +16,16 @@ def check(name: str, option: str = "--out") -> Path:
     return place
 
 
-def write(place: Path, content: str | bytes) -> None:
+def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file under another name, and then give it its own; what was there is replaced.
 
-    Raises InputError if the place cannot be written.
+    ``private``: the owner alone may read it.  Raises InputError if the place cannot be written.
     """
     fresh = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        fresh.write_bytes(content if isinstance(content, bytes) else content.encode())
+        fresh.unlink(missing_ok=True)  # left behind by a process of this number
+        with open(fresh, "wb", opener=_owner_s if private else None) as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
         fresh.replace(place)
     except OSError as error:
         raise InputError(
@@ -31,3 +33,8 @@ def write(place: Path, content: str | bytes) -> None:
         ) from error
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def _owner_s(name: str, flags: int) -> int:
+    """Open a new file that nobody else ever could open."""
+    return os.open(name, flags | os.O_EXCL, 0o600)
