@@ -103,8 +103,8 @@ def paired(
 ) -> Pair:
     """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
 
-    ``to``: her other label; by default the next one.  ``seed``: of both, None draws a fresh one.  ``faults``: shared, as
-    all randomness.  ``crypto``: as in run.
+    ``to``: her other label; by default the next one.  ``seed``: of both, None draws a fresh one.  ``faults``: shared,
+    as all randomness.  ``crypto``: as in run.
     Raises InputError for a user or a label that there is not.
     """
     if not isinstance(population, Population):
