@@ -194,7 +194,8 @@ def test_own_file_positive_classes_cluster_column_and_model(cli, tmp_path):
     (tmp_path / "My colours.csv").write_text("size,colour,town\n" + "\n".join(rows) + "\n")
     done = cli(
         "run", "peer-to-peer", "--data", "My colours.csv", "--label", "colour", "--positive", "red, green",
-        "--cluster-column", "town", "--model", "random-forest", "--alpha", "0", "--test", "0.5", "--json", "--seed", "0",
+        "--cluster-column", "town", "--model", "random-forest", "--alpha", "0", "--test", "0.5", "--json",
+        "--seed", "0",
     )  # fmt: skip
     assert (done.status, done.err) == (0, "")
     told = done.json
