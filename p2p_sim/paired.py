@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
@@ -95,14 +96,15 @@ def paired(
     *,
     change: int,
     to: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     backend: str = "local",
     faults: Faults | Sequence[str] | None = None,
     crypto: str = MODELLED,
 ) -> Pair:
     """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
 
-    ``to``: her other label; by default the next one.  ``faults``: shared, as all randomness.  ``crypto``: as in run.
+    ``to``: her other label; by default the next one.  ``seed``: of both, None draws a fresh one.  ``faults``: shared,
+    as all randomness.  ``crypto``: as in run.
     Raises InputError for a user or a label that there is not.
     """
     if not isinstance(population, Population):
@@ -116,8 +118,9 @@ def paired(
         raise InputError(f"to = {to!r}: must be another label than user {change}'s, from 0 to {labels - 1}")
     y = population.y.copy()
     y[row] = after
+    number = seeds.chosen(seed)
     runs = [
-        run(protocol, people, seed=seed, backend=backend, trace="full", faults=faults, crypto=crypto)
+        run(protocol, people, seed=number, backend=backend, trace="full", faults=faults, crypto=crypto)
         for people in (population, replace(population, y=y))
     ]
     return Pair((runs[0], runs[1]), int(change), (before, int(after)))

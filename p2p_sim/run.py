@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends, costing
-from p2p_sim.core import plain
+from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.fate import Keyed
+from p2p_sim.core.fate import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.ledger import Count
 from p2p_sim.core.level import TraceLevel
-from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.tally import Most
@@ -52,7 +52,7 @@ class Run:
     ``compute``: CPU seconds of a role's programs by (role, round), each counted before what is sent in the round;
     ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
     each (kind, round), the most that one user sent and received, None if not asked for.
-    ``crypto``: "real" or "modelled".
+    ``crypto``: "real" or "modelled".  ``seed_source``: "fresh", "given", or None if an earlier version did not say.
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 
@@ -77,6 +77,7 @@ class Run:
     compute: dict[tuple[str, int], float] = field(default_factory=dict)
     work: dict[tuple[str, int, str], int] = field(default_factory=dict)
     most: Most | None = None
+    seed_source: str | None = seeds.GIVEN
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -175,7 +176,8 @@ class Run:
         """Write the run directory (run.json, population.parquet, outputs/, messages/), whole or not at all.
 
         ``force`` replaces an existing folder.  ``population=False`` leaves out labels and seed, from which the noise
-        could be undone; then nothing can be replayed.  Raises InputError if the folder exists.
+        could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and for a seed that is
+        left out but below 2^62, so that it could be guessed.
         """
         return store.save(self, Path(path), force, population)
 
@@ -192,7 +194,7 @@ def run(
     protocol: Any,
     population: Population,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     backend: str = "local",
     blocks: int | None = None,
     shards: int | None = None,
@@ -207,6 +209,7 @@ def run(
 ) -> Run:
     """Run a protocol on a population.
 
+    ``seed``: decides every draw, 0 to 2^64 - 1; None: a fresh one from the system's entropy, see ``Run.seed``.
     ``backend``: "local" (this process), "shards" (Ray actors holding blocks of users) or "actors" (one Ray actor a
     user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``:
     host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
@@ -222,17 +225,17 @@ def run(
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)
-    check_seed(seed)
+    number = seeds.chosen(seed)
     wrong = Faults.of(faults)
     settings = backends.Settings(
         backend, blocks, shards, address, level, digest, progress, wrong, costs, crypto
     )
     if out is None or isinstance(out, Draft):
-        return _run(protocol, population, int(seed), settings, trace, out)
+        return _run(protocol, population, number, settings, trace, out)
     store.check_whole(population)
     store.check_free(Path(out), force=False)
     with Draft(Path(out)) as draft:
-        done = _run(protocol, population, int(seed), settings, trace, draft)
+        done = _run(protocol, population, number, settings, trace, draft)
         done.save(out)
     return done
 
@@ -251,9 +254,9 @@ def _run(
     if draft is not None and trace != "none":
         draft.announce(protocol, trace, population)
     if draft is not None and streams:
-        target = draft.begin(protocol, trace, population)
+        target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
-    finished, timings = backends.run(protocol, population, seed, settings)
+    finished, timings = backends.run(protocol, population, int(seed), settings)
     silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
     counts = {(kind, 0): Count() for kind in silent} | finished.totals.counts
     kept: Mapping[str, dict[str, Array]]
@@ -265,7 +268,8 @@ def _run(
     return Run(
         protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",
         parameters=protocol.parameters(),
-        seed=seed,
+        seed=int(seed),
+        seed_source=seeds.source(seed),
         backend=settings.backend,
         trace=trace,
         digest=finished.totals.digest if settings.digest else None,
@@ -277,22 +281,10 @@ def _run(
         faults=settings.faults,
         faults_seen=dict(sorted(finished.totals.faults.items())),
         crypto=settings.crypto,
-        faulty=_faulty(settings.faults, finished.totals.dropped, population, seed),
+        faulty=faulty(settings.faults, finished.totals.dropped, population, int(seed)),
         users=population.users,
         compute=dict(sorted(finished.totals.compute.items(), key=lambda item: item[0][::-1])),
         work=dict(sorted(finished.totals.work.items())),
         most=dict(sorted(finished.totals.most.items())) if settings.costs else None,
         _trace=kept,
     )
-
-
-def _faulty(faults: Faults | None, dropped: list[Array], people: Population, seed: int) -> dict[str, Array]:
-    """Return who dropped out and who lied."""
-    found: dict[str, Array] = {}
-    if faults is not None and faults.drop:
-        found["dropped"] = np.sort(np.concatenate([np.zeros(0, np.int64), *dropped]))
-    if faults is not None and faults.lie is not None:
-        ids = range(people.users) if people.ids is None else people.ids
-        lying = Keyed(seed, plain).users("lie", 0, faults.lie[1], ids)
-        found["lied"] = np.asarray(plain.as_array(ids)[lying], np.int64)
-    return found

@@ -43,11 +43,12 @@ class Report:
         out = None if self.out is None else files.check(self.out)
         with Progress() as progress, terminal.stdout_kept():
             progress("writing the report", 0, 0)
-            page = write.page(document.documents(self.runs, seed=not self.no_seed), form)
+            told = document.documents(self.runs, seed=not self.no_seed)
+            page = write.page(told, form)
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0
         place = write.default(self.runs) if out is None else out
-        files.write(place, page)
+        files.write(place, page, private=write.tells_seed(told))
         print(f"Report written to {terminal.visible(str(place))}")
         return 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import protocols
 from p2p_sim import costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.level import TraceLevel
-from p2p_sim.core.population import check_seed
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import terminal
 from p2p_sim.report.options import (
@@ -86,7 +86,10 @@ class Run:
         str, text(HOW, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
-    seed: Annotated[int, count(HOW, "Decides every draw, the test rows and k-means; default 0.")] = 0
+    seed: Annotated[
+        int | None,
+        count(HOW, "Decides every draw, the test rows and k-means; default a fresh one, which is printed."),
+    ] = None
     trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
     out: Annotated[
         str | None, text(KEPT, "Folder of the run; default a new one in runs/.  runs/latest links to it.")
@@ -98,7 +101,10 @@ class Run:
     format: Format = "text"
 
     def work(self, _command: Command) -> int:
-        """Run, train, save, tell."""
+        """Draw a seed if none was given; run, train, save, tell."""
+        return replace(self, seed=seeds.chosen(self.seed))._work()
+
+    def _work(self) -> int:
         from p2p_sim.learning import graphs
         from p2p_sim.report import console, costs, directory, memory, parameters, quick, ran
         from p2p_sim.report.progress import Progress
@@ -139,7 +145,7 @@ class Run:
         words = ["p2p-sim", "run", *parameters.words_of(protocol, self.words or [])]
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
-            if name in _NOT_OF_THE_RUN or (value == each.default and name != "seed"):
+            if name in _NOT_OF_THE_RUN or value == each.default:
                 continue
             if value is True:
                 words.append(option(name))
@@ -186,7 +192,8 @@ class Run:
             raise InputError(f"{option(name)} goes with --users, which is not there: leave it out")
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
-        check_seed(self.seed)
+        if self.no_population:
+            seeds.check_secret(self.seed, None, option("no_population"))
         for channel in (self.channel, self.server_channel):
             channels.parse(channel)
         if self.address is not None:

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import exact
+from p2p_sim.core import exact, plain
 from p2p_sim.core.faults import CHANCES, Faults, constant
 from p2p_sim.core.ledger import Ledger
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
-from p2p_sim.core.plain import as_array
+from p2p_sim.core.population import Population
 from p2p_sim.core.words import stream
 from p2p_sim.core.world import World
 
@@ -148,7 +148,7 @@ class Fate:
         ids = self._world.names(range(self._first, self._first + len(self._gone)))
         leaving = self._chance.users("drop", step, self.faults.drop, ids) & ~self._gone
         self._gone |= leaving
-        self._ledger.totals.dropped.append(np.asarray(as_array(ids)[leaving], np.int64))
+        self._ledger.totals.dropped.append(np.asarray(plain.as_array(ids)[leaving], np.int64))
 
     def present(self, rows: range) -> Bools | None:
         """Return a mask of the users of some rows who are still there, None if nobody can leave."""
@@ -161,7 +161,7 @@ class Fate:
         """Return what is sent of a batch: nothing by those who dropped out."""
         if message.sender != USER or not self.faults.drop:
             return batch
-        here = ~self._gone[as_array(batch.sender) - self._first]
+        here = ~self._gone[plain.as_array(batch.sender) - self._first]
         self._ledger.fault("unsent", message, round, int(np.count_nonzero(~here)))
         return _picked(batch, here)
 
@@ -208,7 +208,7 @@ class Fate:
     def _there(self, message: Message, batch: Batch, away: bool) -> Bools:
         """Return a mask of the messages whose recipient is still there."""
         if message.recipient == USER and self.faults.drop and batch.to is not None:
-            here: Bools = ~self._gone[as_array(batch.to) - self._first]
+            here: Bools = ~self._gone[plain.as_array(batch.to) - self._first]
             return here
         return np.full(len(batch), not away)
 
@@ -218,7 +218,7 @@ class Fate:
             return np.ones(len(batch), np.bool_)
         if batch.to is None:
             return np.zeros(len(batch), np.bool_)
-        return np.asarray(as_array(batch.sender) != as_array(batch.to))
+        return np.asarray(plain.as_array(batch.sender) != plain.as_array(batch.to))
 
     def _toss(self, name: str, message: Message, round: int, batch: Batch) -> Bools:
         p = getattr(self.faults, name)
@@ -229,9 +229,9 @@ class Fate:
     def _ids(self, message: Message, batch: Batch) -> tuple[Array, Array, Array]:
         """Return what tells a message from others of its kind and round: sender, recipient, sequence number."""
         zeros = np.zeros(len(batch), np.int64)
-        sender = as_array(self._world.names(batch.sender)) if message.sender == USER else zeros
+        sender = plain.as_array(self._world.names(batch.sender)) if message.sender == USER else zeros
         users = message.recipient == USER and batch.to is not None
-        recipient = as_array(self._world.names(batch.to)) if users and batch.to is not None else zeros
+        recipient = plain.as_array(self._world.names(batch.to)) if users and batch.to is not None else zeros
         return sender, recipient, zeros if batch.seq is None else batch.seq
 
 
@@ -252,3 +252,15 @@ def _picked(batch: Batch, mask: Bools) -> Batch:
 
 def _below(words: Array, bound: int) -> Bools:
     return np.ones(len(words), np.bool_) if bound >= exact.WORD else np.asarray(words < np.uint64(bound))
+
+
+def faulty(faults: Faults | None, dropped: list[Array], people: Population, seed: int) -> dict[str, Array]:
+    """Return the ids of the users of a run who "dropped" out and who "lied", ascending."""
+    found: dict[str, Array] = {}
+    if faults is not None and faults.drop:
+        found["dropped"] = np.sort(np.concatenate([np.zeros(0, np.int64), *dropped]))
+    if faults is not None and faults.lie is not None:
+        ids = range(people.users) if people.ids is None else people.ids
+        lying = Keyed(seed, plain).users("lie", 0, faults.lie[1], ids)
+        found["lied"] = np.asarray(plain.as_array(ids)[lying], np.int64)
+    return found

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends.settings import check_users
+from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
@@ -67,7 +68,7 @@ def learn(
     test: float | None = None,
     model: str = DEFAULT_MODEL,
     graph: Any = None,
-    seed: int = 0,
+    seed: int | None = None,
     progress: Progress | None = None,
     **how: Any,
 ) -> Result:
@@ -75,12 +76,13 @@ def learn(
 
     ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
     ``model``: see ``models.make``, or "none"; ``graph``: see ``graphs.join``; ``how``: backend, shards, trace ...,
-    see ``p2p_sim.run``.  What is found out goes into ``run.notes`` too, hence into run.json.
-    Raises InputError for bad input.
+    see ``p2p_sim.run``.  ``seed``: also of test rows, k-means and graph; None draws a fresh one.  What is found out
+    goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     graphs.check(protocol, graph)
+    seed = seeds.chosen(seed)
     told = progress or _silent
     before = time.perf_counter()
     if not isinstance(data, Dataset):
@@ -190,16 +192,18 @@ def simulate(
     cluster_size: int | None = None,
     share: float = 0.5,
     graph: Any = None,
-    seed: int = 0,
+    seed: int | None = None,
     progress: Progress | None = None,
     **how: Any,
 ) -> Run:
     """Run a protocol among synthetic users, each positive with probability ``share``.
 
     ``cluster_size``: None: 1,000, and no clusters for a protocol in which users send each other nothing.
-    ``graph``: see ``graphs.join``; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.
+    ``graph``: see ``graphs.join``; ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend,
+    shards, trace and so on, see ``p2p_sim.run``.
     """
     graphs.check(protocol, graph)
+    seed = seeds.chosen(seed)
     if protocol.label_count() != 2:
         raise InputError(
             f"synthetic users have labels 0 and 1, the protocol handles {protocol.label_count()} label values: "

@@ -35,18 +35,18 @@ def check(name: str, option: str = "--out") -> Path:
     return place
 
 
-def write(place: Path, content: str | bytes) -> None:
+def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file whole: what was there is replaced, with its permissions kept, or stays if this fails.
 
-    A character device, a FIFO that has a reader, and an open file are written into.  Raises InputError if the place
-    cannot be written.
+    A character device, a FIFO that has a reader, and an open file are written into.  ``private``: the owner alone may
+    read the file, whatever its permissions were.  Raises InputError if the place cannot be written.
     """
     told = repr(str(place))
     path, there = _find(place, told)
     data = content if isinstance(content, bytes) else content.encode()
     try:
         if there is None or (stat.S_ISREG(there.st_mode) and not _is_open_file(path)):
-            _replace(path, there, data)
+            _replace(path, there, data, private)
         else:
             _write_into(path, there, told, data)
     except BrokenPipeError as error:
@@ -100,12 +100,14 @@ def _is_open_file(path: Path) -> bool:
     return _OPEN_FILES.fullmatch(os.path.realpath(path.parent)) is not None
 
 
-def _replace(path: Path, there: os.stat_result | None, data: bytes) -> None:
+def _replace(path: Path, there: os.stat_result | None, data: bytes, private: bool) -> None:
     """Write a file beside the path, and then give it the name."""
     fresh = path.with_name(
         f".p2p-sim-{secrets.token_hex(8)}"
     )  # short: the path's name may be as long as can be
     mode = 0o666 if there is None else stat.S_IMODE(there.st_mode) & 0o777
+    if private:
+        mode &= 0o600
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.sealing import REAL
+from p2p_sim.core.seeds import FRESH
 from p2p_sim.report import accounted, costs
 from p2p_sim.report.layout import graph, nbytes, parameters, table
 from p2p_sim.run import Run
@@ -30,6 +31,7 @@ def document(
         "parameters": options,
         "defaults": list(defaults),
         "seed": run.seed,
+        "seed_source": run.seed_source,
         "backend": run.backend,
         "crypto": run.crypto,
         "trace": run.trace,
@@ -53,7 +55,7 @@ def document(
 
 def as_text(told: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
-    head = f"{told['protocol']}: {parameters(told)}; seed {told['seed']}, backend {told['backend']}"
+    head = f"{told['protocol']}: {parameters(told)}; seed {_seed(told)}, backend {told['backend']}"
     head += "; sealed for real, under keys that follow from the seed" if told["crypto"] == REAL else ""
     rows = [
         _entry("Data", _data(told)),
@@ -79,6 +81,10 @@ def as_text(told: Mapping[str, Any]) -> str:
         end,
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _seed(told: Mapping[str, Any]) -> str:
+    return f"{told['seed']} (a fresh one)" if told["seed_source"] == FRESH else f"{told['seed']}"
 
 
 def _trace(told: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import CRYPTO
+from p2p_sim.core.seeds import SOURCES
 from p2p_sim.trace import sums, tables
 from p2p_sim.trace.draft import MESSAGES
 
@@ -56,6 +57,10 @@ _LATER: dict[str, _Check] = {
     "users": (
         lambda value: value is None or (type(value) is int and value >= 0),
         "a number of users, or null",
+    ),
+    "seed_source": (
+        lambda value: value is None or value in SOURCES,
+        f"one of {', '.join(SOURCES)}, or null",
     ),
     "population_hash": _HASH,
     "stored_hash": _HASH,

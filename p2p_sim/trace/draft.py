@@ -48,12 +48,15 @@ class Draft:
         if self._announce is not None:
             self._announce(protocol, level, population)
 
-    def begin(self, protocol: Any, level: str, population: Population) -> Folder:
-        """Make the trace, of which nothing is there yet; return where the sites of a run write it."""
+    def begin(self, protocol: Any, level: str, population: Population, origin: str | None = None) -> Folder:
+        """Make the trace, of which nothing is there yet; return where the sites of a run write it.
+
+        ``origin``: where the seed came from.
+        """
         folder = self.make() / MESSAGES
         folder.mkdir()
         token = secrets.token_hex(8)
-        manifest.write(folder, manifest.begun(protocol, level, population.users, token))
+        manifest.write(folder, manifest.begun(protocol, level, population.users, token, origin))
         return Folder(str(folder.resolve()), token)
 
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:

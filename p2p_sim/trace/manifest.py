@@ -19,12 +19,14 @@ NAME = "manifest.json"
 Counts = Mapping[tuple[str, int], Count]
 
 
-def begun(protocol: Any, level: str, users: int | None, token: str) -> dict[str, Any]:
-    """Return the manifest of a trace of which nothing is there yet."""
+def begun(
+    protocol: Any, level: str, users: int | None, token: str, origin: str | None = None
+) -> dict[str, Any]:
+    """Return the manifest of a trace of which nothing is there yet; ``origin``: where the seed came from."""
     return {
         "format": FORMAT, "complete": False, "token": token, "level": level, "users": users,
         "protocol": f"{type(protocol).__module__}:{type(protocol).__name__}", "kinds": kinds_of(protocol),
-        "counts": [], "files": [],
+        "seed_source": origin, "counts": [], "files": [],
     }  # fmt: skip
 
 

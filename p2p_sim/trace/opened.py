@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.trace import about, manifest, store
@@ -69,7 +70,13 @@ def _of_messages(folder: Path) -> dict[str, Any]:
     told = stored.manifest
     nothing = dict.fromkeys(("seed", "digest", "faults", "population", "source"))
     return {
-        **nothing, "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
+        **nothing, "seed_source": _origin(told),
+        "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
         "parameters": {}, "counts": {}, "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
         "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
     }  # fmt: skip
+
+
+def _origin(told: Mapping[str, Any]) -> str | None:
+    """Return "fresh" or None: whether a given seed can be guessed is not known where it is not kept."""
+    return seeds.FRESH if told.get("seed_source") == seeds.FRESH else None

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.level import TraceLevel
@@ -43,6 +44,8 @@ def save(run: Any, path: Path, force: bool, population: bool) -> Path:
     """Write a run directory; see ``Run.save``."""
     if population and run.population is not None:
         check_whole(run.population)
+    if not population:
+        seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
     draft = run._trace.draft if isinstance(run._trace, OnDemand) else None
     if draft is not None and draft.beside(path):
@@ -96,7 +99,7 @@ def write_messages(folder: Path, run: Any) -> None:
             "its folder instead"
         )
     folder.mkdir()
-    begun = manifest.begun(run.source, run.trace, run.users, "")
+    begun = manifest.begun(run.source, run.trace, run.users, "", run.seed_source)
     files = alike(folder, write_columns(folder, run._trace))
     manifest.write(folder, manifest.ended(begun, run.counts, files))
     notes.forget(folder)
@@ -161,6 +164,7 @@ def describe(run: Any) -> dict[str, Any]:
         "protocol": run.protocol,
         "parameters": {name: _to_json(value) for name, value in run.parameters.items()},
         "seed": run.seed,
+        "seed_source": run.seed_source,
         "backend": run.backend,
         "trace": run.trace,
         "digest": run.digest,
@@ -240,7 +244,7 @@ def _light(path: Path) -> dict[str, Any]:
     elif level.keeps:
         raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
     return {
-        **plain, "seed": seed, "parameters": parameters, "counts": counts,
+        **plain, "seed": seed, "seed_source": told.get("seed_source"), "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
         "population": Unread(path, told) if people.was_kept(path, told.get("stored_hash")) else None,
         "users": told.get("users"), "compute": compute, "most": most,

@@ -16,7 +16,7 @@ from tests.told import told_in
 
 RUN = (
     "run", "peer-to-peer", "--users", "50", "--cluster-size", "20", "--alpha", "0.2", "--fault", "loss=0.1", "--out",
-    "made",
+    "made", "--seed", "0",
 )  # fmt: skip
 AUDIT = ("audit", "--run", "made", "--trials", "1000", "--delta", "0.02")
 
@@ -90,11 +90,26 @@ def test_real_cryptography_and_a_graph_of_the_run(cli):
         "real",
         "--out",
         "sealed",
+        "--seed",
+        "0",
     )
     told = cli("audit", "--run", "sealed", "--trials", "50", "--view", "shuffler", "--json").json
     assert (told["crypto"], told["cluster_size"]) == ("real", 4)
     assert "--crypto" not in told["command"]
-    cli("run", "network-shuffle", "--users", "20", "--steps", "3", "--graph", "regular:4", "--out", "walk")
+    cli(
+        "run",
+        "network-shuffle",
+        "--users",
+        "20",
+        "--steps",
+        "3",
+        "--graph",
+        "regular:4",
+        "--out",
+        "walk",
+        "--seed",
+        "0",
+    )
     told = cli("audit", "--run", "walk", "--trials", "100", "--graph", "regular:4", "--json").json
     assert (told["graph"], told["cluster_size"]) == ("regular:4", 20)
     refused(
@@ -104,7 +119,7 @@ def test_real_cryptography_and_a_graph_of_the_run(cli):
 
 def test_a_protocol_of_one_s_own_is_named(cli, tmp_path):
     (tmp_path / "leaky.py").write_text(OWN)
-    cli("run", "leaky:Leaky", "--users", "40", "--flip", "0.1", "--out", "own")
+    cli("run", "leaky:Leaky", "--users", "40", "--flip", "0.1", "--out", "own", "--seed", "0")
     refused(
         cli("audit", "--run", "own"), "leaky:Leaky is not a shipped protocol", "audit leaky:Leaky --run own"
     )

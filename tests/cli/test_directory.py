@@ -10,7 +10,7 @@ import p2p_sim
 from p2p_sim.trace import reader
 from tests.cli.conftest import below
 
-MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
+MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
 
 
 def test_directory_population_trace_and_digest(cli, tmp_path):

@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import privacy
 from protocols import EncryptedShuffle
 
-SMALL = ("run", "peer-to-peer", "--users", "600", "--cluster-size", "30")
+SMALL = ("run", "peer-to-peer", "--users", "600", "--cluster-size", "30", "--seed", "0")
 
 
 def test_a_run_tells_what_went_wrong(cli, tmp_path):
@@ -72,7 +72,18 @@ def test_without_faults_nothing_is_said_of_them(cli):
 
 
 def test_bags_that_are_refused_are_told_with_the_numbers(cli):
-    sums = ("run", "secure-aggregation", "--users", "200", "--cluster-size", "10", "--bag-size", "10")
+    sums = (
+        "run",
+        "secure-aggregation",
+        "--users",
+        "200",
+        "--cluster-size",
+        "10",
+        "--bag-size",
+        "10",
+        "--seed",
+        "0",
+    )
     told = json.loads(cli(*sums, "--fault", "drop=0.1", "--json").out)
     out = p2p_sim.load(Path(told["directory"])).output("learner")
     fewest = out["size"][out["refused"]].argmin()
@@ -85,7 +96,18 @@ def test_bags_that_are_refused_are_told_with_the_numbers(cli):
 
 
 def test_attacks_on_sealed_reports_are_told_and_the_run_goes_on(cli):
-    chain = ("run", "encrypted-shuffle", "--users", "300", "--cluster-size", "30", "--crypto", "real")
+    chain = (
+        "run",
+        "encrypted-shuffle",
+        "--users",
+        "300",
+        "--cluster-size",
+        "30",
+        "--crypto",
+        "real",
+        "--seed",
+        "0",
+    )
     attacks = [word for name in ("tamper", "misdirect", "replay") for word in ("--fault", f"{name}=0.1")]
     told = json.loads(cli(*chain, *attacks, "--json").out)
     seen = {(row["fault"], row["kind"]): row["messages"] for row in told["faults_seen"]}

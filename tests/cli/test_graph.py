@@ -10,7 +10,7 @@ import pytest
 import p2p_sim
 from p2p_sim.network import topologies
 
-WALK = ("run", "network-shuffle", "--steps", "3")
+WALK = ("run", "network-shuffle", "--steps", "3", "--seed", "0")
 
 
 def test_synthetic_users_on_a_graph(cli):
@@ -71,7 +71,7 @@ def test_an_edge_list_of_a_data_set_names_its_rows(cli, tmp_path):
     rows = len(data.y)
     pairs = [(u, (u + step) % rows) for u in range(rows) for step in (1, 2, 3, 5, 8, 13)]
     result = experiment.learn(
-        NetworkShuffle(1.0, 2), data, graph=tmp_path / edges(tmp_path, pairs), model="none"
+        NetworkShuffle(1.0, 2), data, graph=tmp_path / edges(tmp_path, pairs), model="none", seed=0
     )
     of, graph = result.examples.rows, result.run.population.graph
     there = {tuple(sorted(pair)) for pair in pairs}
@@ -86,7 +86,7 @@ def test_an_edge_list_of_a_data_set_names_its_rows(cli, tmp_path):
         p2p_sim.InputError, match=r"1 edges name users who are not there \(users are 0 to 568\)"
     ):
         experiment.learn(
-            NetworkShuffle(1.0, 2), data, graph=tmp_path / edges(tmp_path, [(0, 569)]), model="none"
+            NetworkShuffle(1.0, 2), data, graph=tmp_path / edges(tmp_path, [(0, 569)]), model="none", seed=0
         )
 
 

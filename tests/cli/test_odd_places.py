@@ -14,7 +14,7 @@ from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.unit.tiny import people
 
-MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
+MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
 PAGE = ("--export", "x.html")
 LOOKS = {
     "show": lambda path: ("trace", "show", path), "stats": lambda path: ("trace", "stats", path),
@@ -103,7 +103,7 @@ def test_a_loaded_run_that_was_replaced_by_another_is_not_mixed_up_with_it(run):
 @pytest.mark.parametrize("level", ["full", "counts"])
 def test_a_loaded_run_that_is_gone_is_not_saved_by_halves(level, tmp_path):
     at = tmp_path / "r"
-    loaded = p2p_sim.load(p2p_sim.run(PeerToPeer(0.1), people(), trace=level).save(at))
+    loaded = p2p_sim.load(p2p_sim.run(PeerToPeer(0.1), people(), trace=level, seed=0).save(at))
     shutil.copytree(at, tmp_path / "kept")
     shutil.rmtree(at)
     with pytest.raises(InputError, match=r"is missing; restore it|holds no trace"):

@@ -43,7 +43,20 @@ def ward(cli, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # so that what a run adds goes again
     (tmp_path / "ward.py").write_text(WARD)
     for level in ("full", "none", "counts"):
-        done = cli("run", "ward:Ward", "--users", "30", "--flip", "0.2", "--trace", level, "--out", level)
+        done = cli(
+            "run",
+            "ward:Ward",
+            "--users",
+            "30",
+            "--flip",
+            "0.2",
+            "--trace",
+            level,
+            "--out",
+            level,
+            "--seed",
+            "0",
+        )
         assert done.status == 0, done.err
     return cli
 
@@ -83,7 +96,7 @@ def test_what_needs_the_program_is_spelt_out_in_python(ward, monkeypatch):
 def test_runs_are_compared_by_what_is_known_of_them(ward):
     done = ward("diff", "full", "none")
     assert (done.status, done.out.partition("\n")[0]) == (0, "full and none: equal")
-    ward("run", "ward:Ward", "--users", "30", "--flip", "0.4", "--out", "other")
+    ward("run", "ward:Ward", "--users", "30", "--flip", "0.4", "--out", "other", "--seed", "0")
     done = ward("diff", "none", "other")
     assert done.status == 1
     assert "parameter flip" in done.out
@@ -117,7 +130,7 @@ def test_a_name_that_leads_nowhere_is_refused(cli, tmp_path, monkeypatch, name, 
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "ward.py").write_text(WARD)
     (tmp_path / "broken.py").write_text("\nprint(\n")
-    refused(cli("run", name, "--users", "10", "--flip", "0.2"), name, *words)
+    refused(cli("run", name, "--users", "10", "--flip", "0.2", "--seed", "0"), name, *words)
 
 
 @pytest.mark.parametrize("verb", [("diagram",), ("export", "--format", "graphml")])
@@ -145,7 +158,20 @@ def test_an_audit_says_how_worlds_are_told_apart(ward, tmp_path):
 def test_a_program_that_fails_leaves_one_folder_and_says_where(cli, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "failing.py").write_text(WARD.replace("reports.columns()", "reports.y"))
-    done = cli("run", "failing:Ward", "--users", "10", "--flip", "0.2", "--trace", "full", "--out", "it")
+    done = cli(
+        "run",
+        "failing:Ward",
+        "--users",
+        "10",
+        "--flip",
+        "0.2",
+        "--trace",
+        "full",
+        "--out",
+        "it",
+        "--seed",
+        "0",
+    )
     assert done.status == 2
     (left,) = tmp_path.glob("it.partial-*")
     assert re.findall("run that failed are in '(.*)'", done.err) == [left.name]

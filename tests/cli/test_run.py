@@ -20,11 +20,11 @@ KEYS = {
     "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
     "graph", "faults", "faulty_users", "faults_seen", "costs",
 }  # fmt: skip
-MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
+MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
 
 
 def test_main_job_needs_nothing_else(cli, tmp_path):
-    done = cli("run", "peer-to-peer", "--data", "digits")
+    done = cli("run", "peer-to-peer", "--data", "digits", "--seed", "0")
     assert (done.status, done.err) == (0, "")
     for part in (
         "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default), retries = 0 (default), "
@@ -110,8 +110,10 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
 
 
 def test_same_bits_for_any_blocks_and_place_of_options(cli):
-    one = cli("run", "peer-to-peer", "--data", "digits", "--alpha", "0.2", "--json").json
-    other = cli("run", "--alpha=0.2", "--json", "peer-to-peer", "--blocks", "7", "--data", "digits").json
+    one = cli("run", "peer-to-peer", "--data", "digits", "--alpha", "0.2", "--json", "--seed", "0").json
+    other = cli(
+        "run", "--alpha=0.2", "--json", "peer-to-peer", "--blocks", "7", "--data", "digits", "--seed", "0"
+    ).json
     assert one["digest"] == other["digest"]
     assert one["accuracy"] == other["accuracy"]
     assert (
@@ -121,13 +123,15 @@ def test_same_bits_for_any_blocks_and_place_of_options(cli):
 
 
 def test_synthetic_users(cli, tmp_path):
-    done = cli("run", "peer-to-peer", "--users", "2e3", "--share", "0.25", "--alpha", "0")
+    done = cli("run", "peer-to-peer", "--users", "2e3", "--share", "0.25", "--alpha", "0", "--seed", "0")
     assert (done.status, done.err) == (0, "")
     assert "synthetic, drawn by seed, each positive with probability 0.25" in done.out
     assert "2 of 1,000 users (default); users in each: minimum 1,000, median 1,000, maximum 1,000" in done.out
     assert "Released    2,000 labels, " in done.out
     assert "Test accuracy" not in done.out
-    told = cli("run", "peer-to-peer", "--users", "2000", "--share", "0.25", "--alpha", "0", "--json").json
+    told = cli(
+        "run", "peer-to-peer", "--users", "2000", "--share", "0.25", "--alpha", "0", "--json", "--seed", "0"
+    ).json
     assert told["digest"] in done.out
     assert told["accuracy"] is None
     assert told["directory"] == "runs/peer-to-peer-synthetic-2"
@@ -136,11 +140,13 @@ def test_synthetic_users(cli, tmp_path):
 
 
 def test_randomized_response(cli):
-    done = cli("run", "randomized-response", "--data", "digits")
+    done = cli("run", "randomized-response", "--data", "digits", "--seed", "0")
     assert done.status == 0
     assert "randomized-response: epsilon = 1.0 (default), labels = 2 (default); seed 0" in done.out
     assert "Clusters    none" in done.out
-    told = cli("run", "randomized-response", "--users", "50", "--epsilon", "inf", "--json").json
+    told = cli(
+        "run", "randomized-response", "--users", "50", "--epsilon", "inf", "--json", "--seed", "0"
+    ).json
     assert told["parameters"] == {"epsilon": "inf", "labels": 2}
     assert told["clusters"] is None
     people = p2p_sim.Population.synthetic(users=50, positive=0.5)
@@ -150,7 +156,7 @@ def test_randomized_response(cli):
 @pytest.mark.parametrize("shufflers", [1, 2, 3])
 def test_shufflers_without_work_are_left_out(cli, shufflers):
     asked = ["--users", "40", "--cluster-size", "20", "--epsilon", "1", "--shufflers", str(shufflers)]
-    out = cli("run", "encrypted-shuffle", *asked, "--json").json
+    out = cli("run", "encrypted-shuffle", *asked, "--json", "--seed", "0").json
     assert {row["kind"] for row in out["messages"]} == (
         {"mixed"}
         | set([["report"], ["report2", "passed2"], ["report3", "passed3", "passed2"]][shufflers - 1])
@@ -161,13 +167,23 @@ def test_shufflers_without_work_are_left_out(cli, shufflers):
 
 def test_many_labels_keep_all_classes(cli):
     done = cli(
-        "run", "randomized-response", "--labels", "10", "--epsilon", "inf", "--data", "digits", "--json"
+        "run",
+        "randomized-response",
+        "--labels",
+        "10",
+        "--epsilon",
+        "inf",
+        "--data",
+        "digits",
+        "--json",
+        "--seed",
+        "0",
     )
     told = done.json
     assert told["data"]["classes"] == list("0123456789")
     assert told["data"]["positive"] is None
     assert told["accuracy"]["accuracy_private"] == told["accuracy"]["accuracy_true"] > 0.9
-    text = cli("run", "randomized-response", "--labels", "10", "--data", "digits").out
+    text = cli("run", "randomized-response", "--labels", "10", "--data", "digits", "--seed", "0").out
     assert "label digit: 10 classes, 0, 1, 2, 3" in text
 
 
@@ -179,6 +195,7 @@ def test_own_file_positive_classes_cluster_column_and_model(cli, tmp_path):
     done = cli(
         "run", "peer-to-peer", "--data", "My colours.csv", "--label", "colour", "--positive", "red, green",
         "--cluster-column", "town", "--model", "random-forest", "--alpha", "0", "--test", "0.5", "--json",
+        "--seed", "0",
     )  # fmt: skip
     assert (done.status, done.err) == (0, "")
     told = done.json
@@ -195,32 +212,37 @@ def test_a_set_with_its_own_test_part(monkeypatch, cli):
     test = np.arange(len(whole.y)) >= 1500
     parted = datasets.Dataset(**{**vars(whole), "test": test})
     monkeypatch.setattr(datasets, "load", lambda *_words, **_more: parted)
-    told = cli("run", "peer-to-peer", "--data", "digits", "--json").json
+    told = cli("run", "peer-to-peer", "--data", "digits", "--json", "--seed", "0").json
     assert (told["users"], told["data"]["test_rows"]) == (1500, 297)
     assert told["data"]["test_rows_are"] == "the data set's own test part"
-    assert cli("run", "peer-to-peer", "--data", "digits", "--test", "0.5", "--json").json["users"] == 899
+    assert (
+        cli("run", "peer-to-peer", "--data", "digits", "--test", "0.5", "--json", "--seed", "0").json["users"]
+        == 899
+    )
 
 
 def test_clusters_of_one_user_are_warned_of(cli, tmp_path):
     (tmp_path / "a.csv").write_text(
         "a,y,c\n" + "".join(f"{i},{i % 2},{0 if i % 2 else i}\n" for i in range(30))
     )
-    done = cli("run", "peer-to-peer", "--data", "a.csv", "--cluster-column", "c", "--json")
+    done = cli("run", "peer-to-peer", "--data", "a.csv", "--cluster-column", "c", "--json", "--seed", "0")
     alone = done.json["clusters"]["of_one_user"]
     assert alone > 1
     assert (
         done.err
         == f"warning: {alone} clusters have a single user, who always picks herself: no peer hides her\n"
     )
-    assert cli("run", "peer-to-peer", "--users", "1").err.startswith("warning: 1 cluster has a single user")
-    assert cli("run", "randomized-response", "--users", "3", "--cluster-size", "1").err == ""
+    assert cli("run", "peer-to-peer", "--users", "1", "--seed", "0").err.startswith(
+        "warning: 1 cluster has a single user"
+    )
+    assert cli("run", "randomized-response", "--users", "3", "--cluster-size", "1", "--seed", "0").err == ""
 
 
 def test_fewer_clusters_than_asked_for_are_warned_of(cli, tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(40)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        done = cli("run", "peer-to-peer", "--data", "a.csv", "--clusters", "5")
+        done = cli("run", "peer-to-peer", "--data", "a.csv", "--clusters", "5", "--seed", "0")
     assert done.status == 0
     assert "warning: k-means was asked for 5 clusters and 2 are not empty" in done.err
     assert "Clusters    2 by k-means; users" in done.out
@@ -228,7 +250,7 @@ def test_fewer_clusters_than_asked_for_are_warned_of(cli, tmp_path):
 
 def test_constant_labels_are_noted(cli, tmp_path):
     (tmp_path / "a.csv").write_text("a,y\n" + "".join(f"{i},{int(i == 3)}\n" for i in range(60)))
-    done = cli("run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9")
+    done = cli("run", "peer-to-peer", "--data", "a.csv", "--alpha", "0", "--test", "0.9", "--seed", "0")
     assert done.status == 0
     assert "note: one class among the" in done.out
 
@@ -250,7 +272,7 @@ def test_libraries_that_print_do_not_spoil_the_json(cli, monkeypatch):
 
 @pytest.mark.ray
 def test_ray_leaves_stdout_to_the_json(cli, tmp_path):
-    words = ("run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--json")
+    words = ("run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--json", "--seed", "0")
     command = [sys.executable, "-m", "p2p_sim.cli", *words, "--backend", "shards", "--shards", "2"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -270,17 +292,30 @@ def test_learn_takes_a_loaded_data_set():
     assert one.comparison == two.comparison is not None
     assert np.array_equal(one.examples.population.x, data.x[one.examples.rows])
     with pytest.raises(p2p_sim.InputError, match="a Dataset has them already"):
-        learn(RandomizedResponse(1.0), data, label="digit")
+        learn(RandomizedResponse(1.0), data, label="digit", seed=0)
 
 
 def test_a_trace_says_what_it_left_out(cli, tmp_path):
     few = cli(
-        "run", "peer-to-peer", "--users", "60", "--cluster-size", "20", "--trace", "sample=3", "--out", "few"
+        "run",
+        "peer-to-peer",
+        "--users",
+        "60",
+        "--cluster-size",
+        "20",
+        "--trace",
+        "sample=3",
+        "--out",
+        "few",
+        "--seed",
+        "0",
     )
     kept = sum(1 for line in few.out.splitlines() if line.startswith("Trace "))
     assert kept == 1
     assert "sample=3: " in few.out
     assert "are left out" in few.out
-    full = cli("run", "peer-to-peer", "--users", "60", "--trace", "full", "--out", "full", "--json")
+    full = cli(
+        "run", "peer-to-peer", "--users", "60", "--trace", "full", "--out", "full", "--json", "--seed", "0"
+    )
     assert full.json["messages_kept"] == sum(row["messages"] for row in full.json["messages"])
-    assert "Trace " not in cli("run", "peer-to-peer", "--users", "60", "--out", "none").out
+    assert "Trace " not in cli("run", "peer-to-peer", "--users", "60", "--out", "none", "--seed", "0").out

@@ -179,7 +179,7 @@ def test_comma_list():
 
 def test_a_protocol_without_default_says_what_is_missing(monkeypatch, cli):
     monkeypatch.setattr(parameters, "DEFAULTS", {})
-    done = cli("run", "peer-to-peer", "--users", "9")
+    done = cli("run", "peer-to-peer", "--users", "9", "--seed", "0")
     assert done.status == 2
     expected = "peer-to-peer needs --alpha: probability in [0, 1/2] that a user flips her own label\n"
     assert done.err == f"error: {expected}"
@@ -220,7 +220,9 @@ def test_a_protocol_of_one_s_own(cli, tmp_path):
         "    def learner(self, me: Party) -> Rounds:\n"
         "        return (yield self.report.receive()).columns()\n"
     )
-    done = cli("run", "mine:Honest", "--times", "3", "--users", "50", "--share", "1", "--out", "own")
+    done = cli(
+        "run", "mine:Honest", "--times", "3", "--users", "50", "--share", "1", "--out", "own", "--seed", "0"
+    )
     assert done.status == 0, done
     assert "times = 3" in done.out
     assert "100.00 % of them positive" in done.out

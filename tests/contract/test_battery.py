@@ -100,8 +100,8 @@ def test_replay_of_every_user_equals_the_run(protocol: Any, population: Populati
 
 def test_replay_needs_only_the_closed_world() -> None:
     people = scattered(USERS)
-    assert p2p_sim.run(PeerToPeer(0.1), people).replay(3).world == people.clusters.size[3]  # type: ignore[union-attr]
-    assert p2p_sim.run(RandomizedResponse(1.0), people).replay(3).world == 1
+    assert p2p_sim.run(PeerToPeer(0.1), people, seed=0).replay(3).world == people.clusters.size[3]  # type: ignore[union-attr]
+    assert p2p_sim.run(RandomizedResponse(1.0), people, seed=0).replay(3).world == 1
 
 
 def test_messages_hold_declared_fields_only(protocol: Any, population: Population) -> None:
@@ -195,8 +195,8 @@ def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> Non
 def test_labels_that_a_protocol_cannot_handle_are_refused() -> None:
     people = Population.from_arrays(y=np.arange(9) % 3)
     with pytest.raises(p2p_sim.InputError, match=r"handles 2 label values.*labels up to 2"):
-        p2p_sim.run(PeerToPeer(0.1), people)
-    assert p2p_sim.run(RandomizedResponse(1.0, labels=3), people).digest
+        p2p_sim.run(PeerToPeer(0.1), people, seed=0)
+    assert p2p_sim.run(RandomizedResponse(1.0, labels=3), people, seed=0).digest
 
 
 def test_many_users_are_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_every_layer_needs_its_own_key_and_its_own_round(monkeypatch: pytest.Mon
 
         monkeypatch.setattr(Envelopes, "_info", info)
         monkeypatch.setattr(Envelopes, "open", watched)
-        run = p2p_sim.run(EncryptedShuffle(1.0), people, crypto="real")
+        run = p2p_sim.run(EncryptedShuffle(1.0), people, crypto="real", seed=0)
         assert run.faults_seen == {("unopened", "report", 1): 30}
         assert not len(run.output("learner")["y"])
         monkeypatch.undo()
@@ -146,25 +146,25 @@ def test_attacks_are_refused_and_counted() -> None:
 def test_operations_are_those_of_the_program() -> None:
     """By hand: 22 users, two shufflers: 3 layers each; 2 clusters of 11: 11 * 10 contributions each."""
     people = POPULATIONS["contiguous"](22)
-    shuffle = p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), people)
+    shuffle = p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), people, seed=0)
     assert shuffle.work == {
         ("learner", 4, "open"): 22, ("shuffler", 3, "open"): 22, ("shuffler2", 2, "open"): 22,
         ("user", 1, "seal"): 66,
     }  # fmt: skip
-    agreed = p2p_sim.run(PeerPermutation(0.1), people)
+    agreed = p2p_sim.run(PeerPermutation(0.1), people, seed=0)
     assert agreed.work == {("user", 1, "seal"): 220, ("user", 2, "open"): 220}
     # 2 bags of 11: 10 neighbours each, 8 of whom recover a secret: min(6, 9 - 1) = 6 shares
-    summed = p2p_sim.run(SecureAggregation(11), people).work
+    summed = p2p_sim.run(SecureAggregation(11), people, seed=0).work
     assert summed["user", 1, "key"] == 22
     assert summed["user", 3, "seal"] == summed["user", 5, "open"] == summed["user", 5, "agree"] == 220
     assert summed["user", 3, "share"] == 220 * 5 * 10
     assert summed["user", 5, "mask"] == 220 + 22
     assert summed["aggregator", 8, "recover"] == 22 * 6**2
-    assert p2p_sim.run(PeerToPeer(0.1), people).work == {}
+    assert p2p_sim.run(PeerToPeer(0.1), people, seed=0).work == {}
 
 
 def test_saved_and_loaded(tmp_path: Any) -> None:
-    run = p2p_sim.run(EncryptedShuffle(1.0), POPULATIONS["contiguous"](22), crypto="real")
+    run = p2p_sim.run(EncryptedShuffle(1.0), POPULATIONS["contiguous"](22), crypto="real", seed=0)
     again = p2p_sim.load(run.save(tmp_path / "run"))
     assert again.crypto == "real"
     assert again.work == run.work
@@ -232,9 +232,9 @@ def test_what_no_ciphertext_can_do_is_refused(how: str, crypto: str, words: list
 def test_bad_input_is_named() -> None:
     people = POPULATIONS["contiguous"](22)
     with pytest.raises(InputError, match="crypto = 'rael': must be one of modelled, real"):
-        p2p_sim.run(PeerToPeer(0.1), people, crypto="rael")
+        p2p_sim.run(PeerToPeer(0.1), people, crypto="rael", seed=0)
     for fault in ("tamper", "misdirect", "replay"):
         with pytest.raises(InputError, match=f"{fault} = 0.1: PeerToPeer seals nothing"):
-            p2p_sim.run(PeerToPeer(0.1), people, faults=[f"{fault}=0.1"])
+            p2p_sim.run(PeerToPeer(0.1), people, faults=[f"{fault}=0.1"], seed=0)
     with pytest.raises(ProtocolError, match="takes no reader="):
         EncryptedShuffle.mixed(cluster=1, y=1, reader=0)

@@ -105,14 +105,14 @@ def people(users: int = 20, clusters: int = 3) -> Population:
 
 @pytest.mark.parametrize("blocks", [1, 3, 20])
 def test_issues_of_a_kind_are_read_in_the_order_in_which_they_were_sent(blocks: int) -> None:
-    run = p2p_sim.run(Echo(), people(), blocks=blocks)
+    run = p2p_sim.run(Echo(), people(), blocks=blocks, seed=0)
     assert run.output("user")["one"].tolist() == list(range(20))
     assert run.output("user")["two"].tolist() == list(range(100, 120))
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 20])
 def test_answers_take_the_number_of_their_question(blocks: int) -> None:
-    run = p2p_sim.run(Several(), people(), blocks=blocks, trace="full")
+    run = p2p_sim.run(Several(), people(), blocks=blocks, trace="full", seed=0)
     asks, labels = run.messages("ask"), run.messages("label")
     asked = sorted(zip(*(asks[n].tolist() for n in ("sender", "recipient", "seq")), strict=True))
     answered = sorted(zip(*(labels[n].tolist() for n in ("recipient", "sender", "seq")), strict=True))
@@ -121,8 +121,8 @@ def test_answers_take_the_number_of_their_question(blocks: int) -> None:
 
 
 def test_blocks_may_answer_different_inboxes() -> None:
-    whole = p2p_sim.run(TwoInboxes(), people(), blocks=20, trace="full")
-    halves = p2p_sim.run(TwoInboxes(), people(), blocks=2, trace="full")
+    whole = p2p_sim.run(TwoInboxes(), people(), blocks=20, trace="full", seed=0)
+    halves = p2p_sim.run(TwoInboxes(), people(), blocks=2, trace="full", seed=0)
     assert whole.digest == halves.digest
     asks, labels = whole.messages("ask"), whole.messages("label")
     for who in range(20):
@@ -157,8 +157,8 @@ def test_replay_tells_what_was_drawn() -> None:
 
 
 def test_a_sample_keeps_the_messages_of_its_users() -> None:
-    full = p2p_sim.run(PeerToPeer(0.1), people(), trace="full")
-    sample = p2p_sim.run(PeerToPeer(0.1), people(), trace="sample=4")
+    full = p2p_sim.run(PeerToPeer(0.1), people(), trace="full", seed=0)
+    sample = p2p_sim.run(PeerToPeer(0.1), people(), trace="sample=4", seed=0)
     watched = [0, 5, 10, 15]
     for kind in ("ask", "label", "report"):
         columns = full.messages(kind)
@@ -169,7 +169,7 @@ def test_a_sample_keeps_the_messages_of_its_users() -> None:
 
 
 def test_a_server_s_word_to_itself_does_not_travel() -> None:
-    run = p2p_sim.run(Loner(), people(), trace="full")
+    run = p2p_sim.run(Loner(), people(), trace="full", seed=0)
     assert (
         run.by_kind()["tally"].messages,
         run.by_kind()["tally"].travelled,
@@ -179,14 +179,14 @@ def test_a_server_s_word_to_itself_does_not_travel() -> None:
 
 
 def test_outputs_of_several_lengths_are_saved(tmp_path: Path) -> None:
-    run = p2p_sim.run(Loner(), people())
+    run = p2p_sim.run(Loner(), people(), seed=0)
     loaded = p2p_sim.load(run.save(tmp_path / "run"))
     assert loaded.output("learner")["total"].tolist() == [20]
     assert loaded.output("learner")["size"].tolist() == run.output("learner")["size"].tolist()
 
 
 def test_no_rows_of_vectors() -> None:
-    run = p2p_sim.run(Wide(), people())
+    run = p2p_sim.run(Wide(), people(), seed=0)
     assert run.output("learner")["v"].shape == (0, 3)
 
 
@@ -245,7 +245,7 @@ def test_the_engine_s_own_roles_cannot_be_taken(role: str) -> None:
 
     taken = type("Taken", (Protocol,), {"word": Message("user", role, "a word"), "user": user, role: user})
     with pytest.raises(ProtocolError, match=f"role name '{role}' is reserved"):
-        p2p_sim.run(dataclass(frozen=True)(taken)(), people())
+        p2p_sim.run(dataclass(frozen=True)(taken)(), people(), seed=0)
 
 
 def test_errors_inside_a_program_say_where() -> None:
@@ -259,20 +259,20 @@ def test_errors_inside_a_program_say_where() -> None:
     with pytest.raises(
         ProtocolError, match=r"role 'user', step 0: p of draw 'flip' = 1.5: a probability lies"
     ):
-        p2p_sim.run(dataclass(frozen=True)(bad)(), people())
+        p2p_sim.run(dataclass(frozen=True)(bad)(), people(), seed=0)
 
 
 def test_randomized_response_is_consistent_and_never_overflows() -> None:
     with pytest.raises(InputError, match="contradicts epsilon"):
         RandomizedResponse(5.0, 2, lie=Fraction(1, 2))
     for epsilon in (800.0, 1e7, 1e300):
-        run = p2p_sim.run(RandomizedResponse(epsilon), people())
+        run = p2p_sim.run(RandomizedResponse(epsilon), people(), seed=0)
         assert run.output("learner")["y"].tolist() == people().y.tolist()
     assert RandomizedResponse(0.0, labels=4).lying() == Fraction(3, 4)
 
 
 def test_protocols_and_populations_that_are_none_are_refused() -> None:
     with pytest.raises(InputError, match=r"give an object, such as PeerToPeer"):
-        p2p_sim.run(PeerToPeer, people())
+        p2p_sim.run(PeerToPeer, people(), seed=0)
     with pytest.raises(InputError, match=r"population = \[1\]"):
-        p2p_sim.run(PeerToPeer(0.1), [1])  # type: ignore[arg-type]
+        p2p_sim.run(PeerToPeer(0.1), [1], seed=0)  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def test_who_waits_for_a_stopped_server_gets_nothing() -> None:
             assert (out["first"].tolist(), out["second"].tolist()) == ([heard[0]] * 9, [heard[1]] * 9)
             assert len(out["heard"]) == (9 if heard[1] == 9 else 0)
             assert run.output("learner") == {}
-    assert p2p_sim.run(Served(), people, faults=["stop=learner:0"]).faults_seen == {
+    assert p2p_sim.run(Served(), people, faults=["stop=learner:0"], seed=0).faults_seen == {
         ("undelivered", "hello", 1): 9
     }
 

@@ -151,7 +151,7 @@ def test_a_letter_to_another_is_not_opened_in_either_mode(faults: Any) -> None:
 )
 def test_readers_are_users(reader: Any, words: str, mode: str) -> None:
     with pytest.raises(ProtocolError, match=words):
-        p2p_sim.run(Letters(reader=reader), everybody(), crypto=mode)
+        p2p_sim.run(Letters(reader=reader), everybody(), crypto=mode, seed=0)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Empty(Protocol):
 
 
 def test_messages_without_a_field_are_sealed_too() -> None:
-    modelled, real = (p2p_sim.run(Empty(), everybody(), crypto=mode) for mode in MODES)
+    modelled, real = (p2p_sim.run(Empty(), everybody(), crypto=mode, seed=0) for mode in MODES)
     assert modelled.digest == real.digest
     assert modelled.work == real.work
     assert real.output("learner")["sender"].tolist() == [1, 3, 5]

@@ -103,7 +103,7 @@ def test_labels_of_everybody_or_of_no_cluster_are_no_bags() -> None:
 
 def test_clusters_of_one_user_are_labels_of_senders() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50)[::-1])
-    run = p2p_sim.run(EncryptedShuffle(2.0), people)
+    run = p2p_sim.run(EncryptedShuffle(2.0), people, seed=0)
     shuffled = corrected.released(run.output("learner"), people, run.source.label_noise())
     assert shuffled is not None
     y = run.output("learner")["y"][np.argsort(run.output("learner")["cluster"])][::-1]  # by user
@@ -148,7 +148,7 @@ def better(protocol: Any, examples: Dataset, graph: str | None = None) -> Any:
     """Assert that the corrected model beats the plain one, and that a twin does not that is told of other clusters or
     users, or of no lies; return the run's comparison, whose figures are those of both.
     """
-    result = experiment.learn(protocol, examples, graph=graph)
+    result = experiment.learn(protocol, examples, graph=graph, seed=0)
     found, people, noise = result.comparison, result.examples.population, protocol.label_noise()
     x_test, y_test = result.examples.x_test, result.examples.y_test
     bags = corrected.released(result.run.output("learner"), people, noise)
@@ -204,7 +204,7 @@ def test_it_pays_to_know_over_which_graph_labels_came(protocol: Any, correction:
 
 
 def comparison(protocol: Any, **more: Any) -> Any:
-    return experiment.learn(protocol, data(800), **more).comparison
+    return experiment.learn(protocol, data(800), seed=0, **more).comparison
 
 
 def test_where_nobody_lies_nothing_is_corrected() -> None:
@@ -232,7 +232,7 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
     examples = experiment.gather(NetworkShuffle(1.0), data(400))
     people = topologies.join(examples.population, "regular:4", 0)
     examples = replace(examples, population=people)
-    run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people), people.users
+    run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people, seed=0), people.users
     for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
         monkeypatch.setattr(origins, "LONGEST", longest)
         found = experiment.train(run, examples)
@@ -247,7 +247,7 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
 def test_labels_that_stood_still_are_those_of_senders() -> None:
     examples = experiment.gather(NetworkShuffle(1.0), data(400))
     people = topologies.join(examples.population, "regular:4", 0)
-    still = experiment.train(p2p_sim.run(NetworkShuffle(1.0, 0), people), examples)
+    still = experiment.train(p2p_sim.run(NetworkShuffle(1.0, 0), people, seed=0), examples)
     assert still is not None
     assert still.accuracy_corrected is not None
     assert still.correction == "corrected for lies"

@@ -54,15 +54,15 @@ def test_what_a_learner_returns() -> None:
 
 
 def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
-    found = experiment.learn(EncryptedShuffle(4.0), "digits", clusters=25)
+    found = experiment.learn(EncryptedShuffle(4.0), "digits", clusters=25, seed=0)
     assert found.comparison is not None
     assert found.comparison.accuracy_private > found.comparison.baseline + 0.15
     assert found.comparison.note == dealt.NOTE
-    everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits")
+    everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits", seed=0)
     assert everybody.comparison is None
     assert everybody.run.notes["released"]["untrained"] == dealt.NOBODY_S
     assert everybody.run.notes["clusters"] is None
-    peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25)
+    peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25, seed=0)
     assert peers.comparison is not None
     assert peers.comparison.note == ""
     assert p2p_sim.run(EncryptedShuffle(4.0), found.examples.population, seed=0).digest == found.run.digest
@@ -90,10 +90,10 @@ class Forwarded(Protocol):
 
 
 def test_a_server_that_passes_labels_on_is_not_taken_for_a_user() -> None:
-    found = experiment.learn(Forwarded(named=False), "digits")
+    found = experiment.learn(Forwarded(named=False), "digits", seed=0)
     assert not found.run.outputs["learner"]["sender"].any()
     assert found.comparison is None
     assert found.run.notes["released"]["untrained"] == dealt.NOBODY_S
-    named = experiment.learn(Forwarded(named=True), "digits")
+    named = experiment.learn(Forwarded(named=True), "digits", seed=0)
     assert named.comparison is not None
     assert named.comparison.accuracy_private == named.comparison.accuracy_true

@@ -53,7 +53,7 @@ def test_proportions_beyond_0_to_1_are_taken_for_the_nearer() -> None:
 
 def test_members_of_bags_are_those_of_the_run() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50) % 4)
-    run = p2p_sim.run(LabelProportions(5), people)
+    run = p2p_sim.run(LabelProportions(5), people, seed=0)
     told = of_run(run.output("learner"), run.source, people)
     assert told is not None
     assert np.allclose(np.bincount(told.bag, weights=people.y) / np.bincount(told.bag), told.share)
@@ -84,7 +84,7 @@ def test_a_run_trains_on_its_bags(protocol: Any) -> None:
 def test_where_every_bag_is_refused_the_note_says_so() -> None:
     x, y = examples(60)
     data = dataset(x, y)
-    found = experiment.learn(SecureAggregation(80), data).comparison
+    found = experiment.learn(SecureAggregation(80), data, seed=0).comparison
     assert found is not None
     assert found.trained_on == 0
     assert found.accuracy_private == found.baseline
@@ -94,7 +94,7 @@ def test_where_every_bag_is_refused_the_note_says_so() -> None:
 def test_the_note_counts_what_was_refused_and_what_lay_beyond() -> None:
     x, y = examples(1500)
     data = dataset(x, y)
-    some = experiment.learn(SecureAggregation(8, threshold=8), data, faults=["drop=0.02"])
+    some = experiment.learn(SecureAggregation(8, threshold=8), data, faults=["drop=0.02"], seed=0)
     refused = int(some.run.output("learner")["refused"].sum())
     assert some.comparison is not None
     assert 0 < refused < 150
@@ -103,7 +103,7 @@ def test_the_note_counts_what_was_refused_and_what_lay_beyond() -> None:
         f"{refused:,} of 150 bags were refused: 8 users must stay, in {refused:,} of them"
         in some.comparison.note
     )
-    noisy = experiment.learn(LaplaceLabelProportions(0.5, 4), data)
+    noisy = experiment.learn(LaplaceLabelProportions(0.5, 4), data, seed=0)
     share = noisy.run.output("learner")["total"] / noisy.run.output("learner")["size"]
     beyond = int(((share < 0) | (share > 1)).sum())
     assert noisy.comparison is not None
@@ -141,6 +141,6 @@ def test_a_refusal_has_the_numbers() -> None:
 def test_labels_are_trained_on_as_before() -> None:
     x, y = examples(200)
     data = dataset(x, y)
-    found = experiment.learn(RandomizedResponse(2.0), data).comparison
+    found = experiment.learn(RandomizedResponse(2.0), data, seed=0).comparison
     assert found is not None
     assert found.what == "labels"

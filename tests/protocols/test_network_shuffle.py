@@ -87,7 +87,7 @@ def test_users_and_the_encrypted_wire_see_sealed_labels() -> None:
 def test_on_a_complete_graph_reports_go_to_anybody_of_all() -> None:
     """Loops included: with one user there is nobody else, and hers come back."""
     everybody = topologies.join(Population.from_arrays(y=[True]), "complete", 0)
-    run = p2p_sim.run(NetworkShuffle(float("inf"), 3), everybody, trace="full")
+    run = p2p_sim.run(NetworkShuffle(float("inf"), 3), everybody, trace="full", seed=0)
     assert run.messages("hop")["recipient"].tolist() == [0, 0, 0]
     assert run.by_kind()["hop"].travelled == 0
     assert run.output("learner")["y"].tolist() == [1]
@@ -138,8 +138,8 @@ def test_components_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     users = topologies.join(contiguous(60), "regular:4", 1)
     monkeypatch.setattr(csgraph, "connected_components", None)  # whoever looks again, fails
-    p2p_sim.run(NetworkShuffle(1.0), users)
-    p2p_sim.run(NetworkShuffle(1.0, steps=2), users).replay(3)
+    p2p_sim.run(NetworkShuffle(1.0), users, seed=0)
+    p2p_sim.run(NetworkShuffle(1.0, steps=2), users, seed=0).replay(3)
 
 
 def test_reports_that_are_lost_on_the_way_are_missing() -> None:

@@ -24,7 +24,7 @@ PEOPLE = Population.synthetic(users=12, cluster_size=6, seed=1)
 )
 @pytest.mark.parametrize("kind", ["share", "routed"])
 def test_a_share_is_read_by_its_two_ends_alone(view: str, kind: str) -> None:
-    run = p2p_sim.run(SecureAggregation(6), PEOPLE, trace="full")
+    run = p2p_sim.run(SecureAggregation(6), PEOPLE, trace="full", seed=0)
     columns = run.messages(kind)
     who = Coalition.parse(view, SecureAggregation.roles())
     message = SecureAggregation.messages()[kind]

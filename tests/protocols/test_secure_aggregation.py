@@ -147,13 +147,13 @@ def test_a_sparse_bag_whose_dropouts_are_all_neighbours_is_refused() -> None:
 def test_shares_are_as_many_as_counted(bag: int, degree: int, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = SecureAggregation(bag, degree=degree)
     people = Population.from_arrays(y=np.ones(40, bool), cluster=np.repeat([0, 1, 2, 3], [1, 9, 13, 17]))
-    sent = p2p_sim.run(protocol, people).by_kind()["share"].messages
+    sent = p2p_sim.run(protocol, people, seed=0).by_kind()["share"].messages
     assert protocol.shares(people.sizes) == sent
     monkeypatch.setattr(secure_aggregation, "MOST_SHARES", sent)
-    p2p_sim.run(protocol, people)
+    p2p_sim.run(protocol, people, seed=0)
     monkeypatch.setattr(secure_aggregation, "MOST_SHARES", sent - 1)
     with pytest.raises(ProtocolError, match=f"send {sent} shares; at most {sent - 1} are simulated"):
-        p2p_sim.run(protocol, people)
+        p2p_sim.run(protocol, people, seed=0)
 
 
 def test_an_audit_takes_no_more_users_at_once_than_fit() -> None:

@@ -41,7 +41,7 @@ def test_the_learner_gets_each_cluster_s_noisy_labels_and_nothing_more(shufflers
 
 def test_every_shuffler_permutes_anew() -> None:
     run = p2p_sim.run(
-        EncryptedShuffle(math.inf, labels=12, shufflers=3), Population.from_arrays(y=np.arange(12))
+        EncryptedShuffle(math.inf, labels=12, shufflers=3), Population.from_arrays(y=np.arange(12)), seed=0
     )
     run = p2p_sim.run(run.source, run.population, seed=4, trace="full")  # type: ignore[arg-type]
     orders = [tuple(run.messages(kind)["y"]) for kind in ("report3", "passed3", "passed2", "mixed")]
@@ -125,4 +125,4 @@ def test_clusters_that_are_too_large_to_agree_are_refused_before_memory_runs_out
     with pytest.raises(
         ProtocolError, match=r"clusters of up to 100,000 users exchange 10,000,000,000 contributions"
     ):
-        p2p_sim.run(PeerPermutation(0.1), people)
+        p2p_sim.run(PeerPermutation(0.1), people, seed=0)

@@ -105,7 +105,7 @@ def test_blocks_that_answer_with_and_without_a_look_meet() -> None:
 
 def test_too_many_actors_are_refused() -> None:
     with pytest.raises(p2p_sim.InputError, match=r"129 users are too many.*at most 128.*'shards'"):
-        p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["contiguous"](129), backend="actors")
+        p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["contiguous"](129), backend="actors", seed=0)
 
 
 @pytest.mark.parametrize("backend", ["shards", "actors"])
@@ -115,18 +115,20 @@ def test_an_error_of_a_program_arrives_as_it_was_raised(backend: str) -> None:
     with pytest.raises(
         p2p_sim.ProtocolError, match=r"role 'user', step 0, message 'note'.*users are|they are 0 to 3"
     ):
-        p2p_sim.run(Stranger(), POPULATIONS["unclustered"](4), backend=backend)
+        p2p_sim.run(Stranger(), POPULATIONS["unclustered"](4), backend=backend, seed=0)
 
 
 def test_a_shard_that_dies_is_explained() -> None:
     from tests.ray.programs import Dying
 
     with pytest.raises(RuntimeError, match=r"Ray actor of this run was lost.*same seed gives the same bits"):
-        p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=2)
+        p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=2, seed=0)
 
 
 def test_a_running_ray_is_left_running() -> None:
     import ray
 
-    p2p_sim.run(PROTOCOLS["randomized response"], POPULATIONS["unclustered"](4), backend="shards", shards=2)
+    p2p_sim.run(
+        PROTOCOLS["randomized response"], POPULATIONS["unclustered"](4), backend="shards", shards=2, seed=0
+    )
     assert ray.is_initialized()

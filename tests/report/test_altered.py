@@ -55,7 +55,7 @@ def test_other_notes_are_nobodys_business(runs, tmp_path, name):
 
 def test_messages_that_were_altered_are_named_though_the_page_shows_none(tmp_path):
     people = Population.synthetic(users=60, cluster_size=10, seed=2)
-    p2p_sim.run(PeerToPeer(0.1), people, trace="full", out=tmp_path / "run")
+    p2p_sim.run(PeerToPeer(0.1), people, trace="full", out=tmp_path / "run", seed=0)
     file = sorted((tmp_path / "run/messages").rglob("*.parquet"))[-1]
     whole = bytearray(file.read_bytes())
     whole[len(whole) // 2] ^= 1

@@ -27,7 +27,7 @@ PEOPLE = Population.synthetic(users=600, cluster_size=30, seed=2)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run")
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     return tmp_path / "run"
 
 
@@ -141,7 +141,7 @@ def test_a_damaged_run_json_is_named(content, path):
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
-    run = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, faults=["drop=0.2"])
+    run = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, faults=["drop=0.2"], seed=0)
     return run.save(tmp_path / "faulty")
 
 
@@ -196,7 +196,7 @@ def test_a_population_that_is_gone_was_not_withheld(checksums, faulty):
 
 def test_a_graph_that_is_gone_is_named(tmp_path):
     people = PEOPLE.with_graph(np.array([[0, 1], [1, 2]]))
-    path = p2p_sim.run(PeerToPeer(0.1), people).save(tmp_path / "graph")
+    path = p2p_sim.run(PeerToPeer(0.1), people, seed=0).save(tmp_path / "graph")
     (path / "graph.parquet").unlink()
     with pytest.raises(InputError, match=r"graph.parquet' is missing; restore it"):
         p2p_sim.load(path)
@@ -217,9 +217,9 @@ def test_newer_versions_are_refused_and_named(path):
 def test_no_run_at_all(tmp_path):
     with pytest.raises(InputError, match=r"is not a run directory: it has no run.json; name the folder that"):
         reader.open_trace(tmp_path)
-    p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "bare")
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "bare", seed=0)
     assert not (tmp_path / "bare/messages").exists()
-    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="counts", out=tmp_path / "counted")
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="counts", out=tmp_path / "counted", seed=0)
     assert [file.name for file in (tmp_path / "counted/messages").iterdir()] == ["manifest.json"]
 
 
@@ -232,7 +232,7 @@ def test_a_trace_that_is_not_there_any_more(path):
 @pytest.mark.parametrize("level", ["full", "sample=9", "none"])
 def test_the_first_format_is_still_read(level, tmp_path):
     """Format 1: run.json, and each kind whole in messages/KIND.parquet."""
-    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace=level)
+    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace=level, seed=0)
     path = run.save(tmp_path / "old")
     told = told_in(path)
     (path / "run.json").write_text(json.dumps({**told, "format": 1}))
@@ -261,7 +261,7 @@ def test_a_machine_that_does_not_see_the_folder(path):
 def test_traces_without_columns_of_nulls_are_still_read(tmp_path):
     """Format 1 of the manifest: what follows from a row's place was not in the file at all."""
     path, walk = tmp_path / "walk", PROTOCOLS["network shuffle"]
-    whole = p2p_sim.run(walk, people_of(walk, "contiguous", 60), trace="full", out=path)
+    whole = p2p_sim.run(walk, people_of(walk, "contiguous", 60), trace="full", out=path, seed=0)
     before = {kind: whole.messages(kind) for kind in walk.messages()}
     nulls = 0
     manifest = path / "messages/manifest.json"

@@ -177,10 +177,10 @@ def test_odd_populations(people, faults, tmp_path, monkeypatch):
 def test_a_part_of_a_population_keeps_its_ids(tmp_path):
     whole = Population.synthetic(users=60, cluster_size=20, seed=1)
     part = whole.part(np.arange(20, 40))
-    run = p2p_sim.run(PeerToPeer(0.2), part, trace="full")
+    run = p2p_sim.run(PeerToPeer(0.2), part, trace="full", seed=0)
     saved = p2p_sim.load(run.save(tmp_path / "run", population=False))
     with pytest.raises(InputError, match="a part of a population"):
-        p2p_sim.run(PeerToPeer(0.2), part, trace="full", out=tmp_path / "other")
+        p2p_sim.run(PeerToPeer(0.2), part, trace="full", out=tmp_path / "other", seed=0)
     for kind in ("ask", "label", "report"):
         assert set(saved.messages(kind)["sender"]) <= set(range(20, 40))
         for name, column in run.messages(kind).items():
@@ -210,9 +210,9 @@ class Nods(Protocol):
 def test_a_message_without_any_column_is_kept(protocol: Any, tmp_path: Path) -> None:
     """One user: sender, recipient and number are 0, and a question has no field."""
     people = Population.from_arrays(y=[True])
-    kept = p2p_sim.run(protocol, people, trace="full")
+    kept = p2p_sim.run(protocol, people, trace="full", seed=0)
     saved = p2p_sim.load(kept.save(tmp_path / "saved"))
-    p2p_sim.run(protocol, people, trace="full", out=tmp_path / "streamed")
+    p2p_sim.run(protocol, people, trace="full", out=tmp_path / "streamed", seed=0)
     for run in (saved, p2p_sim.load(tmp_path / "streamed")):
         for kind in protocol.messages():
             told = run.messages(kind)

@@ -130,7 +130,7 @@ def test_where_anybody_may_have_written_everybody_is_read(tmp_path: Path, monkey
 
 
 def test_an_altered_population_is_named(tmp_path: Path) -> None:
-    path = p2p_sim.run(PeerToPeer(0.1), POPULATIONS["scattered"](USERS)).save(tmp_path / "run")
+    path = p2p_sim.run(PeerToPeer(0.1), POPULATIONS["scattered"](USERS), seed=0).save(tmp_path / "run")
     file = path / people.FILE
     octets = file.read_bytes()
     columns = tables.read(file)
@@ -166,6 +166,6 @@ def test_a_run_that_tells_no_checksum_of_its_population(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("protocol", ["peer-to-peer", "randomized response"])
 def test_a_user_who_is_not_there(protocol: str, name: str, user: int, tmp_path: Path) -> None:
-    path = p2p_sim.run(PROTOCOLS[protocol], POPULATIONS[name](USERS)).save(tmp_path / "run")
+    path = p2p_sim.run(PROTOCOLS[protocol], POPULATIONS[name](USERS), seed=0).save(tmp_path / "run")
     with pytest.raises(InputError, match=f"^user {user}: users are 0 to 39$"):
         history(path, user)

@@ -30,7 +30,7 @@ def cut_off(monkeypatch: Any, tmp_path: Path, protocol: Any, people: Population,
 
     monkeypatch.setattr(f"p2p_sim.trace.draft.{before}", stop)
     with pytest.raises(Cut), pytest.warns(UserWarning, match="messages so far"):
-        p2p_sim.run(protocol, people, trace="full", out=tmp_path / "run")
+        p2p_sim.run(protocol, people, trace="full", out=tmp_path / "run", seed=0)
     monkeypatch.undo()
     (left,) = tmp_path.iterdir()
     return left / "messages"
@@ -48,8 +48,8 @@ def rows_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_run_that_ends_leaves_no_notes(tmp_path):
-    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "streamed")
-    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full").save(tmp_path / "saved")
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "streamed", seed=0)
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", seed=0).save(tmp_path / "saved")
     assert not list(tmp_path.rglob(".*"))
 
 
@@ -99,7 +99,7 @@ def test_files_that_are_written_again_at_the_end(monkeypatch, tmp_path):
     """Columns of nulls are added then: whatever of it was done, files are what was noted."""
     walk = NetworkShuffle(1.0, steps=4)
     people = people_of(walk, "contiguous", 60)
-    whole = p2p_sim.run(walk, people, trace="full")
+    whole = p2p_sim.run(walk, people, trace="full", seed=0)
     left = cut_off(monkeypatch, tmp_path, walk, people, "manifest.ended")
     twice = {name: found for name, found in (notes.read(left) or {}).items() if len(found) == 2}
     assert twice
@@ -136,7 +136,7 @@ def _set(told: Any, path: tuple[Any, ...], value: Any) -> None:
 )  # fmt: skip
 def test_a_manifest_that_tells_no_checksum_and_is_none_is_named(path, value, tmp_path):
     """Earlier versions wrote no checksum: what cannot be is told."""
-    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run")
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     file = tmp_path / "run/messages/manifest.json"
     told = json.loads(file.read_text())
     del told["checksum"]

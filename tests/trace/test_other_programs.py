@@ -77,7 +77,7 @@ def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> Non
     """Of a walk the first hop leaves out who sends: what is left out is null, and nothing else is lost."""
     reads = pytest.importorskip(program, reason=f"{program} is not installed: pip install p2p-sim[dev]")
     walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
-    run = p2p_sim.run(walk, people, trace="full", out=tmp_path / "run")
+    run = p2p_sim.run(walk, people, trace="full", out=tmp_path / "run", seed=0)
     hops, folder = run.messages("hop"), tmp_path / "run/messages/hop"
     if program == "pandas":
         found = reads.read_parquet(folder).astype({"round": int})
@@ -100,7 +100,7 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
     walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
     monkeypatch.setattr(draft, "alike", lambda folder, files: files)
     monkeypatch.chdir(tmp_path)
-    run = p2p_sim.run(walk, people, trace="full", out="whole")
+    run = p2p_sim.run(walk, people, trace="full", out="whole", seed=0)
     shutil.copytree("whole/messages", "killed/messages")
     last = max(number for _, number in run.counts)
     for folder in Path("killed").glob(f"messages/*/round={last}"):
@@ -133,7 +133,7 @@ def test_what_a_killed_run_left_becomes_one_table_by_the_command_that_is_said(
 
 def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
     program = PROTOCOLS["peer-to-peer"]
-    p2p_sim.run(program, people_of(program, "contiguous", 60), trace="full", out=tmp_path / "run")
+    p2p_sim.run(program, people_of(program, "contiguous", 60), trace="full", out=tmp_path / "run", seed=0)
     folder = tmp_path / "run/messages"
     manifest.write(folder, {**manifest.read(folder), "complete": False})
     missing = reader.open_trace(folder).missing

@@ -23,7 +23,7 @@ LEAST, MOST = 0.85, 1.2
 
 def written(protocol: Any, people: Population, level: str, out: Path, **how: Any) -> tuple[int, int]:
     """Messages kept, and bytes of the folder that holds them."""
-    run = p2p_sim.run(protocol, people, trace=level, out=out, **how)
+    run = p2p_sim.run(protocol, people, seed=0, trace=level, out=out, **how)
     files = [file for file in (out / "messages").rglob("*") if file.is_file()]
     return run.kept() or 0, sum(file.stat().st_size for file in files)
 

@@ -32,7 +32,7 @@ def entries(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_what_position_says_is_not_stored(tmp_path):
-    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", blocks=4)
+    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", blocks=4, seed=0)
     found = entries(tmp_path / "run")
     ask, label, report = (found[kind] for kind in ("ask", "label", "report"))
     assert (ask["sender"], ask["recipient"], ask["seq"]) == ({"from": 0}, "stored", {"all": 0})
@@ -41,11 +41,15 @@ def test_what_position_says_is_not_stored(tmp_path):
 
 
 def test_the_form_follows_the_messages_not_the_protocol(tmp_path):
-    p2p_sim.run(RandomizedResponse(1.0), PEOPLE, trace="full", out=tmp_path / "all")
+    p2p_sim.run(RandomizedResponse(1.0), PEOPLE, trace="full", out=tmp_path / "all", seed=0)
     assert entries(tmp_path / "all")["report"]["sender"] == {"from": 0}
-    p2p_sim.run(RandomizedResponse(1.0), PEOPLE, trace="full", faults=["drop=0.3"], out=tmp_path / "some")
+    p2p_sim.run(
+        RandomizedResponse(1.0), PEOPLE, trace="full", faults=["drop=0.3"], out=tmp_path / "some", seed=0
+    )
     assert entries(tmp_path / "some")["report"]["sender"] == "stored"
-    faulty = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", faults=["loss=0.2"], out=tmp_path / "lossy")
+    faulty = p2p_sim.run(
+        PeerToPeer(0.1), PEOPLE, trace="full", faults=["loss=0.2"], out=tmp_path / "lossy", seed=0
+    )
     found = entries(tmp_path / "lossy")
     assert {found[kind]["sender"] for kind in ("ask", "label")} == {"stored"}
     assert faulty.messages("ask")["sender"].tolist() != list(range(90))
@@ -55,8 +59,8 @@ def test_long_files_are_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(writer, "MOST_ROWS", 20)
     monkeypatch.setattr(writer, "_GROUP", 8)
     monkeypatch.setattr(writer, "_MOST_GROUP", 6)
-    whole = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full")
-    cut = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", blocks=30)
+    whole = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", seed=0)
+    cut = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", blocks=30, seed=0)
     again = p2p_sim.load(whole.save(tmp_path / "saved"))
     for path in (tmp_path / "run", tmp_path / "saved"):
         assert len(list((path / "messages/label").rglob("*.parquet"))) == 5
@@ -71,7 +75,7 @@ def test_long_files_are_cut(tmp_path, monkeypatch):
 
 
 def test_a_saved_trace_can_be_saved_again_elsewhere(tmp_path):
-    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "one")
+    run = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "one", seed=0)
     before = run.messages("label")
     run.save(tmp_path / "other/two")
     shutil.rmtree(tmp_path / "one")
@@ -84,9 +88,11 @@ def test_a_saved_trace_can_be_saved_again_elsewhere(tmp_path):
 def test_out_must_be_free_and_nothing_is_left_of_bad_input(tmp_path):
     (tmp_path / "there").mkdir()
     with pytest.raises(InputError, match="exists already"):
-        p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "there", trace="full")
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "there", trace="full", seed=0)
     with pytest.raises(InputError, match="fewer steps"):
-        p2p_sim.run(RandomizedResponse(1.0), PEOPLE, out=tmp_path / "deep/new", faults=["stop=learner:9"])
+        p2p_sim.run(
+            RandomizedResponse(1.0), PEOPLE, out=tmp_path / "deep/new", faults=["stop=learner:9"], seed=0
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
@@ -96,7 +102,7 @@ def test_no_room_left(tmp_path, monkeypatch):
 
     monkeypatch.setattr(tables.Stream, "write", full)
     with pytest.raises(InputError, match=r"cannot be written to .*: No space left on device; make room"):
-        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run")
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -112,14 +118,14 @@ def test_what_was_written_before_the_disk_was_full_stays(tmp_path, monkeypatch):
         pytest.warns(UserWarning, match="the messages so far of the run that failed are in"),
         pytest.raises(InputError, match="No space left on device"),
     ):
-        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run")
+        p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     (left,) = tmp_path.iterdir()
     assert "report: none" in str(reader.open_trace(left).missing)
 
 
 def test_views_of_a_stored_trace_are_those_of_one_in_memory(tmp_path):
-    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full")
-    kept = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run")
+    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", seed=0)
+    kept = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     for run in (kept, p2p_sim.load(tmp_path / "run")):
         for name in ("learner", "user:17", "wire", "learner+2*user"):
             one, other = whole.view(name), run.view(name)
@@ -159,7 +165,7 @@ def test_a_killed_run_leaves_what_it_had_and_says_what_is_missing(kind, held, tm
     assert left.name.startswith("run.partial-")
     with pytest.raises(InputError, match="its trace can be opened"):
         p2p_sim.load(left)
-    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full")
+    whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", seed=0)
     found = reader.open_trace(left)
     assert not found.complete
     assert found.missing is not None
@@ -174,7 +180,7 @@ def test_a_killed_run_leaves_what_it_had_and_says_what_is_missing(kind, held, tm
 
 def test_a_file_that_was_being_written_is_told(tmp_path):
     path = tmp_path / "run"
-    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=path)
+    p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=path, seed=0)
     told = told_in(path, "messages/manifest.json")
     (path / "messages/manifest.json").write_text(json.dumps({**told, "complete": False, "files": []}))
     place = path / entry_path(path, "report")

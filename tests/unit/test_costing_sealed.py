@@ -20,7 +20,7 @@ MIXED = 16 + 9 + 48
 
 def shuffle(**how: Any) -> p2p_sim.Run:
     return p2p_sim.run(
-        EncryptedShuffle(1.0), Population.from_arrays(y=[True, False, True]), costs=True, **how
+        EncryptedShuffle(1.0), Population.from_arrays(y=[True, False, True]), seed=0, costs=True, **how
     )
 
 
@@ -66,7 +66,7 @@ def test_what_does_not_open_came_all_the_same(fault: str, down: int, crypto: str
 def test_both_modes_of_cryptography_cost_the_same() -> None:
     people = Population.synthetic(users=24, cluster_size=12, positive=0.5, seed=1)
     bills = [
-        p2p_sim.run(SecureAggregation(6), people, costs=True, crypto=crypto).costs(rates=RATES)
+        p2p_sim.run(SecureAggregation(6), people, costs=True, crypto=crypto, seed=0).costs(rates=RATES)
         for crypto in ("modelled", "real")
     ]
     assert bills[0] == bills[1]
@@ -74,7 +74,7 @@ def test_both_modes_of_cryptography_cost_the_same() -> None:
 
 def test_operations_are_those_of_the_run() -> None:
     people = Population.synthetic(users=24, cluster_size=12, positive=0.5, seed=1)
-    run = p2p_sim.run(SecureAggregation(6), people, costs=True, faults=["drop=0.05"])
+    run = p2p_sim.run(SecureAggregation(6), people, costs=True, faults=["drop=0.05"], seed=0)
     bill = run.costs(rates=RATES)
     for role, costs in bill.roles.items():
         wanted: Counter[str] = Counter()

@@ -130,7 +130,7 @@ def test_a_users_output_has_one_entry_a_party_or_a_message():
 @pytest.mark.parametrize("blocks", [-1, 0, 2.0, True])
 def test_the_number_of_blocks_is_at_least_1(blocks):
     with pytest.raises(InputError, match=f"blocks = {blocks}.*at least 1"):
-        p2p_sim.run(PeerToPeer(0.1), people(), blocks=blocks)
+        p2p_sim.run(PeerToPeer(0.1), people(), blocks=blocks, seed=0)
 
 
 def test_more_blocks_than_users_are_as_many_as_users():

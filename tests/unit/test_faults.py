@@ -62,7 +62,7 @@ def test_texts_are_read_and_written_back():
 )
 def test_bad_faults_are_named(given, words):
     with pytest.raises(InputError) as caught:
-        p2p_sim.run(PeerToPeer(0.1), people(20, 5), faults=given)
+        p2p_sim.run(PeerToPeer(0.1), people(20, 5), faults=given, seed=0)
     assert all(word in str(caught.value) for word in words), caught.value
 
 
@@ -110,7 +110,11 @@ def test_other_recipients_and_numbers_are_other_messages():
 
 def test_retries_lead_to_more_reports():
     counts = [
-        len(p2p_sim.run(PeerToPeer(0.1, retries=k), people(), faults=["loss=0.3"]).output("learner")["y"])
+        len(
+            p2p_sim.run(PeerToPeer(0.1, retries=k), people(), faults=["loss=0.3"], seed=0).output("learner")[
+                "y"
+            ]
+        )
         for k in (0, 1, 4)
     ]
     assert counts[0] < counts[1] < counts[2]

@@ -87,7 +87,7 @@ class Stranger(Protocol):
 
 def test_a_layer_for_nobody_is_refused() -> None:
     with pytest.raises(ProtocolError, match="'say' is sealed for 'guard'; roles"):
-        p2p_sim.run(Stranger(), Population.from_arrays(y=[True]))
+        p2p_sim.run(Stranger(), Population.from_arrays(y=[True]), seed=0)
 
 
 LETTER = Message("user", "relay", "for a user she names", sealed_for="user", layers=("relay",), y=np.int64)

@@ -184,7 +184,7 @@ def test_names_that_begin_alike_are_told_by_their_ends(tab, server):
 
 def test_ends_of_names_are_not_cut(tab, tmp_path):
     people = Population.from_arrays(y=np.arange(1100) % 2 == 0, cluster=np.arange(1100) // 10)
-    p2p_sim.run(PeerToPeer(0.1), people, trace="full").save(tmp_path / "run")
+    p2p_sim.run(PeerToPeer(0.1), people, trace="full", seed=0).save(tmp_path / "run")
     with served(tmp_path / "run") as server:
         tab.open(f"{server.url}#cluster=108")
         assert tab.page.locator("#heads button").all_inner_texts() == [f"…{one}" for one in range(10)]
@@ -196,7 +196,9 @@ def test_ends_of_names_are_not_cut(tab, tmp_path):
 
 
 def test_a_run_without_messages_says_so(tab, tmp_path):
-    run = p2p_sim.run(PeerToPeer(0.1), Population.synthetic(users=9, seed=1), trace="full", faults=["drop=1"])
+    run = p2p_sim.run(
+        PeerToPeer(0.1), Population.synthetic(users=9, seed=1), trace="full", faults=["drop=1"], seed=0
+    )
     run.save(tmp_path / "run")
     with served(tmp_path / "run") as server:
         tab.open(server.url)
@@ -230,7 +232,7 @@ def test_what_a_screen_reader_is_told(tab, server):
 
 def test_many_rounds_are_cut_and_said_to_be(tab, tmp_path):
     ring = Population.from_arrays(y=np.arange(6) % 2 == 0).with_graph([(i, (i + 1) % 6) for i in range(6)])
-    run = p2p_sim.run(NetworkShuffle(1.0, steps=320), ring, trace="full")
+    run = p2p_sim.run(NetworkShuffle(1.0, steps=320), ring, trace="full", seed=0)
     run.save(tmp_path / "run")
     with served(tmp_path / "run") as server:
         tab.open(server.url)

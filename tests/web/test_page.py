@@ -196,7 +196,9 @@ def test_runs_side_by_side(tab, server):
 
 def test_two_thousand_marks_and_no_more(tab, tmp_path):
     people = Population.synthetic(users=64, seed=1)
-    p2p_sim.run(SecureAggregation(64, threshold=3, degree=62), people, trace="full").save(tmp_path / "run")
+    p2p_sim.run(SecureAggregation(64, threshold=3, degree=62), people, trace="full", seed=0).save(
+        tmp_path / "run"
+    )
     with served(tmp_path / "run") as server:
         tab.open(server.url)
         assert len(tab.marks()) == 2000

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import console, costs, kept, quick, ran
@@ -31,8 +32,8 @@ WITHHELD = "withheld"
 def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
 
-    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, and
-    for one that is named twice.
+    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, for
+    one that is named twice, and for a seed that could be guessed and is not to be told.
     """
     places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
     for i, place in enumerate(places):
@@ -66,6 +67,8 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
         raise InputError(
             f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
         )
+    if not seed and run.seed is not None:
+        seeds.check_secret(run.seed, run.seed_source, "--no-seed")
     told = ran.document(run, _protocol(run), notes.get("defaults", []), path, {})
     told |= {
         "run": name,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.report import console
+from p2p_sim.report.pages.document import WITHHELD
 from p2p_sim.report.pages.glance import opening
 from p2p_sim.report.pages.html import html
 from p2p_sim.report.pages.markdown import markdown
@@ -25,6 +26,11 @@ def page(told: Mapping[str, Any], form: str) -> str:
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
     return (html if form == "html" else markdown)(title, opening(runs, told["cautions"]), sections(runs))
+
+
+def tells_seed(told: Mapping[str, Any]) -> bool:
+    """Whether a page of ``documents`` tells a seed, with which the noise could be undone."""
+    return any(run["seed"] not in (None, WITHHELD) for run in told["runs"])
 
 
 def _some(found: Sequence[str], what: str) -> str:

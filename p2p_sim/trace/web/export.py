@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.trace.web.gather import Found, Place, gather
 from p2p_sim.trace.web.known import Known, Viewers, known
@@ -21,8 +22,9 @@ LACKS = (
 def export(run: Any, name: str, viewers: Viewers, place: Place) -> str:
     """Return the page of some users of a run, as seen from every viewpoint, without the seed.
 
-    Raises InputError as ``gather`` does.
+    Raises InputError as ``gather`` does, and for a run whose seed could be guessed.
     """
+    seeds.check_secret(run.seed, run.seed_source, "the page of --export")
     told, found = known(run), gather(run, place)
     about = overview(run, name, told) | {"seed": None}
     if place.user is None:

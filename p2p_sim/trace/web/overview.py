@@ -23,7 +23,8 @@ def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
         "name": labels.clean(name, 200),
         "protocol": run.protocol.partition(":")[2],
         "parameters": {key: str(value) for key, value in run.parameters.items() if value is not None},
-        "seed": run.seed, "backend": run.backend, "trace": run.trace, "digest": run.digest,
+        "seed": None if run.seed is None else str(run.seed),  # JavaScript has no whole numbers of 64 bits
+        "backend": run.backend, "trace": run.trace, "digest": run.digest,
         "users": run.users if people is None else people.users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
         "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
