@@ -7,7 +7,6 @@ there, any other file would take the place of an installed package that is impor
 from __future__ import annotations
 
 import ast
-import importlib.machinery
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -132,9 +131,6 @@ def _place(spec: ModuleSpec | None) -> list[str]:
     """Return the file of a module, or the folders of a package that has no file of its own."""
     if spec is None:
         return []
-    places = (
-        [spec.origin]
-        if spec.has_location and spec.origin
-        else spec.submodule_search_locations or [spec.origin]
-    )
-    return [str(Path(place).resolve()) for place in places if place]
+    if spec.has_location and spec.origin:
+        return [str(Path(spec.origin).resolve())]
+    return [str(Path(place).resolve()) for place in spec.submodule_search_locations or ()]

@@ -80,7 +80,7 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Return how the code of two processes differs: ``numpy 2.4.1 there, 2.5.0 here``, ``core/draw.py differs``."""
-    names = [name for name in here | there if there.get(name) != here.get(name)]
+    names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
     return [
         f"{name} differs"
         if name.endswith(".py")

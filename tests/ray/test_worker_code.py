@@ -7,9 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import p2p_sim
@@ -132,18 +132,18 @@ def test_other_code_in_a_ray_that_runs_already_is_refused(tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("backend", ["shards", "actors"])
-def test_another_numpy_is_refused_before_anything_is_computed(
+def test_another_numba_is_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, backend: str
 ) -> None:
-    # as if the worker were on a machine with another numpy
-    real = np.__version__
-    monkeypatch.setattr(np, "__version__", "0.1")
+    # as if the worker were on a machine with another numba
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0.1" if name == "numba" else real(name))
     monkeypatch.chdir(tmp_path)
     words = ["run", "randomized-response", "--epsilon", "1", "--users", "5", "--backend", backend]
     assert cli.main(words) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert f"numpy {real} there, 0.1 here" in told.err
+    assert f"numba {real('numba')} there, 0.1 here" in told.err
     assert not any(tmp_path.rglob("run.json"))
 
 

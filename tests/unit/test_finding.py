@@ -82,7 +82,7 @@ def test_a_module_of_the_same_name_in_another_folder_takes_its_place(folder: Pat
     (other / "mine_own.py").write_text("X = 5\n")
     for place, value in ((folder, 1), (other, 5), (folder, 1)):
         finding.find_own("mine_own", place)
-        assert importlib.import_module("mine_own").X == value
+        assert value == importlib.import_module("mine_own").X
     assert len(finding.opened()) == 1
 
 
