@@ -11,7 +11,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.ray_site import Host, Plan, RayPlace, fetch, slim, tables
+from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import plain
@@ -57,25 +57,24 @@ def _set_up(
     plan = Plan(protocol, world, directory, seed, "plain", *kept)  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    hosts: list[tuple[Any, ...]] = []
+    given: list[tuple[Any, ...]] = []
     for row in range(users):
         columns = slim(layout.slice_of(population, row, row + 1, binary), shared, emptied)
-        hosts.append((plan, row, [], row, [0, 1], columns, shared_ref))
-    hosts += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
-    _start(hosts, actors, settings)
+        given.append((plan, row, [], row, [0, 1], columns, shared_ref))
+    given += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
+    _start(Hosts.of(protocol, actors), given, settings)
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     return Engine(protocol, directory, places, users, settings.progress)
 
 
-def _start(hosts: list[tuple[Any, ...]], actors: list[Any], settings: Settings) -> None:
+def _start(hosts: Hosts, given: list[tuple[Any, ...]], settings: Settings) -> None:
     """Start the actors a few at a time: all at once, their processes would starve each other."""
     booting: list[Any] = []
-    for host in hosts:
+    for host in given:
         if len(booting) == BOOTING:
             done, booting = ray.wait(booting)
-            fetch(done)
-        actors.append(ray.remote(Host).options(num_cpus=0).remote(*host))
-        booting.append(actors[-1].ready.remote())
+            hosts.check(done)
+        booting.append(hosts.start(host, num_cpus=0))
         if settings.progress is not None:
-            settings.progress("starting actors", len(actors), len(hosts))
-    fetch(booting)
+            settings.progress("starting actors", len(hosts.actors), len(given))
+    hosts.check(booting)

@@ -23,7 +23,8 @@ def probe(address: str) -> None:
         raise InputError(
             f"address = {address!r}: nothing answers there ({error}); start it with `ray start --head`"
         ) from error
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    # -P: not with what lies in the current folder
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         answer = subprocess.run(command, capture_output=True, timeout=ANSWER_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.core import compute as computing
+from p2p_sim.core import finding, fingerprint
 from p2p_sim.core.engine import Issue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.faults import Faults
@@ -18,6 +21,13 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.world import World
+
+_OTHER = "the Ray worker in {} does not have the code of this process"
+_SAME = (
+    "install the same there; if this program called ray.init itself, leave that to p2p-sim (ray.shutdown() before the "
+    "run)"
+)
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -36,9 +46,21 @@ class Plan:
 
 
 class Host:
-    """The actor's inside: one site.  ``columns``: of its users; ``shared``: tables that all sites read."""
+    """The actor's inside: one site.  ``own``: where modules of one's own are found."""
 
-    def __init__(
+    def __init__(self, own: tuple[finding.Own, ...]):
+        for each in own:
+            each.open()
+
+    def code(self, modules: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+        """Return where this process is and what it computes with; raises InputError if a module is not found."""
+        where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
+        try:
+            return where, fingerprint.code_of(modules)
+        except ImportError as error:
+            raise InputError(f"{_OTHER.format(where)}: {error}; {_SAME}") from error
+
+    def ready(
         self,
         plan: Plan,
         number: int,
@@ -47,7 +69,11 @@ class Host:
         cuts: list[int],
         columns: Any,
         shared: Any,
-    ):
+    ) -> bool:
+        """Set up the site; raises InputError if it cannot write its trace.
+
+        ``columns``: of its users; ``shared``: tables that all sites read.
+        """
         compute = computing.load(plan.compute)
         whole = {
             name: replace(members, **shared[name]) if name in shared else members
@@ -64,9 +90,6 @@ class Host:
         seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
         how: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
         self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, **how)
-
-    def ready(self) -> bool:
-        """Answer once the actor is there, its modules loaded; raises InputError if it cannot write its trace."""
         target = self.site.trace.target
         if target is not None:
             target.check()
@@ -80,6 +103,50 @@ class Host:
     def finish(self, *bundles: Any) -> Any:
         """Run ``Site.finish``."""
         return self.site.finish(list(bundles))
+
+
+@dataclass
+class Hosts:
+    """The actors of a run of a protocol, as they start; ``actors``: theirs, each added at once.
+
+    None is waited for longer than for its code: it computes nothing unless that is the code of this process.
+    """
+
+    actors: list[Any]
+    modules: tuple[str, ...]
+    here: dict[str, str]
+    told: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, protocol: Any, actors: list[Any]) -> Hosts:
+        """Return the hosts of a protocol."""
+        modules = fingerprint.modules_of(protocol)
+        return cls(actors, modules, fingerprint.code_of(modules))
+
+    def start(self, given: tuple[Any, ...], **options: Any) -> Any:
+        """Start an actor with what ``Host.ready`` is given; return the handle that ``check`` waits for."""
+        actor = ray.remote(Host).options(**options).remote(finding.opened())
+        self.actors.append(actor)
+        told = actor.code.remote(self.modules)
+        ready = actor.ready.remote(*given)
+        self.told[ready] = told
+        return ready
+
+    def check(self, ready: Sequence[Any]) -> None:
+        """Wait for actors; raises InputError if one imports other code than this process, or cannot write."""
+        try:
+            told = fetch([self.told.pop(each) for each in ready])
+        except RunLostError as error:
+            why = str(error.__cause__).strip().rpartition("\n")[2]
+            if "Error" not in why:  # its process died, and left no error of Python
+                raise
+            raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_SAME}") from error
+        for where, there in told:
+            other = fingerprint.differences(there, self.here)
+            if other:
+                more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+                raise InputError(f"{_OTHER.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_SAME}")
+        fetch(list(ready))
 
 
 class RayPlace:

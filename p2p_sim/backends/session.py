@@ -20,14 +20,28 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends.address import probe
+from p2p_sim.core import finding
 from p2p_sim.core.errors import InputError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 import ray  # the settings above are read on import
+from ray.job_config import JobConfig
 
 STORE_LIMITS = (100 << 20, 2 << 30)
+
+
+class _Job(JobConfig):  # type: ignore[misc]
+    """Workers import from the folders of this process, in its order, before any of their own.
+
+    Ray lets them look in the current folder and in the script's first, and has no setting for it: what it is about
+    to tell them is replaced here.
+    """
+
+    def _serialize(self) -> Any:
+        self._py_driver_sys_path = finding.folders()[::-1]  # each is put before all others
+        return super()._serialize()
 
 
 @contextlib.contextmanager
@@ -85,7 +99,7 @@ def _remove(folder: str) -> None:
 
 def _join(address: str) -> None:
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
         first = str(error).strip().partition("\n")[0]
         raise InputError(
@@ -100,6 +114,7 @@ def _start(actors: int, store_bytes: int, folder: str) -> None:
         ray.init(
             num_cpus=actors,
             num_gpus=0,
+            job_config=_Job(),
             include_dashboard=False,
             object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
             log_to_driver=False,

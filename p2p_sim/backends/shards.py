@@ -11,7 +11,7 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.backends.local import LocalPlace
-from p2p_sim.backends.ray_site import Host, Plan, RayPlace, fetch, resolve, slim, tables
+from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, resolve, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import compute as computing
@@ -38,7 +38,6 @@ def run(
             wanted = _fitting(wanted, population.users, settings)
         compute = computing.choose(population.users)
         engine = _set_up(protocol, population, seed, wanted, settings, compute, actors)
-        fetch([actor.ready.remote() for actor in actors])
         begun = time.perf_counter()
         finished = engine.run(settings.digest, compute)
         done = time.perf_counter()
@@ -67,7 +66,8 @@ def _set_up(
     compute: Any,
     actors: list[Any],
 ) -> Engine:
-    """Start an actor a shard, adding each to ``actors`` at once; return the engine over them."""
+    """Start an actor a shard, adding each to ``actors`` at once; return the engine over them, once they are ready."""
+    hosts, ready = Hosts.of(protocol, actors), list[Any]()
     world = layout.world_of(protocol, population, settings.crypto)
     servers = [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
@@ -83,12 +83,12 @@ def _set_up(
         columns = slim(layout.slice_of(population, low, high, binary), shared, emptied)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
-        host = ray.remote(Host).options(**options)
-        actors.append(host.remote(plan, number, [], low, cuts, columns, shared_ref))
+        ready.append(hosts.start((plan, number, [], low, cuts, columns, shared_ref), **options))
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     fate = layout.fate_of(settings.faults, seed, compute)
     how: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
     here = Site(protocol, world, directory, shards, parties, compute, *kept, fate=fate, **how)
+    hosts.check(ready)
     places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
     places.append(LocalPlace(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import finding
 from p2p_sim.core.errors import InputError, RunLostError
 
 Array = npt.NDArray[Any]
@@ -110,14 +111,15 @@ def _ask(process: subprocess.Popen[bytes], task: tuple[Work, tuple[Any, ...]]) -
 
 @contextmanager
 def _worker() -> Iterator[subprocess.Popen[bytes]]:
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)  # noqa: PTH109
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "p2p_sim.crypto.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(finding.folders())},
         start_new_session=True,  # Ctrl-C reaches the parent alone, which ends its workers
     )
+    assert process.stdin is not None
+    process.stdin.write(pickle.dumps(finding.opened()))  # goes with the first task
     try:
         yield process
     finally:

@@ -1,4 +1,7 @@
-"""A worker process of the pool: reads (function, arguments) from its input, writes (done, result or error)."""
+"""A worker process of the pool: reads (function, arguments) from its input, writes (done, result or error).
+
+Before them it reads where to find modules of one's own.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ def main() -> None:
     os.dup2(2, 1)  # whatever prints must not come between the answers
     # closed here: at exit, from Python 3.13 on, what a dead parent cannot read would be told as a second error
     with suppress(BrokenPipeError, EOFError), os.fdopen(kept, "wb") as out:
+        for own in pickle.load(sys.stdin.buffer):
+            own.open()
         while True:
             work, arguments = pickle.load(sys.stdin.buffer)
             try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import typing
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from p2p_sim.core import finding
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.trace import command
@@ -66,13 +66,16 @@ def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
     module, _, owner = name.partition(":")
     if not owner:
         return words, protocols
-    sys.path.insert(0, str(Path.cwd()))
     how = "give MODULE:CLASS, a module in this folder or installed"
     try:
         if "/" in module:
             here = f"{Path(module).name.removesuffix('.py')}:{owner}"
-            raise InputError(f"protocol {name!r}: a path is no module: go to its folder, and name it {here}")
-        found = getattr(importlib.import_module(module.removesuffix(".py")), owner)
+            raise InputError(f"a path is no module: go to its folder, and name it {here}")
+        module = module.removesuffix(".py")
+        finding.find_own(module, Path.cwd())
+        found = getattr(importlib.import_module(module), owner)
+    except InputError as error:
+        raise InputError(f"protocol {name!r}: {error}") from None
     except SyntaxError as error:
         raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
     except (ImportError, AttributeError) as error:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
+
+from p2p_sim.core.fingerprint import fingerprint
 
 _PACKAGES = ("p2p-sim", "numpy", "numba", "ray", "scikit-learn", "pyarrow")
 _DECIDES = ("p2p-sim", "code", "python", "numpy", "numba")
-_FOLDERS = ("core", "crypto", "network")
-"""Parts of this package that decide bits, beside the protocols."""
 
 
 def versions(protocol: Any) -> dict[str, str]:
@@ -26,23 +23,6 @@ def versions(protocol: Any) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found | {"code": fingerprint(protocol)}
-
-
-def fingerprint(protocol: Any) -> str:
-    """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol."""
-    package = Path(__file__).parents[1]
-    files = {path for folder in _FOLDERS for path in (package / folder).rglob("*.py")}
-    try:
-        own = Path(inspect.getfile(type(protocol)))
-    except (TypeError, OSError):  # written in a terminal: there is no file
-        own = None
-    if own is not None and own.is_file():
-        shipped = type(protocol).__module__.partition(".")[0] == "protocols"
-        files |= set(own.parent.glob("*.py")) if shipped else {own}
-    digest = hashlib.sha256()
-    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
-        digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
 
 
 def other_code(run: Any, protocol: Any) -> list[str]:

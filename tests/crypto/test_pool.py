@@ -148,6 +148,36 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
     assert out.stdout == "(4100, 32)\n"
 
 
+OWN = """
+import numpy as np
+from p2p_sim.core import finding
+from p2p_sim.crypto import pool
+from pathlib import Path
+
+finding.find_own("work_of_mine", Path.cwd())
+import work_of_mine
+print(pool.spread(work_of_mine.doubled, np.arange(4100), workers=2)[0].sum())
+"""
+
+
+def test_workers_import_from_the_folders_of_their_parent(tmp_path):
+    """Not from the current folder, but for a module of one's own."""
+    for name in ("numpy", "cryptography", "p2p_sim", "pickle"):
+        (tmp_path / f"{name}.py").write_text("from pathlib import Path; Path('mark').touch()")
+    (tmp_path / "work_of_mine.py").write_text("import twice\ndef doubled(x): return (twice.TWO * x,)")
+    (tmp_path / "twice.py").write_text("TWO = 2")
+    out = subprocess.run(
+        [sys.executable, "-P", "-c", OWN],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert int(out.stdout) == 4099 * 4100
+    assert not (tmp_path / "mark").exists()
+
+
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_their_parent(stop, tmp_path):
     code = (

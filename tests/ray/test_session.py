@@ -64,7 +64,7 @@ def test_interrupting_ends_ray() -> None:
         "def fetch(handles):\n"
         "    print('up', flush=True)\n"
         "    import time; time.sleep(600)\n"
-        "from p2p_sim.backends import shards; shards.fetch = fetch\n" + RUN.format("")
+        "ray_site.fetch = fetch\n" + RUN.format("")
     )
     started = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True

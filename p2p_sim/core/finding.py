@@ -1,0 +1,136 @@
+"""Where modules are found: what a worker process is told, so that it imports what this process imports.
+
+A module of one's own, named as ``module:Class``, is found in its folder without putting that folder on ``sys.path``:
+there, any other file would take the place of an installed package that is imported later.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+from p2p_sim.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Own:
+    """A finder of the modules ``names`` in ``folder``, and of nothing else that lies there."""
+
+    folder: str
+    names: frozenset[str]
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module of these is; what lies within a package is found by its package."""
+        return PathFinder.find_spec(name, [self.folder], target) if name in self.names else None
+
+    def open(self) -> None:
+        """Let this process find the modules; modules of these names that came from elsewhere are forgotten."""
+        for name in self.names:
+            loaded = getattr(sys.modules.get(name), "__spec__", None)
+            if loaded is not None and _place(loaded) != _place(self.find_spec(name)):
+                for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+                    del sys.modules[each]
+        sys.meta_path[:] = [
+            self,
+            *(f for f in sys.meta_path if not (isinstance(f, Own) and f.names & self.names)),
+        ]
+
+    def files(self) -> list[Path]:
+        """Return the source files of the modules."""
+        return [file for name in sorted(self.names) for file in _sources(self.find_spec(name))]
+
+
+def opened() -> tuple[Own, ...]:
+    """Return the finders that this process uses, for a worker to open too."""
+    return tuple(finder for finder in sys.meta_path if isinstance(finder, Own))
+
+
+def folders() -> list[str]:
+    """Return ``sys.path`` with full paths: a worker may run in another folder."""
+    return [str(Path(entry or ".").absolute()) for entry in sys.path]
+
+
+def find_own(module: str, folder: Path) -> None:
+    """Let this process find a module in a folder, if it lies there, with those modules of the folder that it imports.
+
+    Raises InputError if the name is taken: by Python's library, or by an installed package.
+    """
+    top = module.partition(".")[0]
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise InputError(f"{module!r} is no module: give its name, such as ward for ward.py")
+    here = PathFinder.find_spec(top, [str(folder)])
+    if here is None:
+        return
+    elsewhere = _elsewhere(top)
+    if elsewhere is not None and elsewhere.has_location and _place(elsewhere) != _place(here):
+        raise InputError(
+            f"the module is at {_place(elsewhere)[0]}, not in this folder: give the one here another name"
+        )
+    if top in sys.stdlib_module_names:
+        raise InputError(f"{top} is a module of Python's own: give the one in this folder another name")
+    Own(str(folder), frozenset(_imported(top, folder))).open()
+
+
+def _elsewhere(name: str) -> ModuleSpec | None:
+    """Return where this process finds a module without any folder of one's own."""
+    for finder in sys.meta_path:
+        if not isinstance(finder, Own) and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, None)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _imported(top: str, folder: Path) -> set[str]:
+    """Return a module's name and those in its folder that it imports, at once or later, and that nothing else has."""
+    found: set[str] = set()
+    todo = [top]
+    while todo:
+        name = todo.pop()
+        spec = None if name in found else PathFinder.find_spec(name, [str(folder)])
+        if spec is None or (name != top and not _free(name, spec)):
+            continue
+        found.add(name)
+        for file in _sources(spec):
+            with suppress(SyntaxError, ValueError):  # told when it is imported
+                todo += _tops(ast.parse(file.read_bytes()))
+    return found
+
+
+def _free(name: str, spec: ModuleSpec) -> bool:
+    other = _elsewhere(name)
+    return name not in sys.stdlib_module_names and (other is None or _place(other) == _place(spec))
+
+
+def _tops(tree: ast.Module) -> Iterator[str]:
+    """Yield the top-level names that a file imports anywhere, also inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def _sources(spec: ModuleSpec | None) -> list[Path]:
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        return sorted(file for place in spec.submodule_search_locations for file in Path(place).rglob("*.py"))
+    return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+
+
+def _place(spec: ModuleSpec | None) -> list[str]:
+    """Return the file of a module, or the folders of a package that has no file of its own."""
+    if spec is None:
+        return []
+    if spec.has_location and spec.origin:
+        return [str(Path(spec.origin).resolve())]
+    return [str(Path(place).resolve()) for place in spec.submodule_search_locations or ()]

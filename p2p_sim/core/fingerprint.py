@@ -1,0 +1,89 @@
+"""Fingerprints of code: of what computes a run, and of what a worker process imports."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core import finding
+
+_FOLDERS = ("core", "crypto", "network")
+"""Parts of this package that decide bits, beside the protocols."""
+
+_AT_WORK = (*_FOLDERS, "backends")
+"""Parts of this package that run in a worker process."""
+
+
+def fingerprint(protocol: Any) -> str:
+    """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol."""
+    files = set(_engine(_FOLDERS))
+    try:
+        own = Path(inspect.getfile(type(protocol)))
+    except (TypeError, OSError):  # written in a terminal: there is no file
+        own = None
+    if own is not None and own.is_file():
+        shipped = type(protocol).__module__.partition(".")[0] == "protocols"
+        files |= set(own.parent.glob("*.py")) if shipped else {own}
+    digest = hashlib.sha256()
+    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
+        digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _engine(folders: Iterable[str]) -> list[Path]:
+    package = Path(__file__).parents[1]
+    return [path for folder in folders for path in (package / folder).rglob("*.py")]
+
+
+def modules_of(protocol: Any) -> tuple[str, ...]:
+    """Return the modules that a worker imports for a protocol: of its class, and of those it is derived from.
+
+    A class of a script or a function has none: it travels as it is.
+    """
+    kinds = [kind for kind in type(protocol).__mro__ if kind is not object and kind.__module__ != "__main__"]
+    return tuple(dict.fromkeys(kind.__module__ for kind in kinds if _importable(kind)))
+
+
+def _importable(kind: type) -> bool:
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+def code_of(modules: Iterable[str]) -> dict[str, str]:
+    """Return what this process computes with: versions, and for each source file, ``core/draw.py``, its SHA-256.
+
+    ``modules``: of a protocol, see ``modules_of``; they are imported.  Raises ImportError if one is not found.
+    """
+    told = {"python": sys.version.split()[0], "numpy": np.__version__, "numba": metadata.version("numba")}
+    files = {f"p2p_sim/{path.parent.name}/{path.name}": path for path in _engine(_AT_WORK)}
+    for name in modules:
+        file = getattr(importlib.import_module(name), "__file__", None)
+        if file is not None:
+            files[f"{name.replace('.', '/')}.py"] = Path(file)
+    files |= {f"{path.parent.name}/{path.name}": path for own in finding.opened() for path in own.files()}
+    shipped = importlib.util.find_spec("protocols")
+    for folder in (shipped and shipped.submodule_search_locations) or ():
+        files |= {f"protocols/{path.name}": path for path in Path(folder).glob("*.py")}
+    return told | {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+
+
+def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """Return how the code of two processes differs: ``numpy 2.4.1 there, 2.5.0 here``, ``core/draw.py differs``."""
+    names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    return [
+        f"{name} differs"
+        if name.endswith(".py")
+        else f"{name} {there.get(name, 'missing')} there, {here.get(name, 'missing')} here"
+        for name in names
+    ]

@@ -1,0 +1,161 @@
+"""Workers import what the calling process imports, whatever lies in the current folder, or the run is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+import protocols
+from p2p_sim import cli
+
+pytestmark = pytest.mark.ray
+
+STRAYS = ("numpy", "pydantic", "scipy", "psutil", "typing_extensions", "numba", "p2p_sim", "ward_unused")
+STRAY = "from pathlib import Path\nPath({!r}).touch()\n"
+RUN = ("run", "randomized-response", "--epsilon", "1", "--users", "200", "--seed", "3", "--json")
+
+OWN = '''
+from dataclasses import dataclass
+
+import helper
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+
+@dataclass(frozen=True)
+class Mine(Protocol):
+    """Hands a noisy label on."""
+
+    report = Message("user", "learner", "hands a noisy label on", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        import later
+
+        yield self.report(y=later.same(me.y ^ me.draw.bernoulli("flip", helper.FLIP)))
+
+    def learner(self, me: Party) -> Rounds:
+        import scipy.special
+        reports = yield self.report.receive()
+        return reports.columns()
+'''
+
+
+def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``p2p-sim`` as its console script starts it: without the current folder on the path."""
+    code = "import sys; from p2p_sim.cli import main; sys.exit(main(sys.argv[1:]))"
+    root = str(Path(p2p_sim.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, *words], capture_output=True, text=True, check=False, cwd=folder,
+        env={**os.environ, "PYTHONPATH": root}, timeout=240,
+    )  # fmt: skip
+
+
+def digest(folder: Path, *words: str) -> str:
+    done = called(folder, *words)
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["digest"])
+
+
+def strays(folder: Path) -> Path:
+    """Fill a folder with modules that leave a mark when they are run; return the mark."""
+    mark = folder / "mark"
+    for name in STRAYS:
+        (folder / f"{name}.py").write_text(STRAY.format(str(mark)) + "raise ImportError('a stray module')\n")
+    return mark
+
+
+def without_noise(folder: Path) -> None:
+    """Put other protocols into a folder: randomized response always tells the truth."""
+    shutil.copytree(Path(protocols.__file__).parent, folder / "protocols")
+    file = folder / "protocols" / "randomized_response.py"
+    text = file.read_text()
+    changed = text.replace('me.draw.bernoulli("lie", self.lying())', "np.zeros(me.size, bool)")
+    assert changed != text
+    file.write_text(changed)
+
+
+def test_the_current_folder_is_not_what_workers_import(tmp_path: Path) -> None:
+    without_noise(tmp_path)
+    mark = strays(tmp_path)
+    here = digest(tmp_path, *RUN)
+    assert digest(tmp_path, *RUN, "--backend", "shards", "--shards", "2") == here
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("backend", [("shards", "--shards", "2"), ("actors",)])
+def test_a_protocol_of_ones_own_brings_what_it_imports_and_nothing_else(
+    tmp_path: Path, backend: tuple[str, ...]
+) -> None:
+    mark = strays(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "helper.py").write_text("from fractions import Fraction\nFLIP = Fraction(1, 4)\n")
+    (tmp_path / "later.py").write_text("def same(y):\n    return y\n")
+    words = ("run", "mine:Mine", "--users", "5", "--seed", "3", "--json")
+    assert digest(tmp_path, *words, "--backend", *backend) == digest(tmp_path, *words)
+    assert not mark.exists()
+
+
+OWN_RAY = """
+import os, sys
+import p2p_sim, ray
+from p2p_sim.cli import main
+
+os.chdir(sys.argv[1])
+ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False, logging_level=40)
+status = main(sys.argv[2:])
+ray.shutdown()
+sys.exit(status)
+"""
+
+
+def test_other_code_in_a_ray_that_runs_already_is_refused(tmp_path: Path) -> None:
+    """Ray itself lets workers import from the current folder first."""
+    script, there = tmp_path / "script.py", tmp_path / "there"
+    script.write_text(OWN_RAY)
+    there.mkdir()
+    without_noise(there)
+    words = [sys.executable, str(script), str(there), *RUN, "--backend", "shards", "--shards", "2"]
+    root = str(Path(p2p_sim.__file__).parents[1])
+    env = {**os.environ, "PYTHONPATH": root, "RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env, timeout=240)
+    assert (done.returncode, done.stdout) == (2, "")
+    for word in ("the Ray worker in process", "protocols/randomized_response.py differs", "ray.shutdown()"):
+        assert word in done.stderr
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("backend", ["shards", "actors"])
+def test_another_numba_is_refused_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, backend: str
+) -> None:
+    # as if the worker were on a machine with another numba
+    real = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "0.1" if name == "numba" else real(name))
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "randomized-response", "--epsilon", "1", "--users", "5", "--backend", backend]
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"numba {real('numba')} there, 0.1 here" in told.err
+    assert not any(tmp_path.rglob("run.json"))
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_workers_have_the_path_of_this_process(tmp_path: Path) -> None:
+    import ray
+
+    from p2p_sim.core import finding
+
+    @ray.remote
+    def path() -> list[str]:
+        return sys.path
+
+    here = finding.folders()
+    assert ray.get(path.remote())[: len(here)] == here
