@@ -22,9 +22,9 @@ def chosen(name: str, patterns: list[str]) -> bool:
     return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def renewed(table: str, options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], int]:
-    """Return the entries to write, and how many differ from what is frozen and were not to be replaced."""
-    entries, refused = frozen.kept(table), 0
+def renew(table: str, entries: dict[str, Any], options: argparse.Namespace, folder: Path) -> int:
+    """Change the entries; return how many differ from what is frozen and were not to be replaced."""
+    refused = 0
     for name in NAMES[table]:
         if options.only not in name:
             continue
@@ -43,7 +43,7 @@ def renewed(table: str, options: argparse.Namespace, folder: Path) -> tuple[dict
         print(f"gone: {table}: {name}")
         if options.remove_gone:
             del entries[name]
-    return entries, refused
+    return refused
 
 
 def main() -> int:
@@ -58,9 +58,11 @@ def main() -> int:
         for table in options.table or NAMES:
             if table == "artefacts":
                 commands.prepare(Path(folder))
-            entries, count = renewed(table, options, Path(folder))
-            refused += count
-            frozen.write(table, entries)
+            entries = frozen.kept(table)
+            try:  # what was computed is kept even if the next run is interrupted
+                refused += renew(table, entries, options, Path(folder))
+            finally:
+                frozen.write(table, entries)
     return 1 if refused else 0
 
 
