@@ -94,7 +94,9 @@ ON_GRAPHS: dict[str, tuple[Any, tuple[str, ...]]] = {
 @cache
 def people() -> Population:
     """Five clusters of 5 to 25 users."""
-    return Population.from_arrays(y=np.arange(75) % 3 == 0, cluster=np.repeat(np.arange(5), [5, 10, 15, 20, 25]))
+    return Population.from_arrays(
+        y=np.arange(75) % 3 == 0, cluster=np.repeat(np.arange(5), [5, 10, 15, 20, 25])
+    )
 
 
 @cache
@@ -138,7 +140,9 @@ def compared(protocol: Any, view: str) -> dict[str, Any]:
     return {name: told(part) for name, part in found.items()}
 
 
-def _named(group: str, table: dict[str, tuple[Any, tuple[str, ...]]], what: str, **how: Any) -> dict[str, Figure]:
+def _named(
+    group: str, table: dict[str, tuple[Any, tuple[str, ...]]], what: str, **how: Any
+) -> dict[str, Figure]:
     return {
         f"{'secure_aggregation/' if name == 'secure_aggregation' else ''}{group}/{name}/{view}/{what}": partial(
             accounted, protocol, view, **how
@@ -155,7 +159,9 @@ def _tables() -> dict[str, Figure]:
     found |= _named("encrypted", ENCRYPTED, "12 users", cluster_size=12, channels="encrypted")
     found |= _named("deviating", DEVIATING, "12 users", cluster_size=12, users="deviating")
     for ones in (0, 4, 8):
-        found |= _named("composition", COMPOSED_OF, f"12 users, {ones} ones", cluster_size=12, composition=ones)
+        found |= _named(
+            "composition", COMPOSED_OF, f"12 users, {ones} ones", cluster_size=12, composition=ones
+        )
     clustered = {name: (p, ("learner",)) for name, (p, _) in VIEWS.items() if name != "network-shuffle"}
     found |= _named("population", clustered, "worst", population=people)
     as_it_is = {name: clustered[name] for name in COMPOSED_OF}

@@ -201,7 +201,9 @@ def _without_faults() -> dict[str, Case]:
 
 
 def _graphs() -> dict[str, Case]:
-    found = {f"graph/peer-to-peer/{shape}": Case(ASKING, lambda s=shape: fitting(s, True)) for shape in SHAPES}
+    found = {
+        f"graph/peer-to-peer/{shape}": Case(ASKING, lambda s=shape: fitting(s, True)) for shape in SHAPES
+    }
     found |= {
         f"graph/network-shuffle/{shape}": Case(WALKING, lambda s=shape: fitting(s, False)) for shape in SHAPES
     }

@@ -59,7 +59,9 @@ COMMANDS: dict[str, str] = {
     **{f"run/{name}": f"run {words}" for name, words in _RUNS.items()},
     **{f"stats/{name}": f"trace stats {name} --json" for name in SAVED},
     **{f"replay/{name}": f"replay {name} --user 17" for name in SAVED},
-    **{f"report/{name}, json": f"report {name} --format json" for name in ("peers", "faulty", "bags", "walk")},
+    **{
+        f"report/{name}, json": f"report {name} --format json" for name in ("peers", "faulty", "bags", "walk")
+    },
     **{f"report/{name}, md": f"report {name} --format md" for name in ("peers", "faulty", "shuffle")},
     **{f"show/{name}, learner": f"trace show {name} --as learner --json" for name in SAVED},
     "show/peers, user": "trace show peers --as user:17 --json",

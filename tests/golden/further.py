@@ -33,7 +33,9 @@ def _profile(protocol: Any, view: str = "learner", users: int = 12) -> PrivacyPr
 
 COMPOSED: dict[str, Figure] = {
     "compose/randomized-response, 10 times": lambda: told(privacy.composed(_profile(RESPONSE), 10)),
-    "compose/randomized-response, 1,000 times": lambda: told(privacy.composed(_profile(RESPONSE), 1000), True),
+    "compose/randomized-response, 1,000 times": lambda: told(
+        privacy.composed(_profile(RESPONSE), 1000), True
+    ),
     "compose/randomized-response, 10 times, basic": lambda: told(
         privacy.composed(_profile(RESPONSE), 10, method="basic")
     ),
