@@ -42,6 +42,11 @@ class Case:
         """The same run with other options."""
         return replace(self, how={**self.how, **how})
 
+    def local(self) -> Case:
+        """The same run in this process, which gives the same bits."""
+        beside = ("backend", "shards")
+        return replace(self, how={name: value for name, value in self.how.items() if name not in beside})
+
     @property
     def ray(self) -> bool:
         """Whether it starts Ray."""

@@ -1,35 +1,22 @@
 """``python -m tests.golden.freeze``: compute every entry, say what changed, and write the names that are new.
 
 A name that is frozen is never overwritten unless it is named: ``--replace NAME`` (a name, or the beginning of names
-followed by ``*``), which the commit message then explains.  ``--remove-gone`` takes out names that are declared no more.
-``--table runs`` keeps to one table, ``--only TEXT`` to names that hold a text.
+followed by ``*``), which the commit message then explains.  ``--remove-gone`` takes out names that are declared no
+more.  ``--table runs`` keeps to one table, ``--only TEXT`` to names that hold a text.
+
+No Ray is started: runs of its backends are computed in this process, which the tests then hold Ray to.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import tempfile
-from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from tests.golden import commands, frozen
-from tests.golden.cases import CASES
 from tests.golden.tables import NAMES, computed
-
-
-@contextlib.contextmanager
-def one_ray() -> Iterator[None]:
-    """Start one Ray for all runs that need it, as the tests do: a run that finds none starts and ends its own."""
-    import ray
-
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 def chosen(name: str, patterns: list[str]) -> bool:
@@ -43,7 +30,7 @@ def renew(table: str, entries: dict[str, Any], options: argparse.Namespace, fold
     for name in NAMES[table]:
         if options.only not in name:
             continue
-        found = computed(table, name, folder)
+        found = computed(table, name, folder, here=True)
         if name not in entries:
             print(f"new: {table}: {name}", flush=True)
             entries[name] = found
@@ -74,10 +61,8 @@ def main() -> int:
             if table == "artefacts":
                 commands.prepare(Path(folder))
             entries = frozen.kept(table)
-            rays = table == "runs" and any(case.ray for name, case in CASES.items() if options.only in name)
             try:  # what was computed is kept even if the next run is interrupted
-                with one_ray() if rays else contextlib.nullcontext():
-                    refused += renew(table, entries, options, Path(folder))
+                refused += renew(table, entries, options, Path(folder))
             finally:
                 frozen.write(table, entries)
     return 1 if refused else 0

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 
 RELATIVE = 1e-12
 """Figures come from exp, log, beta functions and sums of numpy and scipy, whose last digits another machine may round
-otherwise; a root adds some.  What is shares of whole numbers comes within this too, but for a different whole number."""
+otherwise; a root adds some.  Shares of whole numbers come within it only if the whole numbers are the same."""
 
 LEARNT = 1e-9
 """Models are fitted by an iterative solver over BLAS, which adds up in the order that suits the machine."""

@@ -17,10 +17,10 @@ NAMES: dict[str, list[str]] = {"runs": [*CASES], "figures": [*FIGURES], "artefac
 """What each table holds."""
 
 
-def computed(table: str, name: str, folder: Path | None = None) -> Any:
-    """Compute an entry as JSON values; ``folder``: where the runs of artefacts lie."""
+def computed(table: str, name: str, folder: Path | None = None, here: bool = False) -> Any:
+    """Compute an entry as JSON values; ``folder``: where the runs of artefacts lie; ``here``: without Ray."""
     if table == "runs":
-        return frozen.as_json(measure.entry(CASES[name]))
+        return frozen.as_json(measure.entry(CASES[name].local() if here else CASES[name]))
     if table == "figures":
         return frozen.as_json(FIGURES[name]())
     assert folder is not None
