@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from p2p_sim.privacy.compose import compose, composed
 from p2p_sim.privacy.laws.combine import Atoms, Mixture, Scaled, Worst
-from p2p_sim.privacy.laws.dots import dominated, dominating, laplace, one_case
+from p2p_sim.privacy.laws.dots import dominated, dominating, laplace
 from p2p_sim.privacy.laws.grids import convolve, grid_power, lattice, onto
 from p2p_sim.privacy.laws.losses import Points, points_of, power
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
@@ -212,7 +212,7 @@ def test_the_same_case_in_every_run() -> None:
     assert free.epsilon(1e-4) >= max(alone)
     clusters = Worst((LocalResponse(0.5), LocalResponse(1.0)))
     assert composed(of(clusters), 10, same_case=True).epsilon(1e-4) == composed(rr(1.0), 10).epsilon(1e-4)
-    assert one_case(Unheard()) is None
+    assert Unheard().one_pair() is None
 
 
 def test_basic_composition() -> None:

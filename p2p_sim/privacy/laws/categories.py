@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.combine import Atoms
 from p2p_sim.privacy.laws.shuffle import ShuffledBits, guarantee
 from p2p_sim.privacy.laws.tails import binomial
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 
 Array = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from p2p_sim.privacy.profile import ZERO, Bracket, Law
+from p2p_sim.privacy.law import ZERO, Bracket, Law
 
 
 @dataclass(frozen=True)

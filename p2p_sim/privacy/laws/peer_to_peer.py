@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.effort import VALUE, WIDE, Effort
 from p2p_sim.privacy.laws.known import LEAST, Colluders, Seen, cases_of
 from p2p_sim.privacy.laws.pure import all_ones
@@ -17,7 +18,6 @@ from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
 from p2p_sim.privacy.laws.tails import two_levels
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.worst import Found, climb, search
-from p2p_sim.privacy.profile import Bracket, Law, largest
 
 Array = npt.NDArray[np.float64]
 
@@ -57,6 +57,12 @@ class Drawn(Law):
     nodes: tuple[float, ...] = FINE
     least: float = 0.0
     closed = False
+    cases_covered = "searched"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the composition is the worst: over all, both directions are as bad."""
+        return self.composition is None
 
     @property
     def others(self) -> int:
@@ -143,6 +149,13 @@ class Drawn(Law):
             return urn.draws(CUTS[0]).gain(m, epsilon)[0]
 
         return climb(self.others, single, 0.0, near=1000)[1]
+
+    def one_pair(self) -> Law:
+        """Return the law at one composition, about the worst, in both directions."""
+        if self.composition is not None:
+            return self
+        at = self.worst(1e-6)[0].composition
+        return replace(self, composition=at)
 
     def quick(self) -> Law:
         """Return the law looked at in few numbers of reports."""

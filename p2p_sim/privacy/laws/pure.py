@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
+from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws.randomized_response import local_epsilon
 from p2p_sim.privacy.laws.tails import Window, add, binomial
 from p2p_sim.privacy.laws.urn import times
-from p2p_sim.privacy.profile import Bracket
 
 _CUT = 1e-40
 _U = 2.2e-16

@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws.tails import Window, binomial, trimmed
 from p2p_sim.privacy.laws.urn import Draws, Urn, kept, slip_of
 from p2p_sim.privacy.laws.walk import average
-from p2p_sim.privacy.profile import Bracket
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

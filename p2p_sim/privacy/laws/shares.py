@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.profile import ZERO, Bracket, Law
+from p2p_sim.privacy.law import ZERO, Bracket, Law
 
 Array = npt.NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 from p2p_sim.privacy.laws.tails import halves, noisy_ones, reach
 from p2p_sim.privacy.laws.worst import Found, climb, search
-from p2p_sim.privacy.profile import ZERO, Bracket, Law, root
 
 CUTS = (1e-20, 1e-60, 1e-290)
 FULL = 20_000
@@ -97,6 +97,11 @@ class ShuffledBits(Law):
         return self.composition is not None or self.size <= FULL
 
     @property
+    def slow(self) -> bool:
+        """Whether not all compositions are covered, which takes long to search."""
+        return not self.covered
+
+    @property
     def wide(self) -> bool:
         """Whether the crowd is too large to search its compositions."""
         variance = self.others * self.flip * (1 - self.flip)
@@ -134,6 +139,12 @@ class ShuffledBits(Law):
             return old
         found = self._search(epsilon, old, certified=False)
         return old if found.at == old.composition else replace(old, composition=found.at)
+
+    def one_pair(self) -> Law:
+        """Return the law at one composition, about the worst, in both directions."""
+        if self.composition is not None:
+            return self
+        return replace(self, composition=self.worst(1e-6)[0].composition)
 
     def ceiling(self, epsilon: float) -> float:
         """Return an upper bound of delta over the compositions."""

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.combine import Atoms, Mixture
 from p2p_sim.privacy.laws.runs import together
-from p2p_sim.privacy.profile import Bracket, Law
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
