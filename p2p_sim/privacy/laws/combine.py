@@ -151,6 +151,11 @@ class Scaled(Law):
         """Return the one case in which the law is seen."""
         return ((self.weight, self.law),)
 
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return those of the law, each seen as often."""
+        found = self.law.alternatives()
+        return (self,) if len(found) == 1 else tuple(Scaled(self.weight, law) for law in found)
+
     def one_pair(self) -> Law | None:
         """Return one pair of the law, seen as often."""
         inner = self.law.one_pair()
