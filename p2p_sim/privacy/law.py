@@ -112,10 +112,10 @@ class Law(ABC):
         """Return a guess of epsilon(delta), where a search begins."""
         return 0.1
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:  # noqa: ARG002
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:  # noqa: ARG002
         """Return this law at the composition that is worst at ``epsilon`` (None: a first guess), cheap to evaluate.
 
-        ``known``: what an earlier call returned; it comes back if nothing is worse.
+        ``previous``: what an earlier call returned; it comes back if nothing is worse.
         """
         return self
 

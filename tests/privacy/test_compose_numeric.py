@@ -19,7 +19,7 @@ from p2p_sim.privacy.laws.dots import dominated, dominating, laplace
 from p2p_sim.privacy.laws.grids import convolve, grid_power, lattice, onto
 from p2p_sim.privacy.laws.losses import Points, points_of, power
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.runs import together
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
@@ -189,7 +189,7 @@ def test_a_dominated_gaussian_against_the_closed_form() -> None:
     assert high - low < 3e-3 * high
 
 
-@pytest.mark.parametrize("law", [ShuffledBits(0.25, 12), Drawn(0.2, 0.7, 6)])
+@pytest.mark.parametrize("law", [ShuffledBits(0.25, 12), ClusterReports(0.2, 0.7, 6)])
 def test_a_worst_case_is_dominated(law: Law) -> None:
     found = composed(of(law), 6)
     low, value, high = found.epsilon_bracket(1e-5)

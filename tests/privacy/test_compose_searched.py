@@ -10,7 +10,7 @@ import pytest
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy.compose import compose, composed
 from p2p_sim.privacy.laws.combine import Atoms, Scaled, Worst
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
 from protocols import PeerToPeer
 from tests.privacy.composing import FOUR, of, rr
@@ -40,7 +40,7 @@ def outcomes(alpha: float, theta: float, n: int, ones: int) -> Atoms:
 
 def searched(alpha: float, theta: float, n: int) -> PrivacyProfile:
     """A profile whose law is the worst of all compositions, called lower."""
-    return PrivacyProfile("learner", "lower", "Algorithm 2", (), "", Drawn(alpha, theta, n))
+    return PrivacyProfile("learner", "lower", "Algorithm 2", (), "", ClusterReports(alpha, theta, n))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_of_a_coalition_that_is_searched_for() -> None:
 
 
 def test_upper_ends_must_be_known_to_hold() -> None:
-    drawn = Drawn(0.2, 0.5, 5)
+    drawn = ClusterReports(0.2, 0.5, 5)
     local = rr(1.0).law
     assert local is not None
     assert drawn.cases_covered == "searched"

@@ -37,8 +37,8 @@ def shuffled_response(size: int, epsilon0: float, labels: int = 2) -> PrivacyPro
     """
     _check(size, epsilon0 if epsilon0 < math.inf else 0.0, labels)
     view = "shuffled reports"
-    if (told := guarantee(epsilon0, labels)) is not None:
-        return PrivacyProfile(view, told[1], "the local guarantee", (), "", told[0])
+    if (promised := guarantee(epsilon0, labels)) is not None:
+        return PrivacyProfile(view, promised[1], "the local guarantee", (), "", promised[0])
     if labels == 2:
         bits = ShuffledBits.of(size, epsilon0)
         basis = "exact" if bits.covered else "lower"

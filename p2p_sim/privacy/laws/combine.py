@@ -44,14 +44,16 @@ class Mixture(Law):
         """Begin where the heaviest case begins."""
         return max(self.cases, key=lambda case: case[0])[1].start(delta)
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the mixture of the cases at their worst; at most one case may depend on the composition."""
-        old = [law for _, law in known.cases] if isinstance(known, Mixture) else [None] * len(self.cases)
+        old = (
+            [law for _, law in previous.cases] if isinstance(previous, Mixture) else [None] * len(self.cases)
+        )
         new = [before or law for before, (_, law) in zip(old, self.cases, strict=True)]
         for i, _, law in self._open(epsilon):
             new[i] = law.at_worst(epsilon, old[i])
-        if known is not None and all(a is b for a, b in zip(new, old, strict=True)):
-            return known
+        if previous is not None and all(a is b for a, b in zip(new, old, strict=True)):
+            return previous
         return Mixture(tuple((w, law) for (w, _), law in zip(self.cases, new, strict=True)))
 
     def quick(self) -> Law:

@@ -37,7 +37,7 @@ def dominating(law: Law, knots: int = KNOTS) -> tuple[Points, Points]:
 def dominated(law: Law, knots: int = 2 * KNOTS) -> tuple[Points, Points]:
     """Return losses whose curve is nowhere above that of a law of one pair of distributions (``Law.one_pair``).
 
-    Between two knots the curve is above the chords of the cells beside, drawn on; the dots are lowered until every
+    Between two knots the curve is above the chords of the cells beside, drawn on; these are lowered until every
     chord is below those, and what is still not convex is cut off.
     """
     at = np.linspace(0.0, _far(law), knots)
@@ -68,12 +68,12 @@ def _both_ways(at: Array, delta: Array) -> tuple[Array, Array, Array]:
     behind = (
         np.exp(-at)[:, None] * delta[:, ::-1] - np.expm1(-at)[:, None]
     )  # 1 - e^-e + e^-e (the other's delta)
-    dots = np.minimum(1.0, np.concatenate([behind[:0:-1], delta]))
-    return np.r_[-at[:0:-1], at], dots[:, 0], dots[:, 1]
+    deltas = np.minimum(1.0, np.concatenate([behind[:0:-1], delta]))
+    return np.r_[-at[:0:-1], at], deltas[:, 0], deltas[:, 1]
 
 
 def _lowered(knots: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return knots, with one more far to the left, and dots whose chords are below the curve.
+    """Return knots, with one more far to the left, and deltas whose chords are below the curve.
 
     What is tiny, hence rough, becomes 0, and so does the last dot, as the curve may fall beyond.  The curve comes
     from 1 at e^knot = 0, with a slope of at least -1.
@@ -88,41 +88,41 @@ def _lowered(knots: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     after = np.r_[slopes[0] / math.expm1(step), slopes[1:] * math.exp(-step), 0.0]
     left, right = np.maximum(0.0, before - fall), np.maximum(0.0, fall - after)
     gap = left * right / np.maximum(left + right, 1e-300)
-    dots = np.maximum(0.0, low - np.maximum(np.r_[gap, 0.0], np.r_[0.0, gap]))
-    return np.r_[knots[0] - 40, knots], np.asarray(dots, np.float64)
+    deltas = np.maximum(0.0, low - np.maximum(np.r_[gap, 0.0], np.r_[0.0, gap]))
+    return np.r_[knots[0] - 40, knots], np.asarray(deltas, np.float64)
 
 
-def _convex(knots: Array, dots: Array) -> tuple[Array, Array]:
-    """Return the knots and dots of the greatest function below the dots that is convex in e^knot."""
+def _convex(knots: Array, deltas: Array) -> tuple[Array, Array]:
+    """Return the knots and deltas of the greatest function below them that is convex in e^knot."""
     kept: list[int] = []
     for i in range(len(knots)):
-        while len(kept) > 1 and _fall(knots, dots, kept[-2], kept[-1]) <= _fall(knots, dots, kept[-1], i):
+        while len(kept) > 1 and _fall(knots, deltas, kept[-2], kept[-1]) <= _fall(knots, deltas, kept[-1], i):
             kept.pop()
         kept.append(i)
-    return knots[kept], dots[kept]
+    return knots[kept], deltas[kept]
 
 
-def _fall(knots: Array, dots: Array, i: int, j: int) -> float:
-    return float((dots[i] - dots[j]) / math.expm1(knots[j] - knots[i]) * math.exp(-knots[i]))
+def _fall(knots: Array, deltas: Array, i: int, j: int) -> float:
+    return float((deltas[i] - deltas[j]) / math.expm1(knots[j] - knots[i]) * math.exp(-knots[i]))
 
 
-def _joined(knots: Array, dots: Array, up: bool) -> Points:
+def _joined(knots: Array, deltas: Array, up: bool) -> Points:
     """Return masses on the knots: from the top down, the least that brings delta to each dot; then checked."""
-    masses, infinite = np.zeros(len(knots)), float(dots[-1])
+    masses, infinite = np.zeros(len(knots)), float(deltas[-1])
     under, delta = 0.0, infinite  # of the masses above: times e^(knot - loss), and their delta at the knot
     for i in range(len(knots) - 1, 0, -1):
         rise = -math.expm1(knots[i - 1] - knots[i])
-        masses[i] = max(0.0, (dots[i - 1] - delta) / rise - under) if rise > 0 else 0.0
+        masses[i] = max(0.0, (deltas[i - 1] - delta) / rise - under) if rise > 0 else 0.0
         delta += (under + masses[i]) * rise
         under = (under + masses[i]) * (1 - rise)
     masses[0] = max(0.0, 1.0 - infinite - float(masses.sum())) if up else 0.0
     keep = masses > 1e-290
     points = Points(knots[keep], masses[keep], infinite, 0.0, 1e-13, 1e-285)
     reached = np.array([points.delta(float(e)) for e in knots])
-    seen = (dots > 1e-280) & (reached > 0)
-    ratios = dots[seen] / reached[seen]
+    seen = (deltas > 1e-280) & (reached > 0)
+    ratios = deltas[seen] / reached[seen]
     factor = max(1.0, float(ratios.max(initial=1.0))) if up else min(1.0, float(ratios.min(initial=1.0)))
-    lost = max(points.lost, float(dots[~seen].max(initial=0.0))) if up else points.lost
+    lost = max(points.lost, float(deltas[~seen].max(initial=0.0))) if up else points.lost
     return replace(points, masses=points.masses * factor, infinite=min(1.0, infinite * factor), lost=lost)
 
 
