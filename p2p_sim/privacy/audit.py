@@ -43,8 +43,7 @@ from p2p_sim.privacy.auditing.of_run import world_of
 from p2p_sim.privacy.auditing.pilot import worst_of_few
 from p2p_sim.privacy.auditing.statistics import statistic as statistic_of
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
-from p2p_sim.privacy.laws.combine import Mixture
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.run import Run
 
 
@@ -255,11 +254,5 @@ def _composition(asked: str | int, law: PrivacyProfile, kind: str, at: float) ->
     if law.law is None or law.law.pure() == 0:
         return None
     where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
-    return _found(law.law.at_worst(where) if math.isfinite(where) else law.law)
-
-
-def _found(law: Law) -> int | None:
-    """Return the composition in a law or in a part of it."""
-    parts = [law] if not isinstance(law, Mixture) else [case for _, case in law.cases]
-    found = [getattr(part, "composition", None) for part in parts]
-    return next((ones for ones in found if ones is not None), None)
+    found = law.law.at_worst(where) if math.isfinite(where) else law.law
+    return found.composition

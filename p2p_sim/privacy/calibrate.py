@@ -15,13 +15,11 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
-from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
 from p2p_sim.privacy.rows import View, rows
 from p2p_sim.views import Coalition
 
 _STEPS = 60
-_FLOOR = 1e-9
 _MOST = 1e300
 _TARGET = ("epsilon", "delta")
 
@@ -164,10 +162,7 @@ def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
     """Whether a certified upper end of delta keeps the promise; deltas far below the target need not be told apart."""
     if found.law is None:
         raise RefusedError(f"view {found.view!r}: {found.why}")
-    laws = found.law.laws if isinstance(found.law, Worst) else (found.law,)
-    return all(
-        epsilon >= law.pure() or law.with_floor(delta * _FLOOR).delta(epsilon).upper <= delta for law in laws
-    )
+    return found.law.keeps(epsilon, delta)
 
 
 def _search(where: Range, kept: Callable[[float], bool]) -> float | None:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.laws.dots import bounded
 from p2p_sim.privacy.laws.runs import together
 from p2p_sim.privacy.profile import PrivacyProfile
 
@@ -112,7 +111,9 @@ def _checked(parts: Any) -> list[tuple[PrivacyProfile, int]]:
             raise InputError(f"part = {part!r}: give a PrivacyProfile or (PrivacyProfile, times)")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= MOST:
             raise InputError(f"times = {count!r}: must be a whole number from 0 to {MOST}")
-        upper = profile.basis == "lower" and profile.law is not None and bounded(profile.law)
+        upper = (
+            profile.basis == "lower" and profile.law is not None and profile.law.cases_covered == "searched"
+        )
         if profile.basis in ("lower", "measured") and not upper:
             raise InputError(
                 f"part of view {profile.view!r} has basis {profile.basis!r}: only exact, upper and claimed profiles,"

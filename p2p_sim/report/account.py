@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.laws.combine import Scaled
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.rows import ALL_DEVIATING, View
 from p2p_sim.report.figures import figure
@@ -126,7 +125,7 @@ def _late(question: Question, view: View, sizes: list[int], end: float) -> str:
 
 def _searched(question: Question, law: Law, sizes: list[int]) -> str:
     """Return that the worst composition of a crowd is too long to search for in a hurry, or nothing."""
-    if not question.quick or getattr(law, "covered", True):
+    if not question.quick or not law.slow:
         return ""
     return f"not computed here: slow for clusters of {sizes[-1]:,}; see p2p-sim account"
 
@@ -169,12 +168,17 @@ def _figures(
 
 def _heaviest(question: Question, view: View, sizes: list[int]) -> int | None:
     """Return the size at which one and the same law is seen most often: there the view is worst, at every delta."""
-    laws = {size: question.profile(view, size).law for size in sizes}
-    weights = {size: law.weight for size, law in laws.items() if isinstance(law, Scaled)}
-    inner = {repr(law.law) for law in laws.values() if isinstance(law, Scaled)}
-    if len(weights) < len(laws) or len(inner) != 1:
-        return None
-    return max(weights, key=lambda size: weights[size])
+    weights, seen = {}, []
+    for size in sizes:
+        law = question.profile(view, size).law
+        cases = () if law is None else law.visible_cases()
+        if len(cases) != 1 or cases[0][1] is law:  # several cases, or one that is always seen
+            return None
+        weights[size], case = cases[0]
+        seen.append(case)
+    return (
+        max(sizes, key=lambda size: weights[size]) if seen and all(case == seen[0] for case in seen) else None
+    )
 
 
 def _clusters(question: Question) -> dict[str, Any] | None:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.report import files
 
@@ -53,10 +52,10 @@ def curve(law: Law) -> tuple[Array, Array]:
     fewer of a law that is slow to evaluate.
     """
     start = time.monotonic()
-    parts = [part.with_floor(_LEAST / 10) for part in (law.laws if isinstance(law, Worst) else (law,))]
+    drawn = law.with_floor(_LEAST / 10)
 
     def delta(epsilon: float) -> float:
-        return max(_LEAST, *(p.delta(epsilon).value if epsilon < p.pure() else 0.0 for p in parts))
+        return max(_LEAST, drawn.delta(epsilon).value if epsilon < drawn.pure() else 0.0)
 
     end = _end(law.pure(), delta)
     grid = [float(share) * end for share in np.linspace(0, 1, _FIRST)] if end else [0.0]

@@ -16,8 +16,8 @@ from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy import promises
 from p2p_sim.privacy.accountant import worst_basis
 from p2p_sim.privacy.laws.combine import Nothing, Worst
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
-from p2p_sim.privacy.laws.urn import kept, slip_of
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
+from p2p_sim.privacy.laws.urn import bit_margin, margin_error
 from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 ALMOST = math.nextafter(0.5, 0)
@@ -118,7 +118,7 @@ def test_what_a_one_more_is_worth(flip: float) -> None:
     for part in (0.0, 1e-9, 0.3, 0.999999, 1.0):
         at = part * promises.local_epsilon(PeerToPeer(flip))  # type: ignore[operator]
         truth = 1 - 2 * mpf(flip) - mpf(flip) * mp.expm1(mpf(at))
-        assert abs(kept(flip, at) - truth) <= slip_of(flip)
+        assert abs(bit_margin(flip, at) - truth) <= margin_error(flip)
 
 
 def test_the_local_budget_of_weak_flips() -> None:
@@ -154,7 +154,7 @@ def test_the_pure_budget_of_many(n: int) -> None:
     ratio = math.log(np.exp(second - top).sum() / np.exp(first - top).sum())
     up = math.expm1(ratio)
     truth = math.log1p((1 - 2 * flip) * up / (1 + flip * up))
-    low, value, high = Drawn(flip, 1.0, n).pure_bracket()
+    low, value, high = ClusterReports(flip, 1.0, n).pure_bracket()
     assert low <= value <= high <= low * (1 + 1e-9)
     assert value == pytest.approx(truth, rel=1e-14 * n)
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from p2p_sim.privacy.compose import compose, composed
 from p2p_sim.privacy.laws.combine import Atoms, Mixture, Scaled, Worst
-from p2p_sim.privacy.laws.dots import dominated, dominating, laplace, one_case
+from p2p_sim.privacy.laws.dots import dominated, dominating, laplace
 from p2p_sim.privacy.laws.grids import convolve, grid_power, lattice, onto
 from p2p_sim.privacy.laws.losses import Points, points_of, power
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.runs import together
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
@@ -189,7 +189,7 @@ def test_a_dominated_gaussian_against_the_closed_form() -> None:
     assert high - low < 3e-3 * high
 
 
-@pytest.mark.parametrize("law", [ShuffledBits(0.25, 12), Drawn(0.2, 0.7, 6)])
+@pytest.mark.parametrize("law", [ShuffledBits(0.25, 12), ClusterReports(0.2, 0.7, 6)])
 def test_a_worst_case_is_dominated(law: Law) -> None:
     found = composed(of(law), 6)
     low, value, high = found.epsilon_bracket(1e-5)
@@ -212,7 +212,7 @@ def test_the_same_case_in_every_run() -> None:
     assert free.epsilon(1e-4) >= max(alone)
     clusters = Worst((LocalResponse(0.5), LocalResponse(1.0)))
     assert composed(of(clusters), 10, same_case=True).epsilon(1e-4) == composed(rr(1.0), 10).epsilon(1e-4)
-    assert one_case(Unheard()) is None
+    assert Unheard().one_pair() is None
 
 
 def test_basic_composition() -> None:

@@ -10,8 +10,7 @@ import pytest
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy.compose import compose, composed
 from p2p_sim.privacy.laws.combine import Atoms, Scaled, Worst
-from p2p_sim.privacy.laws.dots import bounded
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
 from protocols import PeerToPeer
 from tests.privacy.composing import FOUR, of, rr
@@ -41,7 +40,7 @@ def outcomes(alpha: float, theta: float, n: int, ones: int) -> Atoms:
 
 def searched(alpha: float, theta: float, n: int) -> PrivacyProfile:
     """A profile whose law is the worst of all compositions, called lower."""
-    return PrivacyProfile("learner", "lower", "Algorithm 2", (), "", Drawn(alpha, theta, n))
+    return PrivacyProfile("learner", "lower", "Algorithm 2", (), "", ClusterReports(alpha, theta, n))
 
 
 @pytest.mark.parametrize(
@@ -95,15 +94,15 @@ def test_of_a_coalition_that_is_searched_for() -> None:
 
 
 def test_upper_ends_must_be_known_to_hold() -> None:
-    drawn = Drawn(0.2, 0.5, 5)
+    drawn = ClusterReports(0.2, 0.5, 5)
     local = rr(1.0).law
     assert local is not None
-    assert bounded(drawn)
-    assert bounded(Scaled(0.5, drawn))
-    assert bounded(Worst((drawn, local)))
-    assert not bounded(FOUR)
-    assert not bounded(Worst((drawn, FOUR)))
-    assert not bounded(Worst((local,)))
+    assert drawn.cases_covered == "searched"
+    assert Scaled(0.5, drawn).cases_covered == "searched"
+    assert Worst((drawn, local)).cases_covered == "searched"
+    assert FOUR.cases_covered != "searched"
+    assert Worst((drawn, FOUR)).cases_covered != "searched"
+    assert Worst((local,)).cases_covered != "searched"
     with pytest.raises(InputError, match="basis 'lower'"):
         composed(of(Worst((drawn, FOUR)), basis="lower"), 2)
     with pytest.raises(InputError, match="basis 'measured'"):

@@ -12,7 +12,7 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.laws import peer_to_peer
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.reports import Reports
 from p2p_sim.privacy.laws.tails import binomial, two_levels
 from p2p_sim.privacy.laws.urn import Urn, upper_tails
@@ -130,9 +130,9 @@ def test_the_worst_composition_may_be_anywhere() -> None:
     ("alpha", "theta", "n"), [(0.25, 1.0, 150), (0.45, 1.0, 90), (0.02, 1.0, 120), (0.2, 0.3, 60)]
 )
 def test_branch_and_bound_equals_a_full_scan(alpha: float, theta: float, n: int) -> None:
-    law = Drawn(alpha, theta, n)
+    law = ClusterReports(alpha, theta, n)
     for epsilon in (0.05, 0.3):
-        every = max(Drawn(alpha, theta, n, 0, i, True).delta(epsilon).value for i in range(n))
+        every = max(ClusterReports(alpha, theta, n, 0, i, True).delta(epsilon).value for i in range(n))
         low, value, high = law.delta(epsilon)
         assert value == pytest.approx(every, rel=1e-9)
         assert low <= every <= high
@@ -141,12 +141,13 @@ def test_branch_and_bound_equals_a_full_scan(alpha: float, theta: float, n: int)
 @pytest.mark.parametrize("theta", [0.6, 1.0])
 @pytest.mark.parametrize(("n", "c"), [(60, 0), (60, 2), (200, 1)])
 def test_blocks_are_bounded(n: int, c: int, theta: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    law = Drawn(0.2, theta, n, c)
+    law = ClusterReports(0.2, theta, n, c)
 
     def room(low: int, high: int) -> float:
         bound = law._bound(low, high, 0.2, 1e-20)
         every = (
-            Drawn(0.2, theta, n, c, ones, True).delta(0.2).value for ones in {low, (low + high) // 2, high}
+            ClusterReports(0.2, theta, n, c, ones, True).delta(0.2).value
+            for ones in {low, (low + high) // 2, high}
         )
         return min(bound / value for value in every)
 

@@ -10,7 +10,7 @@ import pytest
 
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy.laws.combine import Nothing, Scaled, Worst
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -65,7 +65,12 @@ def test_refusals() -> None:
 @pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9])
 def test_the_worst_of_several_laws_in_any_order(order: tuple[int, ...], delta: float) -> None:
     """Which of them is the worst depends on delta: a rare local answer, large and small crowds, nothing."""
-    laws = [Scaled(1e-4, LocalResponse(1.0)), Drawn(0.1, 1.0, 60), Drawn(0.1, 0.5, 30), Nothing()]
+    laws = [
+        Scaled(1e-4, LocalResponse(1.0)),
+        ClusterReports(0.1, 1.0, 60),
+        ClusterReports(0.1, 0.5, 30),
+        Nothing(),
+    ]
     worst = Worst(tuple(laws[i] for i in order))
     each = [law.epsilon_bracket(delta) for law in laws]
     assert worst.epsilon(delta) == pytest.approx(max(bracket.value for bracket in each), rel=1e-12)

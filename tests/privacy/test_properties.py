@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_sim import privacy
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
 from p2p_sim.privacy.laws.worst import blocks, climb, search
@@ -80,8 +80,8 @@ def test_monotone_in_everything_but_size(n: int, alpha: float, theta: float, eps
 )
 def test_the_names_of_the_labels_do_not_matter(n: int, alpha: float, ones: int, epsilon: float) -> None:
     ones = min(ones, n - 1)
-    first = Drawn(alpha, 1.0, n, 0, ones).directions(epsilon)
-    second = Drawn(alpha, 1.0, n, 0, n - 1 - ones).directions(epsilon)
+    first = ClusterReports(alpha, 1.0, n, 0, ones).directions(epsilon)
+    second = ClusterReports(alpha, 1.0, n, 0, n - 1 - ones).directions(epsilon)
     assert first[0].value == pytest.approx(second[1].value, rel=1e-9, abs=1e-17)
     assert first[1].value == pytest.approx(second[0].value, rel=1e-9, abs=1e-17)
 

@@ -14,7 +14,7 @@ import pytest
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy.laws.combine import Mixture, Scaled, Worst
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
 from p2p_sim.privacy.profile import Law, root
@@ -23,16 +23,16 @@ from tests.privacy.composing import FOUR, of
 
 DELTAS = (1e-1, 1e-2, 1e-5, 1e-9, 1e-15, 1e-25, 1e-40, 1e-80, 1e-150, 1e-300)
 LAWS: dict[str, Law] = {
-    "a small cluster": Drawn(0.2, 1.0, 10),
-    "a cluster": Drawn(0.15, 1.0, 100),
-    "few reports": Drawn(0.3, 0.5, 20),
-    "many noisy": Drawn(0.45, 1.0, 60),
+    "a small cluster": ClusterReports(0.2, 1.0, 10),
+    "a cluster": ClusterReports(0.15, 1.0, 100),
+    "few reports": ClusterReports(0.3, 0.5, 20),
+    "many noisy": ClusterReports(0.45, 1.0, 60),
     "with a peer": privacy.profile(PeerToPeer(0.2), "learner+user", cluster_size=8).law or FOUR,
     "shuffled": ShuffledBits(0.2, 40),
     "response": LocalResponse(2.0, 3),
     "seen at times": Scaled(0.01, LocalResponse(1.0)),
     "one of two": Mixture(((0.5, LocalResponse(1.0)), (0.25, LocalResponse(0.3)))),
-    "the worst": Worst((Drawn(0.2, 1.0, 6), LocalResponse(0.2))),
+    "the worst": Worst((ClusterReports(0.2, 1.0, 6), LocalResponse(0.2))),
     "laplace": Laplace(0.7),
     "gaussian": Gaussian(2.0),
     "atoms": FOUR,

@@ -125,15 +125,15 @@ def test_a_flip_in_front_of_a_law() -> None:
     p, q, flip = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6]), 0.2
     inner = Atoms(p[None], q[None])
     outer = Atoms(((1 - flip) * p + flip * q)[None], ((1 - flip) * q + flip * p)[None])
-    law = votes.Flipped(flip, inner)
+    law = votes.AfterRandomizedResponse(flip, inner)
     assert law.pure() == pytest.approx(outer.pure())
     for epsilon in (0.0, 0.1, 0.5, 0.9):
         for mine, truth in zip(law.directions(epsilon), outer.directions(epsilon), strict=True):
             assert mine.value == pytest.approx(truth.value, rel=1e-9)
             assert mine.upper >= truth.value
-    assert votes.Flipped(flip, Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))).delta(0.3).value == (
-        pytest.approx(LocalResponse.flipping(flip).delta(0.3).value, rel=1e-9)
-    )
+    assert votes.AfterRandomizedResponse(flip, Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))).delta(
+        0.3
+    ).value == (pytest.approx(LocalResponse.flipping(flip).delta(0.3).value, rel=1e-9))
 
 
 @pytest.mark.parametrize("shape", ["regular:4", "scale-free:2", "small-world:4,0.3", "grid"])

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.privacy.laws import effort, peer_to_peer
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.tails import binomial
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.walk import average, averages
@@ -145,11 +145,11 @@ def test_no_composition_is_worse(
     n: int, c: int, alpha: float, theta: float, epsilon: float, where: list[float]
 ) -> None:
     """Searched by bounds, not scanned; both directions of each composition tried, the ends and the middle too."""
-    low, value, high = Drawn(alpha, theta, n, c).delta(epsilon)
+    low, value, high = ClusterReports(alpha, theta, n, c).delta(epsilon)
     last = n - 1 - c
     for ones in {0, 1, 2, last // 2, *(int(x * last) for x in where), *(int(x**4 * last) for x in where)}:
-        first, second = Drawn(alpha, theta, n, c, ones).directions(epsilon)
-        swapped = Drawn(alpha, theta, n, c, last - ones).directions(epsilon)
+        first, second = ClusterReports(alpha, theta, n, c, ones).directions(epsilon)
+        swapped = ClusterReports(alpha, theta, n, c, last - ones).directions(epsilon)
         assert max(first.value, second.value) <= value * (1 + 2e-8) + 1e-18
         assert max(first.lower, second.lower) <= high
         assert first.value == pytest.approx(swapped[1].value, rel=1e-8, abs=1e-18)
@@ -162,11 +162,11 @@ def test_no_composition_is_worse(
 def test_a_search_equals_a_scan(
     n: int, c: int, alpha: float, theta: float, limits: pytest.MonkeyPatch
 ) -> None:
-    every = max(Drawn(alpha, theta, n, c, i, True).delta(0.2).value for i in range(n - c))
+    every = max(ClusterReports(alpha, theta, n, c, i, True).delta(0.2).value for i in range(n - c))
     limits.setattr(effort, "SCAN", 0)
-    law = Drawn(alpha, theta, n, c)
+    law = ClusterReports(alpha, theta, n, c)
     assert law.proven
-    assert not law.effort.scanned
+    assert not law.plan.scanned
     assert law.delta(0.2).value == pytest.approx(every, rel=2e-8)
     assert law.delta(0.2).upper >= every * (1 - 1e-12)
 
@@ -241,7 +241,7 @@ def test_pure_epsilon_without_noise(ones: int) -> None:
 @pytest.mark.parametrize("theta", [1e-5, 1e-8])
 @pytest.mark.parametrize(("n", "c"), [(50, 0), (50, 1), (3000, 0), (3000, 2), (10**6, 0)])
 def test_few_reports_show_little(theta: float, n: int, c: int) -> None:
-    law = Drawn(0.1, theta, n, c)
+    law = ClusterReports(0.1, theta, n, c)
     for epsilon in (0.0, 0.1):
         low, value, high = law.delta(epsilon)
         assert 0 <= low <= value <= high

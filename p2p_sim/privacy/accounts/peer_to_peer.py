@@ -8,7 +8,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.accounts.setting import Setting, fits
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
+from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 
@@ -37,7 +37,7 @@ def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
         law: Law = Scaled(seen(setting, n, c, theta), local)
         about = "the victim's bit is seen in the clear or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
-    rest = Drawn(alpha, theta, n, c, setting.composition)
+    rest = ClusterReports(alpha, theta, n, c, setting.composition)
     law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
     how = "exact law of the number of ones among the reports"
     basis = "exact" if rest.proven else "lower"

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.combine import Atoms
 from p2p_sim.privacy.laws.shuffle import ShuffledBits, guarantee
 from p2p_sim.privacy.laws.tails import binomial
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 
 Array = npt.NDArray[np.float64]
 
@@ -36,8 +37,8 @@ def shuffled_response(size: int, epsilon0: float, labels: int = 2) -> PrivacyPro
     """
     _check(size, epsilon0 if epsilon0 < math.inf else 0.0, labels)
     view = "shuffled reports"
-    if (told := guarantee(epsilon0, labels)) is not None:
-        return PrivacyProfile(view, told[1], "the local guarantee", (), "", told[0])
+    if (promised := guarantee(epsilon0, labels)) is not None:
+        return PrivacyProfile(view, promised[1], "the local guarantee", (), "", promised[0])
     if labels == 2:
         bits = ShuffledBits.of(size, epsilon0)
         basis = "exact" if bits.covered else "lower"

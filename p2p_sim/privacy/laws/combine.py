@@ -1,85 +1,17 @@
-"""Laws made of laws: finite atoms, mixtures over a visible case, the worst of several, nothing at all."""
+"""Laws made of laws: mixtures over a visible case, the worst of several."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-import numpy as np
-import numpy.typing as npt
+from p2p_sim.privacy.law import ZERO, Bracket, Coverage, Law, largest
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
 
-from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.profile import ZERO, Bracket, Law, largest
-
-Array = npt.NDArray[np.float64]
+__all__ = ["Atoms", "Mixture", "Nothing", "Scaled", "Worst"]
 
 _NEARLY = 0.999  # part of a delta below which nothing need be told to see whether a law is above it
-
-
-@dataclass(frozen=True)
-class Nothing(Law):
-    """The view does not depend on the label."""
-
-    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:  # noqa: ARG002
-        """Return 0 in both directions."""
-        return ZERO, ZERO
-
-    def pure(self) -> float:
-        """Return 0."""
-        return 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Atoms(Law):
-    """Finitely many outcomes, with their probabilities under label 0 (``p``) and label 1 (``q``).
-
-    Shape (a,), or (cases, a) for the worst of several pairs; each row sums to 1.  *Source:* the hockey-stick
-    divergence, summed outcome by outcome.  *Assumes:* each probability is right to four units in the last place.
-    """
-
-    p: Array
-    q: Array
-
-    @classmethod
-    def of(cls, p: Sequence[Fraction | float], q: Sequence[Fraction | float]) -> Atoms:
-        """Make atoms from fractions or floats; raises InputError unless both are distributions of one length."""
-        first, second = (np.array([float(v) for v in side], np.float64) for side in (p, q))
-        for name, side, mass in (("p", p, first), ("q", q, second)):
-            total = float(sum(side)) if isinstance(side[0], Fraction) else math.fsum(mass)
-            if len(p) != len(q) or not np.all(mass >= 0) or not abs(total - 1) < 1e-9:
-                raise InputError(
-                    f"{name}: {len(mass)} atoms of total {total}: give probabilities that sum to 1"
-                )
-        return cls(first[None], second[None])
-
-    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
-        """Sum the positive parts; the worst row of each direction."""
-        return _excess(self.q, self.p, epsilon), _excess(self.p, self.q, epsilon)
-
-    def pure(self) -> float:
-        """Return the largest log ratio."""
-        if np.any((self.p > 0) != (self.q > 0)):
-            return math.inf
-        seen = self.p > 0
-        return float(np.abs(np.log(self.p[seen]) - np.log(self.q[seen])).max())
-
-
-def _excess(over: Array, under: Array, epsilon: float) -> Bracket:
-    if epsilon > 700:
-        value = float(np.where(under == 0, over, 0.0).sum(-1).max())
-        return Bracket(value, value, min(1.0, value + 1e-290))
-    scaled = math.exp(epsilon) * under
-    gain = np.maximum(over - scaled, 0.0)
-    sums = gain.sum(-1)
-    slack = np.where(gain > 0, over + scaled, 0.0).sum(-1) * 2e-15
-    best = int(sums.argmax())
-    return Bracket(
-        max(0.0, float((sums - slack).max())),
-        min(1.0, float(sums[best])),
-        min(1.0, float((sums + slack).max())),
-    )
 
 
 @dataclass(frozen=True)
@@ -112,14 +44,16 @@ class Mixture(Law):
         """Begin where the heaviest case begins."""
         return max(self.cases, key=lambda case: case[0])[1].start(delta)
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the mixture of the cases at their worst; at most one case may depend on the composition."""
-        old = [law for _, law in known.cases] if isinstance(known, Mixture) else [None] * len(self.cases)
+        old = (
+            [law for _, law in previous.cases] if isinstance(previous, Mixture) else [None] * len(self.cases)
+        )
         new = [before or law for before, (_, law) in zip(old, self.cases, strict=True)]
         for i, _, law in self._open(epsilon):
             new[i] = law.at_worst(epsilon, old[i])
-        if known is not None and all(a is b for a, b in zip(new, old, strict=True)):
-            return known
+        if previous is not None and all(a is b for a, b in zip(new, old, strict=True)):
+            return previous
         return Mixture(tuple((w, law) for (w, _), law in zip(self.cases, new, strict=True)))
 
     def quick(self) -> Law:
@@ -132,6 +66,48 @@ class Mixture(Law):
         """Return the weighted sum of the ceilings."""
         terms = [w * law.ceiling(epsilon) for _, w, law in self._open(epsilon)]
         return min(1.0, math.fsum(terms) * (1 + 1e-15))
+
+    @property
+    def cases_covered(self) -> Coverage:
+        """What is known of all cases together."""
+        return _coverage([law for _, law in self.cases])
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether every case is."""
+        return all(law.symmetric for _, law in self.cases)
+
+    @property
+    def composition(self) -> int | None:
+        """That of the first case that has one."""
+        found = (law.composition for _, law in self.cases)
+        return next((ones for ones in found if ones is not None), None)
+
+    def visible_cases(self) -> tuple[tuple[float, Law], ...]:
+        """Return the cases."""
+        return self.cases
+
+    def one_pair(self) -> Law | None:
+        """Return the mixture of one pair of each case; None if two are chosen, which may not go together."""
+        pairs = [law.one_pair() for _, law in self.cases]
+        chosen = sum(pair is not law for pair, (_, law) in zip(pairs, self.cases, strict=True))
+        if None in pairs or chosen > 1:
+            return None
+        weights = (weight for weight, _ in self.cases)
+        return Mixture(tuple((w, pair) for w, pair in zip(weights, pairs, strict=True) if pair is not None))
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return the outcomes of all cases, if each lists them, and that of seeing nothing."""
+        rest = 1.0 - math.fsum(weight for weight, _ in self.cases)
+        first: list[float] = [math.log(rest)] if rest > 0 else []
+        second = first.copy()
+        for weight, law in self.cases:
+            inner = law.outcomes() if weight > 0 else ([], [])
+            if inner is None:
+                return None
+            first += [math.log(weight) + v for v in inner[0]]
+            second += [math.log(weight) + v for v in inner[1]]
+        return first, second
 
     def _open(self, epsilon: float | None) -> list[tuple[int, float, Law]]:
         """Return (place, weight, law) of cases that can show more than epsilon (None: all).
@@ -167,6 +143,29 @@ class Scaled(Law):
     def epsilon(self, delta: float) -> float:
         """Return epsilon of the law at delta / weight."""
         return self.law.epsilon(delta / self.weight) if self.weight > delta else 0.0
+
+    @property
+    def cases_covered(self) -> Coverage:
+        """What is known of the law."""
+        return self.law.cases_covered
+
+    def visible_cases(self) -> tuple[tuple[float, Law], ...]:
+        """Return the one case in which the law is seen."""
+        return ((self.weight, self.law),)
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return those of the law, each seen as often."""
+        found = self.law.alternatives()
+        return (self,) if len(found) == 1 else tuple(Scaled(self.weight, law) for law in found)
+
+    def one_pair(self) -> Law | None:
+        """Return one pair of the law, seen as often."""
+        inner = self.law.one_pair()
+        return None if inner is None else Scaled(self.weight, inner)
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return those of the law, seen as often, and that of seeing nothing."""
+        return Mixture(((self.weight, self.law),)).outcomes()
 
 
 @dataclass(frozen=True)
@@ -208,6 +207,33 @@ class Worst(Law):
             if inside and law.with_floor(_NEARLY * delta).ceiling(found.lower) > delta:
                 found = largest([found, law.epsilon_bracket(delta)])
         return found
+
+    def with_floor(self, least: float) -> Law:
+        """Return the worst of the laws with that floor."""
+        return Worst(tuple(law.with_floor(least) for law in self.laws))
+
+    def keeps(self, epsilon: float, delta: float) -> bool:
+        """Whether every law keeps the promise."""
+        return all(law.keeps(epsilon, delta) for law in self.laws)
+
+    @property
+    def cases_covered(self) -> Coverage:
+        """What is known of all laws together."""
+        return _coverage(self.laws)
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return those of every law."""
+        return tuple(case for law in self.laws for case in law.alternatives())
+
+    def one_pair(self) -> Law | None:
+        """Return one pair of the law that is worst at delta = 1e-6."""
+        return max(self.laws, key=lambda law: law.epsilon(1e-6)).one_pair()
+
+
+def _coverage(laws: Sequence[Law]) -> Coverage:
+    """Return what is known of the cases of several laws together: one that states nothing spoils it."""
+    found = {law.cases_covered for law in laws}
+    return "unstated" if "unstated" in found else "searched" if "searched" in found else "all"
 
 
 def _widened(bracket: Bracket) -> Bracket:

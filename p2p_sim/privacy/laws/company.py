@@ -56,28 +56,28 @@ def places(graph: Members, steps: int) -> tuple[Floats, float]:
     return out, steps * (users + 3.0) * _ULP
 
 
-def company(graph: Members, steps: int, kept: float = 1.0) -> tuple[Floats, str]:
+def company(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Floats, str]:
     """Return a lower bound of P(M >= m) for every user and m = 0 .. users - 1, and how it was found.
 
-    ``graph``: connected, not complete.  ``kept``: with which probability each report arrives, wherever it walks.  M of
+    ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of
     any victim is at least as large, but for a chance of ``CUT``.
     """
     users = len(graph.codes)
     if users <= MOST_USERS:
-        return _exactly(*places(graph, steps), kept), "from the law of every walk"
+        return _exactly(*places(graph, steps), arrives), "from the law of every walk"
     # |p_k(j) / pi_j - 1| <= lambda^t sqrt((1/pi_k - 1) (1/pi_j - 1)) in a reversible chain
     far = (1 / float(stationary(graph).min()) - 1) * (1 - spectral_gap(graph)) ** steps
     how = f"from the spectral gap, a numerical figure: p(j) is within a share of {far:.3g} of its limit"
-    return _alike(users, max(0.0, (1 - far) / (1 + far)) * kept), how
+    return _alike(users, max(0.0, (1 - far) / (1 + far)) * arrives), how
 
 
-def _exactly(laws: Floats, error: float, kept: float) -> Floats:
+def _exactly(laws: Floats, error: float, arrives: float) -> Floats:
     tails = np.ones(len(laws))
     for victims in _groups(laws):
         top = laws[:, victims].max(axis=1)
         rare = np.argsort(top)
         often = rare[np.cumsum(top[rare]) > CUT]
-        coins = (laws[often] / top[often, None]).min(axis=0) * (max(0.0, 1 - 2 * error - 2 * CUT) * kept)
+        coins = (laws[often] / top[often, None]).min(axis=0) * (max(0.0, 1 - 2 * error - 2 * CUT) * arrives)
         coins[victims[int(coins[victims].argmax())]] = 0.0  # the victim's own is none of the others'
         tails = np.minimum(tails, _tails(coins))
     return tails

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.categories import shuffled_response
 from p2p_sim.privacy.laws.combine import Mixture
 from p2p_sim.privacy.laws.company import CUT
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffle import FULL, ShuffledBits, guarantee
-from p2p_sim.privacy.profile import Bracket, Law
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,13 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled, Worst
+from p2p_sim.privacy.law import ZERO, Law
 from p2p_sim.privacy.laws.losses import Points
-from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.peer_to_peer import Drawn
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
-from p2p_sim.privacy.profile import ZERO, Law
 
 Array = npt.NDArray[np.float64]
 
@@ -22,8 +17,8 @@ KNOTS = 250
 """Values of epsilon, from 0 up, at which the curve is computed."""
 
 _FAR = 1e-30  # the last knot is where delta has fallen to this, or to where it stays
+_TINY = _FAR / 100  # deltas below need not be told from 0
 _ROUGH = 1e-22
-_CLOSED = Nothing | LocalResponse | Gaussian | Laplace
 
 
 def dominating(law: Law, knots: int = KNOTS) -> tuple[Points, Points]:
@@ -34,15 +29,15 @@ def dominating(law: Law, knots: int = KNOTS) -> tuple[Points, Points]:
     (2022).  *Assumes:* the law's upper ends are right.
     """
     at = np.linspace(0.0, _far(law), knots)
-    upper = np.array([_uppers(law, float(e)) for e in at])
+    upper = np.array([law.ceilings(float(e), _TINY) for e in at])
     knot, first, second = _both_ways(at, upper)
     return _joined(knot, first, up=True), _joined(knot, second, up=True)
 
 
 def dominated(law: Law, knots: int = 2 * KNOTS) -> tuple[Points, Points]:
-    """Return losses whose curve is nowhere above that of a law of one case (``one_case``).
+    """Return losses whose curve is nowhere above that of a law of one pair of distributions (``Law.one_pair``).
 
-    Between two knots the curve is above the chords of the cells beside, drawn on; the dots are lowered until every
+    Between two knots the curve is above the chords of the cells beside, drawn on; these are lowered until every
     chord is below those, and what is still not convex is cut off.
     """
     at = np.linspace(0.0, _far(law), knots)
@@ -56,65 +51,12 @@ def dominated(law: Law, knots: int = 2 * KNOTS) -> tuple[Points, Points]:
     return first, second
 
 
-def one_case(law: Law) -> Law | None:
-    """Return one case of a law that may be the worst of several, about the worst; None where cases aren't known."""
-    if isinstance(law, Worst):
-        return one_case(max(law.laws, key=lambda inner: inner.epsilon(1e-6)))
-    if isinstance(law, Scaled):
-        inner = one_case(law.law)
-        return None if inner is None else Scaled(law.weight, inner)
-    if isinstance(law, Mixture):
-        cases = [one_case(case) for _, case in law.cases]
-        chosen = sum(case is not before for case, (_, before) in zip(cases, law.cases, strict=True))
-        if None in cases or chosen > 1:  # two choices may not go together
-            return None
-        return Mixture(
-            tuple((w, case) for (w, _), case in zip(law.cases, cases, strict=True) if case is not None)
-        )
-    if isinstance(law, Drawn | ShuffledBits) and law.composition is None:
-        at = law.worst(1e-6)[0]
-        return replace(at, side=False) if isinstance(at, Drawn | ShuffledBits) else None
-    if isinstance(law, Atoms) and len(law.p) > 1:
-        return Atoms(law.p[:1], law.q[:1])
-    known = isinstance(law, Nothing | Gaussian | Laplace | LocalResponse | Drawn | ShuffledBits | Atoms)
-    return law if known else None
-
-
-def bounded(law: Law) -> bool:
-    """Whether the law's upper ends hold for every case though its value may be too small, being searched for.
-
-    So it is for peer-to-peer reports, where blocks of compositions have bounds, and for what closed forms make of them.
-    """
-    if isinstance(law, Scaled):
-        return bounded(law.law)
-    if isinstance(law, Mixture | Worst):
-        inner = [case for _, case in law.cases] if isinstance(law, Mixture) else list(law.laws)
-        return any(map(bounded, inner)) and all(bounded(case) or isinstance(case, _CLOSED) for case in inner)
-    return isinstance(law, Drawn)
-
-
-def _searched(law: Law) -> bool:
-    """Whether both directions are as bad, so that one upper bound tells all."""
-    if isinstance(law, Mixture):
-        return all(_searched(case) or isinstance(case, LocalResponse | Nothing) for _, case in law.cases)
-    return isinstance(law, Drawn) and law.composition is None
-
-
-def _uppers(law: Law, epsilon: float) -> tuple[float, float]:
-    if epsilon >= law.pure():
-        return 0.0, 0.0
-    if _searched(law):
-        return (law.with_floor(_FAR / 100).ceiling(epsilon),) * 2
-    first, second = law.directions(epsilon)
-    return first.upper, second.upper
-
-
 def _far(law: Law) -> float:
     """Return where the knots end, at most 700 nats: where delta is tiny, or stays."""
     pure, far = min(law.pure(), 700.0), 0.01
     while far < pure:
-        now = _uppers(law, far)
-        later = _uppers(law, min(pure * (1 - 1e-9), far * 1.5))
+        now = law.ceilings(far, _TINY)
+        later = law.ceilings(min(pure * (1 - 1e-9), far * 1.5), _TINY)
         if max(now) < _FAR or all(a <= b * (1 + 1e-9) for a, b in zip(now, later, strict=True)):
             break
         far *= 1.1
@@ -126,12 +68,12 @@ def _both_ways(at: Array, delta: Array) -> tuple[Array, Array, Array]:
     behind = (
         np.exp(-at)[:, None] * delta[:, ::-1] - np.expm1(-at)[:, None]
     )  # 1 - e^-e + e^-e (the other's delta)
-    dots = np.minimum(1.0, np.concatenate([behind[:0:-1], delta]))
-    return np.r_[-at[:0:-1], at], dots[:, 0], dots[:, 1]
+    deltas = np.minimum(1.0, np.concatenate([behind[:0:-1], delta]))
+    return np.r_[-at[:0:-1], at], deltas[:, 0], deltas[:, 1]
 
 
 def _lowered(knots: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return knots, with one more far to the left, and dots whose chords are below the curve.
+    """Return knots, with one more far to the left, and deltas whose chords are below the curve.
 
     What is tiny, hence rough, becomes 0, and so does the last dot, as the curve may fall beyond.  The curve comes
     from 1 at e^knot = 0, with a slope of at least -1.
@@ -146,41 +88,41 @@ def _lowered(knots: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     after = np.r_[slopes[0] / math.expm1(step), slopes[1:] * math.exp(-step), 0.0]
     left, right = np.maximum(0.0, before - fall), np.maximum(0.0, fall - after)
     gap = left * right / np.maximum(left + right, 1e-300)
-    dots = np.maximum(0.0, low - np.maximum(np.r_[gap, 0.0], np.r_[0.0, gap]))
-    return np.r_[knots[0] - 40, knots], np.asarray(dots, np.float64)
+    deltas = np.maximum(0.0, low - np.maximum(np.r_[gap, 0.0], np.r_[0.0, gap]))
+    return np.r_[knots[0] - 40, knots], np.asarray(deltas, np.float64)
 
 
-def _convex(knots: Array, dots: Array) -> tuple[Array, Array]:
-    """Return the knots and dots of the greatest function below the dots that is convex in e^knot."""
+def _convex(knots: Array, deltas: Array) -> tuple[Array, Array]:
+    """Return the knots and deltas of the greatest function below them that is convex in e^knot."""
     kept: list[int] = []
     for i in range(len(knots)):
-        while len(kept) > 1 and _fall(knots, dots, kept[-2], kept[-1]) <= _fall(knots, dots, kept[-1], i):
+        while len(kept) > 1 and _fall(knots, deltas, kept[-2], kept[-1]) <= _fall(knots, deltas, kept[-1], i):
             kept.pop()
         kept.append(i)
-    return knots[kept], dots[kept]
+    return knots[kept], deltas[kept]
 
 
-def _fall(knots: Array, dots: Array, i: int, j: int) -> float:
-    return float((dots[i] - dots[j]) / math.expm1(knots[j] - knots[i]) * math.exp(-knots[i]))
+def _fall(knots: Array, deltas: Array, i: int, j: int) -> float:
+    return float((deltas[i] - deltas[j]) / math.expm1(knots[j] - knots[i]) * math.exp(-knots[i]))
 
 
-def _joined(knots: Array, dots: Array, up: bool) -> Points:
+def _joined(knots: Array, deltas: Array, up: bool) -> Points:
     """Return masses on the knots: from the top down, the least that brings delta to each dot; then checked."""
-    masses, infinite = np.zeros(len(knots)), float(dots[-1])
+    masses, infinite = np.zeros(len(knots)), float(deltas[-1])
     under, delta = 0.0, infinite  # of the masses above: times e^(knot - loss), and their delta at the knot
     for i in range(len(knots) - 1, 0, -1):
         rise = -math.expm1(knots[i - 1] - knots[i])
-        masses[i] = max(0.0, (dots[i - 1] - delta) / rise - under) if rise > 0 else 0.0
+        masses[i] = max(0.0, (deltas[i - 1] - delta) / rise - under) if rise > 0 else 0.0
         delta += (under + masses[i]) * rise
         under = (under + masses[i]) * (1 - rise)
     masses[0] = max(0.0, 1.0 - infinite - float(masses.sum())) if up else 0.0
     keep = masses > 1e-290
     points = Points(knots[keep], masses[keep], infinite, 0.0, 1e-13, 1e-285)
     reached = np.array([points.delta(float(e)) for e in knots])
-    seen = (dots > 1e-280) & (reached > 0)
-    ratios = dots[seen] / reached[seen]
+    seen = (deltas > 1e-280) & (reached > 0)
+    ratios = deltas[seen] / reached[seen]
     factor = max(1.0, float(ratios.max(initial=1.0))) if up else min(1.0, float(ratios.min(initial=1.0)))
-    lost = max(points.lost, float(dots[~seen].max(initial=0.0))) if up else points.lost
+    lost = max(points.lost, float(deltas[~seen].max(initial=0.0))) if up else points.lost
     return replace(points, masses=points.masses * factor, infinite=min(1.0, infinite * factor), lost=lost)
 
 

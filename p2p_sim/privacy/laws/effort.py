@@ -22,7 +22,7 @@ SEARCH = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Effort:
+class WorkPlan:
     """What is computed for colluders, or none (``who``), a probability ``theta`` to report, and a composition.
 
     ``composition``: ones among the other honest users; None for the worst.
@@ -35,9 +35,9 @@ class Effort:
     @property
     def work(self) -> float:
         """Counts of ones times numbers of reports, about, of one urn: what a walk takes."""
-        pool, flip = self.who.size - self.who.count, self.who.flip
+        pool, alpha = self.who.size - self.who.count, self.who.alpha
         chance = self.theta * pool / self.who.size
-        counts = 20 * math.sqrt(pool * flip * (1 - flip)) + 40
+        counts = 20 * math.sqrt(pool * alpha * (1 - alpha)) + 40
         numbers = 20 * math.sqrt(pool * chance * (1 - chance)) + 30
         return min(counts, pool) * (min(numbers, pool) if pool > EARLY else pool)
 
@@ -63,12 +63,12 @@ class Effort:
         if self.composition is not None or self.scanned:
             return True
         if self.theta == 1 and not self.who.count:
-            return self.who.size <= 3000 or (self.who.size <= WIDE and self.who.flip <= 0.45)
+            return self.who.size <= 3000 or (self.who.size <= WIDE and self.who.alpha <= 0.45)
         walks = (4 + 5 / self.growth**2) * (self.who.likely(0) / 2 if self.who.count else 1)
         return self.who.size <= WIDE and self.few and walks * (self.work + 1000) <= SEARCH
 
     @property
     def growth(self) -> float:
         """How fast blocks of compositions may grow with the distance from the end."""
-        gain = (1 - 2 * self.who.flip) / max(1e-9, self.who.flip * (1.5 - self.who.flip))
+        gain = (1 - 2 * self.who.alpha) / max(1e-9, self.who.alpha * (1.5 - self.who.alpha))
         return min(4.0, max(0.05, gain / 2))

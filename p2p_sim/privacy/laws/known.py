@@ -31,7 +31,7 @@ class Colluders:
     *Source:* ``claims.md`` section 1.  *Assumes:* each asks a uniform user of the cluster.
     """
 
-    flip: float
+    alpha: float
     size: int
     count: int
     forgetful: bool = False
@@ -73,13 +73,13 @@ class Colluders:
         )
         picked = min(self.known, ones, self.others - ones) + 1
         seen = self.known + 1
-        near = 16 * math.sqrt(self.known * max(self.flip * (1 - self.flip), 1e-12)) + 4
+        near = 16 * math.sqrt(self.known * max(self.alpha * (1 - self.alpha), 1e-12)) + 4
         return int(spread * min(picked, 8 * math.sqrt(self.known) + 4) * min(seen, near))
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
-    """Cases of some compositions: ``weight`` of ``urns[index]``; composition i begins at ``starts[i]``.
+class KnowledgeCases:
+    """KnowledgeCases of some compositions: ``weight`` of ``urns[index]``; composition i begins at ``starts[i]``.
 
     ``missing``: probability, a composition, of cases that were left out.
     """
@@ -90,7 +90,7 @@ class Cases:
     starts: Ints
     missing: Array
 
-    def gains(self, seen: Seen) -> tuple[Array, Array]:
+    def gains(self, seen: UrnDeltas) -> tuple[Array, Array]:
         """Return (delta from 0 to 1 a composition without the missing cases, a bound of its error)."""
         value, error = seen.of(self.urns)
         parts = (self.weight * side[self.index] for side in (value, error))
@@ -98,7 +98,7 @@ class Cases:
         return total, slack + 4e-16 * total + seen.lost
 
 
-class Seen:
+class UrnDeltas:
     """delta of urns at one epsilon, averaged over the numbers of reports; each urn is computed once."""
 
     def __init__(self, reports: Reports, epsilon: float, cut: float, *, mirrored: bool = False) -> None:
@@ -118,7 +118,7 @@ class Seen:
 
 
 @lru_cache(maxsize=32)
-def cases_of(who: Colluders, first: int, last: int, least: float = LEAST) -> Cases:
+def knowledge_cases(who: Colluders, first: int, last: int, least: float = LEAST) -> KnowledgeCases:
     """Return the cases of the compositions ``first`` to ``last`` that have a probability of at least ``least``."""
     keys, weights, starts, begun = [], [], [], 0
     base = who.count + 1
@@ -135,9 +135,9 @@ def cases_of(who: Colluders, first: int, last: int, least: float = LEAST) -> Cas
     for key in distinct.tolist():
         rest, seen = divmod(key, base)
         known, left = divmod(rest, who.others + 1)
-        urns.append(Urn(who.flip, left, who.others - known - left, 0, seen, known - seen))
+        urns.append(Urn(who.alpha, left, who.others - known - left, 0, seen, known - seen))
     missing = np.maximum(0.0, 1 - np.add.reduceat(weight, begin)) + 1e-15
-    return Cases(tuple(urns), np.asarray(index, np.int64).ravel(), weight, begin, missing)
+    return KnowledgeCases(tuple(urns), np.asarray(index, np.int64).ravel(), weight, begin, missing)
 
 
 def _picked(who: Colluders, ones: int, least: float) -> list[tuple[int, int, Array]]:
@@ -151,7 +151,7 @@ def _picked(who: Colluders, ones: int, least: float) -> list[tuple[int, int, Arr
             ways = math.comb(ones, picked) * math.comb(who.others - ones, known - picked)
             share = chance * (ways / every)
             if share >= least:
-                out.append((known, ones - picked, share * _ones_seen(who.flip, picked, known - picked)))
+                out.append((known, ones - picked, share * _ones_seen(who.alpha, picked, known - picked)))
     return out
 
 
@@ -180,8 +180,8 @@ def _moved(law: tuple[float, ...], *, up: bool) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _ones_seen(flip: float, ones: int, zeros: int) -> Array:
-    first, second = binomial(ones, 1 - flip, flip, 1e-300), binomial(zeros, flip, 1 - flip, 1e-300)
+def _ones_seen(alpha: float, ones: int, zeros: int) -> Array:
+    first, second = binomial(ones, 1 - alpha, alpha, 1e-300), binomial(zeros, alpha, 1 - alpha, 1e-300)
     law = np.zeros(ones + zeros + 1)
     low = first.low + second.low
     both = np.convolve(first.mass, second.mass)

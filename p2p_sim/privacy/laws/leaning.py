@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from p2p_sim.privacy.profile import ZERO, Bracket, Law
+from p2p_sim.privacy.law import ZERO, Bracket, Law
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Leaning(Law):
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return the smaller bound of each direction."""
-        told, clear = _open(self.law, epsilon), _open(self.clear, epsilon)
-        first = [_sum((1 - self.lean, a), (self.lean, b)) for a, b in zip(told, clear, strict=True)]
+        plain, clear = _open(self.law, epsilon), _open(self.clear, epsilon)
+        first = [_sum((1 - self.lean, a), (self.lean, b)) for a, b in zip(plain, clear, strict=True)]
         if self.lean and epsilon >= self.shift:
             second = [_sum((self.ratio, a)) for a in _open(self.ahead, epsilon - self.shift)]
             first = [min(pair, key=lambda one: one.upper) for pair in zip(first, second, strict=True)]
@@ -58,9 +58,9 @@ class Leaning(Law):
         """Begin where the law without the lean begins."""
         return self.law.start(delta)
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the bound with each law at the composition that is worst where it is looked at."""
-        old = known if isinstance(known, Leaning) else None
+        old = previous if isinstance(previous, Leaning) else None
         behind = None if epsilon is None else max(0.0, epsilon - self.shift)
         law = self.law.at_worst(epsilon, None if old is None else old.law)
         ahead = law if not self.lean else self.ahead.at_worst(behind, None if old is None else old.ahead)
@@ -76,9 +76,9 @@ class Leaning(Law):
 
     def ceiling(self, epsilon: float) -> float:
         """Return the smaller bound of ceilings."""
-        told = self.law.ceiling(epsilon) if epsilon < self.law.pure() else 0.0
+        plain = self.law.ceiling(epsilon) if epsilon < self.law.pure() else 0.0
         clear = self.clear.ceiling(epsilon) if epsilon < self.clear.pure() else 0.0
-        most = (1 - self.lean) * told + self.lean * clear
+        most = (1 - self.lean) * plain + self.lean * clear
         if self.lean and epsilon >= self.shift:
             behind = epsilon - self.shift
             most = min(most, self.ratio * self.ahead.ceiling(behind) if behind < self.ahead.pure() else 0.0)

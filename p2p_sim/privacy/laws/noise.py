@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.profile import ZERO, Bracket, Law
+from p2p_sim.privacy.law import ZERO, AdditiveNoise, Bracket, Law
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Laplace(Law):
 
     scale: float
     sensitivity: float = 1.0
+    cases_covered = "all"
+    symmetric = True
 
     def __post_init__(self) -> None:
         _check("scale", self.scale, "sensitivity", self.sensitivity)
@@ -34,6 +36,14 @@ class Laplace(Law):
     def pure(self) -> float:
         """Return sensitivity / scale."""
         return self.sensitivity / self.scale
+
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
+
+    def noise(self) -> AdditiveNoise:
+        """Return the noise, by sensitivity / scale."""
+        return AdditiveNoise("laplace", self.sensitivity / self.scale)
 
     def epsilon(self, delta: float) -> float:
         """Return sensitivity/scale + 2 ln(1 - delta), at least 0."""
@@ -51,6 +61,8 @@ class Gaussian(Law):
 
     sigma: float
     sensitivity: float = 1.0
+    cases_covered = "all"
+    symmetric = True
 
     def __post_init__(self) -> None:
         _check("sigma", self.sigma, "sensitivity", self.sensitivity)
@@ -73,6 +85,14 @@ class Gaussian(Law):
     def pure(self) -> float:
         """Return infinity, or 0 where a label moves nothing."""
         return math.inf if self.sensitivity > 0 else 0.0
+
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
+
+    def noise(self) -> AdditiveNoise:
+        """Return the noise, by sensitivity / sigma."""
+        return AdditiveNoise("gaussian", self.sensitivity / self.sigma)
 
 
 def _check(name: str, width: float, other: str, sensitivity: float) -> None:

@@ -9,15 +9,15 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.laws.effort import VALUE, WIDE, Effort
-from p2p_sim.privacy.laws.known import LEAST, Colluders, Seen, cases_of
+from p2p_sim.privacy.law import Bracket, Law, largest
+from p2p_sim.privacy.laws.effort import VALUE, WIDE, WorkPlan
+from p2p_sim.privacy.laws.known import LEAST, Colluders, UrnDeltas, knowledge_cases
 from p2p_sim.privacy.laws.pure import all_ones
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.reports import COARSE, FEW, FINE, Reports
 from p2p_sim.privacy.laws.tails import two_levels
 from p2p_sim.privacy.laws.urn import Urn
 from p2p_sim.privacy.laws.worst import Found, climb, search
-from p2p_sim.privacy.profile import Bracket, Law, largest
 
 Array = npt.NDArray[np.float64]
 
@@ -37,10 +37,10 @@ _NONE = 1e-4  # part of a floor below which a delta is as good as none
 
 
 @dataclass(frozen=True)
-class Drawn(Law):
+class ClusterReports(Law):
     """Reports of a cluster of ``size`` users, and what its ``colluders`` see, if none got the victim's bit.
 
-    ``flip``: probability in [0, 1/2].  ``theta``: probability that a user reports.  ``composition``: ones among the
+    ``alpha``: probability in [0, 1/2].  ``theta``: probability that a user reports.  ``composition``: ones among the
     other honest users, 0 to size - 1 - colluders; None for the worst.  ``side``: only the direction from 0 to 1,
     which over all compositions is as bad as the other (swap the names of the labels).  ``nodes``: of ``Reports``.
     ``least``: deltas below need not be told from 0.
@@ -48,7 +48,7 @@ class Drawn(Law):
     *Source:* Clustering 2022, Algorithm 2; law of ``claims.md`` section 1.  *Assumes:* users follow the protocol.
     """
 
-    flip: float
+    alpha: float
     theta: float
     size: int
     colluders: int = 0
@@ -57,6 +57,12 @@ class Drawn(Law):
     nodes: tuple[float, ...] = FINE
     least: float = 0.0
     closed = False
+    cases_covered = "searched"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the composition is the worst: over all, both directions are as bad."""
+        return self.composition is None
 
     @property
     def others(self) -> int:
@@ -66,17 +72,17 @@ class Drawn(Law):
     @property
     def proven(self) -> bool:
         """Whether the value is that of the law, so that the bracket tells what it can be wrong by."""
-        return self.effort.covered and self.effort.few
+        return self.plan.covered and self.plan.few
 
     @property
     def who(self) -> Colluders:
         """The colluders."""
-        return Colluders(self.flip, self.size, self.colluders)
+        return Colluders(self.alpha, self.size, self.colluders)
 
     @property
-    def effort(self) -> Effort:
+    def plan(self) -> WorkPlan:
         """What is computed and what is left to bounds."""
-        return Effort(self.who, self.theta, None if self.side else self.composition)
+        return WorkPlan(self.who, self.theta, None if self.side else self.composition)
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
@@ -97,37 +103,37 @@ class Drawn(Law):
 
     def pure_bracket(self) -> Bracket:
         """Return ``pure`` with certified ends."""
-        return _pure(self.flip, self.others, self.colluders, self.composition)
+        return _pure(self.alpha, self.others, self.colluders, self.composition)
 
     def start(self, delta: float) -> float:
         """Guess epsilon from a normal approximation at the end of the compositions."""
-        a, pool = self.flip, self.size - self.colluders
+        a, pool = self.alpha, self.size - self.colluders
         m = pool * self.theta * pool / self.size
         spread = math.sqrt((m + m * m / pool) * max(a * (1 - a), 1e-12) + 1e-12)
         return max(1e-9, (1 - 2 * a) * m / pool / spread * math.sqrt(2 * math.log(1 / delta)) * 0.75)
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the law at the composition that is worst at ``epsilon``."""
         if self.composition is not None:
             return self
-        return self._end if epsilon is None else self._worst(epsilon, known)[0]
+        return self._end if epsilon is None else self._worst(epsilon, previous)[0]
 
     @property
-    def _end(self) -> Drawn:
+    def _end(self) -> ClusterReports:
         """The law at the end that is worse more often: a search that begins well is short."""
         return replace(self, composition=self.others if self.theta == 1 else 0, side=True)
 
-    def _worst(self, epsilon: float, known: Law | None) -> tuple[Drawn, float]:
+    def _worst(self, epsilon: float, previous: Law | None) -> tuple[ClusterReports, float]:
         """Return (the law at the worst composition found, an upper bound of delta over all)."""
-        old = replace(known, least=self.least) if isinstance(known, Drawn) else self._end
+        old = replace(previous, least=self.least) if isinstance(previous, ClusterReports) else self._end
         new = old
-        if not self.effort.covered and self.size <= WIDE:
+        if not self.plan.covered and self.size <= WIDE:
             new = self._better(new, self._climbed(epsilon), epsilon)
         found = self._search(epsilon, new)
         new = self._better(new, found.at, epsilon)
-        return (known if new is old and isinstance(known, Drawn) else new), found.upper
+        return (previous if new is old and isinstance(previous, ClusterReports) else new), found.upper
 
-    def _better(self, old: Drawn, at: int, epsilon: float) -> Drawn:
+    def _better(self, old: ClusterReports, at: int, epsilon: float) -> ClusterReports:
         if at in (-1, old.composition):
             return old
         new = replace(old, composition=at)
@@ -139,10 +145,17 @@ class Drawn(Law):
         m = min(trials, math.ceil(trials * chance + 1.5 * math.sqrt(trials * chance * (1 - chance))))
 
         def single(ones: int) -> float:
-            urn = Urn(self.flip, ones, self.others - ones)
+            urn = Urn(self.alpha, ones, self.others - ones)
             return urn.draws(CUTS[0]).gain(m, epsilon)[0]
 
         return climb(self.others, single, 0.0, near=1000)[1]
+
+    def one_pair(self) -> Law:
+        """Return the law at one composition, about the worst, in both directions."""
+        if self.composition is not None:
+            return self
+        at = self.worst(1e-6)[0].composition
+        return replace(self, composition=at)
 
     def quick(self) -> Law:
         """Return the law looked at in few numbers of reports."""
@@ -159,7 +172,7 @@ class Drawn(Law):
             return self._search(epsilon, self._end).upper
         return self.delta(epsilon).upper
 
-    def _search(self, epsilon: float, old: Drawn) -> Found:
+    def _search(self, epsilon: float, old: ClusterReports) -> Found:
         first, floor = old, old.delta(epsilon)
         simple = self.theta == 1 and not self.colluders and self.size <= WIDE
         if not simple or floor.value < CUTS[-1] * 1e9:
@@ -169,7 +182,7 @@ class Drawn(Law):
         cut = next((c for c in (1e-16, *CUTS) if c * 1e9 < floor.value or c < self.least), CUTS[-1])
         best = max(floor.upper, self.least)
         at = -1 if old is first or old.composition is None else old.composition
-        if self.effort.scanned:
+        if self.plan.scanned:
             return self._scan(epsilon, cut)
         if self.size > WIDE or max(floor.value, self.least) < CUTS[-1] * 1e9:
             return Found(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
@@ -178,16 +191,16 @@ class Drawn(Law):
         def single(ones: int) -> float:
             crude = self._bound(ones, ones, epsilon, cut, best)
             for least in STAGES:
-                if crude > best * (1 + TOLERANCE) and seen is not None and self.effort.covered:
+                if crude > best * (1 + TOLERANCE) and seen is not None and self.plan.covered:
                     crude = min(crude, float(self._gains(ones, ones, seen, least, crude)[1][0]))
             return crude
 
         def bound(low: int, high: int) -> float:
             return self._bound(low, high, epsilon, cut, best)
 
-        slack, budget = (TOLERANCE, None) if self.effort.covered else (LOOSE, 150)
+        slack, budget = (TOLERANCE, None) if self.plan.covered else (LOOSE, 150)
         found = search(
-            self.others + 1, single, bound, growth=self.effort.growth, floor=best, slack=slack, budget=budget
+            self.others + 1, single, bound, growth=self.plan.growth, floor=best, slack=slack, budget=budget
         )
         return found if found.at >= 0 else Found(found.value, at, found.upper)
 
@@ -201,16 +214,16 @@ class Drawn(Law):
         """Return an upper bound of delta from 0 to 1 for every composition from ``low`` to ``high`` ones.
 
         More is revealed than is seen: the bits that colluders know, and which reports carry them.  Of the users
-        whose label depends on the composition, each tosses a fair coin with probability 2 flip and tells the truth
+        whose label depends on the composition, each tosses a fair coin with probability 2 alpha and tells the truth
         otherwise; the truth of the latter is revealed, and which reports carry it.  What is left has no composition.
         Nearly always there are ``many`` coins, and always, as good as, the ``least``: the fewer, the more is revealed.
         """
-        total, wanted, walk = 0.0, enough - cut, self.effort.covered
+        total, wanted, walk = 0.0, enough - cut, self.plan.covered
         for weight, known in self.who.at_most():
             first, last = max(0, low - known), min(high, self.others - known)
-            rare, least, many = two_levels(last - first, 2 * self.flip, cut)
+            rare, least, many = two_levels(last - first, 2 * self.alpha, cut)
             both = 0 < rare < 0.5 and self.theta == 1  # where bounds from few numbers of reports are close
-            urn = Urn(self.flip, first, self.others - known - last, least)
+            urn = Urn(self.alpha, first, self.others - known - last, least)
             found = self._asked(urn).greatest(epsilon, cut, wanted, walk=walk and not both)
             if both and found > wanted:
                 hope = (wanted - rare * found) / (1 - rare)
@@ -223,14 +236,16 @@ class Drawn(Law):
         """Return delta in one direction at one composition, without a few times ``cut``."""
         at = self.others - ones if mirrored else ones
         some = replace(self.who, forgetful=True)
-        if self.colluders and self.effort.few:
+        if self.colluders and self.plan.few:
             value, upper = self._gains(ones, ones, self._seen(epsilon, cut, mirrored=mirrored))
             return Bracket(max(0.0, float(2 * value[0] - upper[0])), float(value[0]), float(upper[0]))
-        if self.colluders and self.size <= WIDE and some.likely(ones) * self.effort.work <= VALUE:
-            value, error = cases_of(some, ones, ones).gains(self._seen(epsilon, cut, mirrored=mirrored))
+        if self.colluders and self.size <= WIDE and some.likely(ones) * self.plan.work <= VALUE:
+            value, error = knowledge_cases(some, ones, ones).gains(
+                self._seen(epsilon, cut, mirrored=mirrored)
+            )
             seen = Bracket(*(float(value[0] + sign * error[0]) for sign in (-1, 0, 1)))
         else:
-            urn = Urn(self.flip, ones, self.others - ones)
+            urn = Urn(self.alpha, ones, self.others - ones)
             asked = self._asked(urn.mirrored() if mirrored else urn)
             enough = _NONE * self.least if cut < self.least or cut == CUTS[-1] else cut * 1e9
             seen = asked.gain(epsilon, cut, self.nodes if self.size <= WIDE else FEW, enough)
@@ -241,38 +256,38 @@ class Drawn(Law):
             upper=max(seen.upper, self._bound(at, at, epsilon, cut, _NONE * self.least)),
         )
 
-    def _seen(self, epsilon: float, cut: float, *, mirrored: bool = False) -> Seen:
-        return Seen(self._asked(Urn(self.flip, 0, self.others)), epsilon, cut, mirrored=mirrored)
+    def _seen(self, epsilon: float, cut: float, *, mirrored: bool = False) -> UrnDeltas:
+        return UrnDeltas(self._asked(Urn(self.alpha, 0, self.others)), epsilon, cut, mirrored=mirrored)
 
     def _asked(self, urn: Urn) -> Reports:
         """Return the reports whose bits are drawn from an urn."""
         return Reports(urn, self.size - self.colluders, self.theta * (urn.size / self.size))
 
     def _gains(
-        self, low: int, high: int, seen: Seen, least: float = LEAST, rest: float = 1.0
+        self, low: int, high: int, seen: UrnDeltas, least: float = LEAST, rest: float = 1.0
     ) -> tuple[Array, Array]:
         """Return (delta, an upper bound) of each composition, shape (high - low + 1,).
 
         ``least``: probability of a case that is computed; the others show at most ``rest``.
         """
-        cases = cases_of(self.who, low, high, least)
+        cases = knowledge_cases(self.who, low, high, least)
         value, error = cases.gains(seen)
         return value, np.minimum(value + error + cases.missing * min(rest, seen.most), seen.most)
 
 
 @lru_cache(maxsize=256)
-def _pure(flip: float, others: int, colluders: int, composition: int | None) -> Bracket:
-    local = LocalResponse.flipping(flip).pure_bracket()
+def _pure(alpha: float, others: int, colluders: int, composition: int | None) -> Bracket:
+    local = LocalResponse.flipping(alpha).pure_bracket()
     given = composition not in (None, 0, others)
-    if colluders or flip == 0.5 or (flip == 0 and not given):
+    if colluders or alpha == 0.5 or (alpha == 0 and not given):
         return local
     ones = {0} if composition is None else {composition, others - composition}
-    found = largest([all_ones(flip, one, others - one) for one in ones])
+    found = largest([all_ones(alpha, one, others - one) for one in ones])
     return Bracket(*(min(ends) for ends in zip(local, found, strict=True)))
 
 
 @lru_cache(maxsize=64)
-def _gain(law: Drawn, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
+def _gain(law: ClusterReports, ones: int, epsilon: float, *, mirrored: bool) -> Bracket:
     """Return delta in one direction at one composition, cutting off less while delta is small.
 
     Kept, because a root, its bracket and the search for the worst composition ask again.

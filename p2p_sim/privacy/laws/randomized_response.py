@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.profile import Bracket, Law
+from p2p_sim.privacy.law import Bracket, Law
 
 _ROUNDED = 1e-15
 
@@ -23,6 +23,8 @@ class LocalResponse(Law):
 
     epsilon0: float
     labels: int = 2
+    cases_covered = "all"
+    symmetric = True
 
     def __post_init__(self) -> None:
         if not self.epsilon0 >= 0:
@@ -53,6 +55,16 @@ class LocalResponse(Law):
     def pure_bracket(self) -> Bracket:
         """Return the local budget, rounded outward: it may be the logarithm of what a flip really is."""
         return Bracket(self.epsilon0 * (1 - _ROUNDED), self.epsilon0, self.epsilon0 * (1 + _ROUNDED))
+
+    def one_pair(self) -> Law:
+        """Return this law: every pair of labels is alike."""
+        return self
+
+    def outcomes(self) -> tuple[list[float], list[float]]:
+        """Return the two labels, and all others together."""
+        keep = -math.log1p((self.labels - 1) * math.exp(-self.epsilon0))
+        other = [keep + math.log(self.labels - 2) - self.epsilon0] if self.labels > 2 else []
+        return [keep, keep - self.epsilon0, *other], [keep - self.epsilon0, keep, *other]
 
     def epsilon(self, delta: float) -> float:
         """Return epsilon0 + ln(1 - delta / keep), at least 0."""

@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws.tails import Window, binomial, trimmed
-from p2p_sim.privacy.laws.urn import Draws, Urn, kept, slip_of
+from p2p_sim.privacy.laws.urn import Draws, Urn, bit_margin, margin_error
 from p2p_sim.privacy.laws.walk import average
-from p2p_sim.privacy.profile import Bracket
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ class Reports:
         if above <= enough:
             return Bracket(0.0, 0.0, above)
         most = self.most(epsilon)
-        lost = window.lost * max(0.0, kept(self.urn.flip, epsilon) + slip_of(self.urn.flip))
+        lost = window.lost * max(0.0, bit_margin(self.urn.alpha, epsilon) + margin_error(self.urn.alpha))
         if self.walked(cut) and (nodes is not COARSE or len(window.mass) <= SHORT):
             total, slack, above = self._walked(draws, window, epsilon)
             return Bracket(max(0.0, total - slack), min(total, most), min(total + slack + above + lost, most))
@@ -136,7 +136,9 @@ class Reports:
     def most(self, epsilon: float) -> float:
         """Return what delta is at most: a report must come, and show the victim's bit."""
         come = -math.expm1(self.trials * math.log1p(-self.chance)) if self.chance < 1 else 1.0
-        return come * max(0.0, kept(self.urn.flip, epsilon) + slip_of(self.urn.flip)) * (1 + 1e-14)
+        return (
+            come * max(0.0, bit_margin(self.urn.alpha, epsilon) + margin_error(self.urn.alpha)) * (1 + 1e-14)
+        )
 
 
 def _between(step: Counts, value: Array) -> Array:

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled, Worst
-from p2p_sim.privacy.laws.dots import dominated, dominating, laplace, one_case
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.laws.combine import Nothing, Worst
+from p2p_sim.privacy.laws.dots import dominated, dominating, laplace
 from p2p_sim.privacy.laws.grids import Grid, grid_power, lattice, on_grid, onto
 from p2p_sim.privacy.laws.grids import times as grid_times
 from p2p_sim.privacy.laws.losses import NOTHING, TYPES, Points, points_of, power, product, types
-from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.laws.noise import Gaussian
 from p2p_sim.privacy.laws.shifted import exactly
-from p2p_sim.privacy.profile import Bracket, Law
 
 GOAL = 1e-4
 """Relative width of the bracket of epsilon(1e-6) at which the grid is not refined any more."""
@@ -44,7 +43,7 @@ def together(parts: list[tuple[Law, int]], method: str = "auto", same_case: bool
         return Nothing(), True
     if len(joined) == 1:
         law, count = joined[0]
-        cases = _cases(law)
+        cases = law.alternatives()
         if count == 1:
             return law, True
         if same_case and len(cases) > 1:
@@ -53,47 +52,16 @@ def together(parts: list[tuple[Law, int]], method: str = "auto", same_case: bool
     return (Basic.of(joined), False) if method == "basic" else _sum(joined)
 
 
-def _cases(law: Law) -> tuple[Law, ...]:
-    if isinstance(law, Worst):
-        return tuple(case for inner in law.laws for case in _cases(inner))
-    if isinstance(law, Atoms) and len(law.p) > 1:
-        return tuple(Atoms(law.p[i : i + 1], law.q[i : i + 1]) for i in range(len(law.p)))
-    return (law,)
-
-
 def _one_gaussian(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
-    squares = [n * (law.sensitivity / law.sigma) ** 2 for law, n in parts if isinstance(law, Gaussian)]
-    rest = [(law, n) for law, n in parts if not isinstance(law, Gaussian)]
+    """Return the parts with all Gaussian noise as that of one run: the squares of its ratios add up."""
+    squares, rest = [], []
+    for law, count in parts:
+        noise = law.noise()
+        if noise is not None and noise.kind == "gaussian":
+            squares.append(count * noise.ratio**2)
+        else:
+            rest.append((law, count))
     return [*rest, (Gaussian(1.0, math.sqrt(math.fsum(squares))), 1)] if squares else rest
-
-
-def outcomes(law: Law) -> tuple[list[float], list[float]] | None:
-    """Return logarithms of the probabilities of a law's outcomes under label 0 and 1, or None if it lists none."""
-    if isinstance(law, Nothing):
-        return [0.0], [0.0]
-    if isinstance(law, LocalResponse):
-        keep = -math.log1p((law.labels - 1) * math.exp(-law.epsilon0))
-        other = [keep + math.log(law.labels - 2) - law.epsilon0] if law.labels > 2 else []
-        return [keep, keep - law.epsilon0, *other], [keep - law.epsilon0, keep, *other]
-    if isinstance(law, Atoms):
-        if len(law.p) > 1:
-            return None
-        p, q = ([math.log(v) if v > 0 else -math.inf for v in side[0]] for side in (law.p, law.q))
-        return p, q
-    if isinstance(law, Scaled):
-        law = Mixture(((law.weight, law.law),))
-    if not isinstance(law, Mixture):
-        return None
-    rest = 1.0 - math.fsum(weight for weight, _ in law.cases)
-    first: list[float] = [math.log(rest)] if rest > 0 else []
-    second = first.copy()
-    for weight, case in law.cases:
-        inner = outcomes(case) if weight > 0 else ([], [])
-        if inner is None:
-            return None
-        first += [math.log(weight) + v for v in inner[0]]
-        second += [math.log(weight) + v for v in inner[1]]
-    return first, second
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,21 +120,22 @@ def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
     listed: list[tuple[Pair, int]] = []  # outcomes: both ends
     ups: list[tuple[Pair, int]] = []  # upper ends of the rest
     downs: list[tuple[Pair, int]] = []  # their lower ends, where there are any
-    single = []
+    single, rest = [], []
     for law, count in parts:
-        told = outcomes(law)
-        if told is not None:
-            p, q = np.array(told[0]), np.array(told[1])
+        outcomes, noise = law.outcomes(), law.noise()
+        if outcomes is not None:
+            p, q = (np.array(side) for side in outcomes)
             listed.append(((points_of(q, p), points_of(p, q)), count))
-        elif isinstance(law, Laplace):
-            ups.append(((laplace(law.pure(), up=True),) * 2, count))
-            downs.append(((laplace(law.pure(), up=False),) * 2, count))
+            continue
+        rest.append((law, count))
+        if noise is not None and noise.kind == "laplace":
+            ups.append(((laplace(noise.ratio, up=True),) * 2, count))
+            downs.append(((laplace(noise.ratio, up=False),) * 2, count))
         else:
             ups.append((dominating(law), count))
             single.append(law)
-            case = one_case(law)
-            downs += [(dominated(case), count)] if case is not None and case.pure() > 0 else []
-    rest = [(law, count) for law, count in parts if outcomes(law) is None]
+            pair = law.one_pair()
+            downs += [(dominated(pair), count)] if pair is not None and pair.pure() > 0 else []
     counted = _counted(listed)
     if counted is not None and not rest:
         return Losses(counted, counted, top, True), True

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.profile import ZERO, Bracket, Law
+from p2p_sim.privacy.law import ZERO, Bracket, Law
 
 Array = npt.NDArray[np.float64]
 
@@ -48,6 +48,26 @@ class DiscreteLaplace(Law):
     def pure(self) -> float:
         """Return epsilon of the noise."""
         return self.epsilon0
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceSum(DiscreteLaplace):
+    """The same law with its losses listed, of which there are ``steps`` + 1, so that compositions are exact."""
+
+    cases_covered = "all"
+    symmetric = True
+
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
+
+    def outcomes(self) -> tuple[list[float], list[float]]:
+        """Return noise at most 0, each number below ``steps``, and the rest: the losses of a sum with label 0 and 1."""
+        rate = self.epsilon0 / self.steps
+        each = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
+        end = -math.log1p(math.exp(-rate))
+        first = [end, *(each - rate * j for j in range(1, self.steps)), end - self.epsilon0]
+        return first, first[::-1]
 
 
 @dataclass(frozen=True)

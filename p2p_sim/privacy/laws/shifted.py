@@ -9,12 +9,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.laplace_pairs import LaplacePair
 from p2p_sim.privacy.laws.laplace_runs import MOST_RUNS, WIDEST, LaplaceRuns
 from p2p_sim.privacy.laws.losses import Points, product
 from p2p_sim.privacy.laws.nodes import SLACK, degree, nodes
-from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.profile import Bracket, Law
 
 Array = npt.NDArray[np.float64]
 
@@ -100,8 +99,9 @@ def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: fl
 
     None for other laws, and where it would be too much work.
     """
-    laplace = [(law.pure(), runs) for law, runs in parts if isinstance(law, Laplace)]
-    normal = [law.sensitivity / law.sigma for law, runs in parts if isinstance(law, Gaussian) and runs == 1]
+    known = [(noise, runs) for law, runs in parts if (noise := law.noise()) is not None]
+    laplace = [(noise.ratio, runs) for noise, runs in known if noise.kind == "laplace"]
+    normal = [noise.ratio for noise, runs in known if noise.kind == "gaussian" and runs == 1]
     if len(laplace) + len(normal) < len(parts) or len(normal) > 1 or len(laplace) + len(normal) == 0:
         return None
     if any(width > WIDEST or runs > MOST_RUNS for width, runs in laplace):
@@ -109,8 +109,8 @@ def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: fl
     listed = _once(listed)
     size = max(len(points.losses) for points in listed)
     if not normal:
-        known = _laplace(laplace, size)
-        return None if known is None else Shifted(known, listed, top)
+        closed = _laplace(laplace, size)
+        return None if closed is None else Shifted(closed, listed, top)
     counts = [runs + degree(width, normal[0]) for width, runs in laplace]
     if (
         size * math.prod(runs * (count + 1) for (_, runs), count in zip(laplace, counts, strict=True))

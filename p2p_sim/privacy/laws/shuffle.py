@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 from p2p_sim.privacy.laws.tails import halves, noisy_ones, reach
 from p2p_sim.privacy.laws.worst import Found, climb, search
-from p2p_sim.privacy.profile import ZERO, Bracket, Law, root
 
 CUTS = (1e-20, 1e-60, 1e-290)
 FULL = 20_000
@@ -19,12 +19,12 @@ FULL = 20_000
 WIDE = 100_000
 """Variance of the ones beyond which few bounds hold for all compositions and few are tried: 508,000 users at 1 nat."""
 FAR = 700.0
-"""Local budgets beyond are too close to none for e^-epsilon0 to be told from 0."""
+"""Local budgets beyond are too close to none for e^-epsilon0 to be promised from 0."""
 
 _LONG = 4_000  # outcomes from which a law is not written out
 _PARTS = 16  # blocks of compositions in a wide crowd
 _FEW = 300  # users up to which every composition is computed however small delta is
-_FAINT = 1e-281  # deltas below are not told from what the last cut leaves out
+_FAINT = 1e-281  # deltas below are not promised from what the last cut leaves out
 _ROUND = 1e-15  # relative error of a product of a few floats
 
 
@@ -97,6 +97,11 @@ class ShuffledBits(Law):
         return self.composition is not None or self.size <= FULL
 
     @property
+    def slow(self) -> bool:
+        """Whether not all compositions are covered, which takes long to search."""
+        return not self.covered
+
+    @property
     def wide(self) -> bool:
         """Whether the crowd is too large to search its compositions."""
         variance = self.others * self.flip * (1 - self.flip)
@@ -104,9 +109,9 @@ class ShuffledBits(Law):
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
-        if (told := guarantee(self.local)) is not None:
-            most = told[0].delta(epsilon)
-            return (most if told[1] == "exact" else most._replace(lower=0.0),) * 2
+        if (promised := guarantee(self.local)) is not None:
+            most = promised[0].delta(epsilon)
+            return (most if promised[1] == "exact" else most._replace(lower=0.0),) * 2
         if self.composition is None:
             found = self._search(epsilon, self._first())
             one = self._gain(found.at, self.others - found.at, epsilon)
@@ -125,15 +130,21 @@ class ShuffledBits(Law):
         spread = math.sqrt(self.size * self.flip * (1 - self.flip) + 1e-9)
         return max(1e-9, (0.5 - self.flip) / spread * math.sqrt(-2 * math.log(delta)) * 1.5)
 
-    def at_worst(self, epsilon: float | None, known: Law | None = None) -> Law:
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the law at the composition that is worst at ``epsilon``."""
         if self.composition is not None:
             return self
-        old = known if isinstance(known, ShuffledBits) else self._first()
+        old = previous if isinstance(previous, ShuffledBits) else self._first()
         if epsilon is None or self.local > FAR:
             return old
         found = self._search(epsilon, old, certified=False)
         return old if found.at == old.composition else replace(old, composition=found.at)
+
+    def one_pair(self) -> Law:
+        """Return the law at one composition, about the worst, in both directions."""
+        if self.composition is not None:
+            return self
+        return replace(self, composition=self.worst(1e-6)[0].composition)
 
     def ceiling(self, epsilon: float) -> float:
         """Return an upper bound of delta over the compositions."""
@@ -157,7 +168,7 @@ class ShuffledBits(Law):
         ``certified``: whether a wide crowd's bound is needed.
         """
         ones = self.others if old.composition is None else old.composition
-        keep = self._kept(epsilon)[2]
+        keep = self._margin(epsilon)[2]
         floor, cut = self._settled(ones, self.others - ones, epsilon, keep)
         top = floor.upper
 
@@ -191,7 +202,7 @@ class ShuffledBits(Law):
             found = self._bound(0, self.others, epsilon, cut)
             if found > cut * 1e9:
                 break
-        keep, width = self._kept(epsilon)[2], self.others // _PARTS + 1
+        keep, width = self._margin(epsilon)[2], self.others // _PARTS + 1
         starts = range(0, self.others + 1, width)
         rest = [(low, max(0, self.others - low - width + 1)) for low in starts]
         return min(found, max(self._event(*known, epsilon, keep, cut)[0].upper for known in rest))
@@ -204,10 +215,10 @@ class ShuffledBits(Law):
         """
         sure = 2 * self.flip * (high - low) * (1 - _ROUND)
         coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if high > low else 0
-        keep = self._kept(epsilon)[2]
+        keep = self._margin(epsilon)[2]
         return self._event(low, self.others - high, epsilon, keep, cut, coins)[0].upper + cut
 
-    def _kept(self, epsilon: float) -> tuple[float, float, float]:
+    def _margin(self, epsilon: float) -> tuple[float, float, float]:
         """Return (1 - flip) - flip e^epsilon between two ends, for the budget or the flip that is given."""
         if self.epsilon0 is not None:
             keep = -math.expm1(min(0.0, epsilon - self.epsilon0)) / (1 + math.exp(-self.epsilon0))
@@ -221,7 +232,7 @@ class ShuffledBits(Law):
 
     def _gain(self, ones: int, zeros: int, epsilon: float) -> Bracket:
         """Return delta from label 0 to 1: it rises with ``keep``, whose ends give its ends."""
-        low, keep, high = self._kept(epsilon)
+        low, keep, high = self._margin(epsilon)
         found, cut = self._settled(ones, zeros, epsilon, keep)
         ends = [self._event(ones, zeros, epsilon, at, cut)[0] for at in (low, high)]
         return Bracket(min(found.value, ends[0].lower), found.value, max(found.value, ends[1].upper))

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 _BETA = 4e-13  # relative error of one tail of a binomial, plus _BETA_SIZE a bit in the urn
 _BETA_SIZE = 4e-19
 _TRIES = 8
-_KEPT = 8e-16  # error of ``kept``, in parts of 1 - 2 flip
+_MARGIN_ERROR = 8e-16  # error of ``bit_margin``, in parts of 1 - 2 alpha
 _FAR = -1e290  # stands for log 0: times 0 it is 0, times any number of draws a float
 
 
@@ -33,7 +33,7 @@ _FAR = -1e290  # stands for log 0: times 0 it is 0, times any number of draws a 
 class Urn:
     """Bits of ``ones`` + ``zeros`` users of those labels, ``coins`` fair ones, known bits, and the victim's."""
 
-    flip: float
+    alpha: float
     ones: int
     zeros: int
     coins: int = 0
@@ -62,7 +62,7 @@ class Urn:
 
 @lru_cache(maxsize=64)
 def _draws(urn: Urn, cut: float) -> Draws:
-    return Draws(urn, noisy_ones(urn.flip, urn.ones, urn.zeros, urn.coins, cut))
+    return Draws(urn, noisy_ones(urn.alpha, urn.ones, urn.zeros, urn.coins, cut))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Draws:
 
     def gain(self, m: int, epsilon: float) -> tuple[float, float]:
         """Return (delta from label 0 to 1 of m draws, a bound of its error) at epsilon >= 0."""
-        keep, slip = kept(self.urn.flip, epsilon), slip_of(self.urn.flip)
+        keep, slip = bit_margin(self.urn.alpha, epsilon), margin_error(self.urn.alpha)
         if m == 0 or keep <= 0:
             return 0.0, slip if m and keep > -slip else 0.0
         level = level_of(keep, epsilon)
@@ -195,16 +195,16 @@ def upper_tails(m: int, k: int, size: int, counts: Array) -> Array:
     return np.asarray(betainc(k, m - k + 1, np.minimum(counts / size, 1.0)), np.float64)
 
 
-def kept(flip: float, epsilon: float) -> float:
-    """Return (1 - a) - a e^epsilon, what a one more in the urn is worth, right to ``slip_of`` where it is positive."""
+def bit_margin(alpha: float, epsilon: float) -> float:
+    """Return (1 - a) - a e^epsilon, what one more one is worth, right to ``margin_error`` where positive."""
     if epsilon < 700:
-        return (1 - 2 * flip) - flip * math.expm1(epsilon)
-    return (1 - 2 * flip) - times(flip, epsilon)
+        return (1 - 2 * alpha) - alpha * math.expm1(epsilon)
+    return (1 - 2 * alpha) - times(alpha, epsilon)
 
 
-def slip_of(flip: float) -> float:
-    """Return what ``kept`` may be wrong by: next to the pure epsilon this is all that it is."""
-    return _KEPT * (1 - 2 * flip) if flip else 0.0
+def margin_error(alpha: float) -> float:
+    """Return what ``bit_margin`` may be wrong by: next to the pure epsilon this is all that it is."""
+    return _MARGIN_ERROR * (1 - 2 * alpha) if alpha else 0.0
 
 
 def level_of(keep: float, epsilon: float) -> float:

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.combine import Atoms, Mixture
 from p2p_sim.privacy.laws.runs import together
-from p2p_sim.privacy.profile import Bracket, Law
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -76,27 +76,27 @@ class Tally(Law):
 
 
 @dataclass(frozen=True)
-class Flipped(Law):
-    """What a law of a noisy bit shows of the bit itself, which was flipped with probability ``flip`` in (0, 1/2).
+class AfterRandomizedResponse(Law):
+    """What a law of a noisy bit shows of the bit itself, which was flipped with probability ``alpha`` in (0, 1/2).
 
-    *Source:* for Q = (1 - flip) P + flip P', E_x(Q, Q') = (1 - flip - x flip) E_y(P, P') with
-    y = (x (1 - flip) - flip) / (1 - flip - x flip).
+    *Source:* for Q = (1 - alpha) P + alpha P', E_x(Q, Q') = (1 - alpha - x alpha) E_y(P, P') with
+    y = (x (1 - alpha) - alpha) / (1 - alpha - x alpha).
     """
 
-    flip: float
+    alpha: float
     law: Law
     closed = False
 
     @property
     def local(self) -> float:
         """The local budget, nats."""
-        return math.log1p(-self.flip) - math.log(self.flip)
+        return math.log1p(-self.alpha) - math.log(self.alpha)
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return those of the noisy bit, further out and less."""
         if epsilon >= self.local:
             return (Bracket(0.0, 0.0, 0.0),) * 2
-        keep = -(1 - self.flip) * math.expm1(epsilon - self.local)
+        keep = -(1 - self.alpha) * math.expm1(epsilon - self.local)
         at = (
             epsilon
             + math.log1p(-math.exp(-epsilon - self.local))
@@ -114,7 +114,9 @@ class Flipped(Law):
         if inner > 700:
             return self.local
         x = math.exp(inner)
-        return min(self.local, math.log(((1 - self.flip) * x + self.flip) / (self.flip * x + 1 - self.flip)))
+        return min(
+            self.local, math.log(((1 - self.alpha) * x + self.alpha) / (self.alpha * x + 1 - self.alpha))
+        )
 
 
 @dataclass(frozen=True)
@@ -140,20 +142,20 @@ class Least(Law):
         return min((law.epsilon(delta) for law in self.laws if law.closed), default=0.1)
 
 
-def fresh(flip: float, theta: float, degrees: Ints, unseen: Ints) -> Law:
+def fresh(alpha: float, theta: float, degrees: Ints, unseen: Ints) -> Law:
     """Return the first bound: of neighbours' degrees, and of how many of each one's other neighbours are unseen."""
     kinds = Counter(zip(degrees.tolist(), _grouped(degrees, unseen).tolist(), strict=True))
-    votes: list[tuple[Law, int]] = [(_vote(flip, theta / d, f), times) for (d, f), times in kinds.items()]
-    return Flipped(flip, together(votes)[0])
+    votes: list[tuple[Law, int]] = [(_vote(alpha, theta / d, f), times) for (d, f), times in kinds.items()]
+    return AfterRandomizedResponse(alpha, together(votes)[0])
 
 
-def least(flip: float, theta: float, degrees: Ints) -> Law:
+def least(alpha: float, theta: float, degrees: Ints) -> Law:
     """Return the second bound."""
     from scipy.stats import binom
 
     m = np.arange(int(degrees.min()))
     kinds, times = np.unique(degrees, return_counts=True)
-    below = 2 * (times[:, None] * binom.cdf(m, kinds[:, None] - 1, flip)).sum(axis=0) * (1 + 1e-12)
+    below = 2 * (times[:, None] * binom.cdf(m, kinds[:, None] - 1, alpha)).sum(axis=0) * (1 + 1e-12)
     first = int(np.searchsorted(below, CUT, "right"))  # the least m is less with probability ``CUT`` at most
     last = min(int(np.searchsorted(below, 1.0)), len(m) - 1)
     levels = np.unique(np.linspace(min(first, last), last, _LEVELS).astype(np.int64))
@@ -164,19 +166,19 @@ def least(flip: float, theta: float, degrees: Ints) -> Law:
     for level, reached in zip(levels.tolist(), upto, strict=True):
         cases.append((reached - before, _tally(level, theta, degrees)))
         before = reached
-    return Flipped(flip, Mixture(tuple(cases)))
+    return AfterRandomizedResponse(alpha, Mixture(tuple(cases)))
 
 
 def _tally(m: int, theta: float, degrees: Ints) -> Tally:
     return Tally.of(m, np.minimum(1.0, theta * (2 * m + 1) / degrees))
 
 
-def _vote(flip: float, share: float, unseen: int) -> Atoms:
+def _vote(alpha: float, share: float, unseen: int) -> Atoms:
     """Return one vote; ``share``: theta over the neighbour's degree."""
     from scipy.stats import binom
 
     m = np.arange(unseen + 1)
-    weight = share * binom.pmf(m, unseen, flip)
+    weight = share * binom.pmf(m, unseen, alpha)
     right, wrong = weight * (m + 1), weight * m
     none = max(0.0, 1 - float(right.sum() + wrong.sum()))
     first, second = np.concatenate([wrong, right, [none]]), np.concatenate([right, wrong, [none]])

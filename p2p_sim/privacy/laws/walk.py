@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import betaln
 
 from p2p_sim.privacy.laws.tails import Window
-from p2p_sim.privacy.laws.urn import Draws, kept, level_of, slip_of
+from p2p_sim.privacy.laws.urn import Draws, bit_margin, level_of, margin_error
 
 Array = npt.NDArray[np.float64]
 
@@ -52,9 +52,9 @@ def averages(draws: Sequence[Draws], windows: Sequence[Window], epsilon: float) 
 
 def average(draws: Draws, window: Window, epsilon: float) -> tuple[float, float]:
     """Return (delta averaged over the numbers of reports in a window, a bound of its error)."""
-    keep, price, scale = worth(draws.urn.flip, epsilon)
+    keep, price, scale = worth(draws.urn.alpha, epsilon)
     if keep <= 0:
-        return 0.0, _slipped(draws.urn.flip, epsilon)
+        return 0.0, _slipped(draws.urn.alpha, epsilon)
     start = _Start(draws, window, epsilon, (keep, price, scale))
     z, p, m, k, g = start.z, start.p, start.m, start.k, start.gain
     q, rough, dot = 1 - p, start.rough, _dot if len(z) < _SHARED else _dot_alone
@@ -82,19 +82,19 @@ def average(draws: Draws, window: Window, epsilon: float) -> tuple[float, float]
     return total / scale, (slack + total * len(window.mass) * _UNIT) / scale
 
 
-def worth(flip: float, epsilon: float) -> tuple[float, float, float]:
+def worth(alpha: float, epsilon: float) -> tuple[float, float, float]:
     """Return (what a one more in the urn is worth, what it costs, scale): both times the scale, 1 up to 600 nats.
 
     They are (1 - a) - a e^epsilon and e^epsilon - 1; of epsilons above 1200 the latter is that of 1200.
     """
     if epsilon <= _HIGH:
-        return kept(flip, epsilon), math.expm1(epsilon), 1.0
+        return bit_margin(alpha, epsilon), math.expm1(epsilon), 1.0
     scale = math.exp(_HIGH - min(2 * _HIGH, epsilon))
-    return kept(flip, epsilon) * scale, math.exp(_HIGH), scale
+    return bit_margin(alpha, epsilon) * scale, math.exp(_HIGH), scale
 
 
-def _slipped(flip: float, epsilon: float) -> float:
-    return slip_of(flip) if kept(flip, epsilon) > -slip_of(flip) else 0.0
+def _slipped(alpha: float, epsilon: float) -> float:
+    return margin_error(alpha) if bit_margin(alpha, epsilon) > -margin_error(alpha) else 0.0
 
 
 def _dot(first: Array, second: Array) -> float:
@@ -109,9 +109,9 @@ class _Start:
     """Where a walk begins: ``m`` reports, the event from ``k`` ones, its worth, and z = ``z`` * ``scale``."""
 
     def __init__(
-        self, draws: Draws, window: Window, epsilon: float, told: tuple[float, float, float]
+        self, draws: Draws, window: Window, epsilon: float, worths: tuple[float, float, float]
     ) -> None:
-        keep, price, scale = told
+        keep, price, scale = worths
         early = window.low + len(window.mass) <= EARLY
         self.m = 0 if early else window.low
         self.mass = [0.0] * (window.low * early) + window.mass.tolist()
@@ -131,7 +131,7 @@ class _Start:
         self.scale = math.exp(top + common)
         self.z = value * np.exp(logs - top)
         self.z[np.abs(self.z) < _FLUSH] = 0
-        slip = slip_of(draws.urn.flip) * scale / keep
+        slip = margin_error(draws.urn.alpha) * scale / keep
         self.rounding = 8 * (self.m + 8) * _UNIT
         # By what a part of z may be off: its signs stay, and so does how much its two terms cancelled.
         unit = (2 * len(window.mass) + len(value) + terms) * _UNIT
@@ -158,9 +158,9 @@ def _binomial_logs(m: int, j: int, size: int, counts: Array) -> tuple[Array, flo
 
 def _together(draws: list[Draws], windows: list[Window], epsilon: float) -> Array:
     """Return what ``average`` does for each, walked side by side: shape (2, count)."""
-    keep, price, scale = worth(draws[0].urn.flip, epsilon)
+    keep, price, scale = worth(draws[0].urn.alpha, epsilon)
     if keep <= 0:
-        return np.repeat([[0.0], [_slipped(draws[0].urn.flip, epsilon)]], len(draws), 1)
+        return np.repeat([[0.0], [_slipped(draws[0].urn.alpha, epsilon)]], len(draws), 1)
     starts = [_Start(d, w, epsilon, (keep, price, scale)) for d, w in zip(draws, windows, strict=True)]
     width, steps = max(len(s.z) for s in starts), max(len(s.mass) for s in starts)
     z, p, rough = (np.zeros((len(starts), width)) for _ in range(3))

@@ -1,0 +1,259 @@
+"""Laws of a view: a pair of distributions, one for each value of one label, told by its hockey-stick divergences."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+LARGE = 1e15
+"""Nats: a delta that is not reached here never is."""
+
+_ROOT = 4e-14  # relative tolerance of a root
+_NEAR = 1.0002  # first step from a good guess
+_SPREAD = 1e-12  # what a root is rounded outward by
+_HAIR = 1e-11  # relative step beyond a root
+_TURNS = 60
+_FLOOR = 1e-9  # part of a delta below which nothing need be told to see whether it is kept
+_EDGE = 4e-12  # this close to the pure epsilon (relative) delta is all rounding: there the root is the pure epsilon
+
+
+class Bracket(NamedTuple):
+    """A value between two certified ends, rounded outward: ``lower <= value <= upper``."""
+
+    lower: float
+    value: float
+    upper: float
+
+    @classmethod
+    def around(cls, value: float, error: float = 0.0) -> Bracket:
+        """Return a bracket of a probability with an absolute error, kept in [0, 1]."""
+        value = min(1.0, max(0.0, value))
+        slack = error + 4e-16 * value
+        return cls(max(0.0, value - slack), value, min(1.0, value + slack))
+
+
+ZERO = Bracket(0.0, 0.0, 0.0)
+
+
+def largest(brackets: list[Bracket]) -> Bracket:
+    """Return the bracket of the maximum of some values: the maximum of each end."""
+    return Bracket(*(max(ends) for ends in zip(*brackets, strict=True)))
+
+
+Coverage = Literal["unstated", "all", "searched"]
+
+
+class AdditiveNoise(NamedTuple):
+    """Noise of one kind on a number that one label moves.
+
+    ``kind``: "gaussian" or "laplace".  ``ratio``: how far the label moves the number, in standard deviations of
+    Gaussian noise (mu of Gaussian differential privacy) or in scales of Laplace noise (its pure epsilon); above 0.
+    """
+
+    kind: Literal["gaussian", "laplace"]
+    ratio: float
+
+
+class Law(ABC):
+    """A pair of distributions of a view, one for each value of one label, told by its hockey-stick divergences.
+
+    Two methods must be written, ``directions`` and ``pure``: with them a law is evaluated, composed, calibrated, drawn
+    and audited.  All others have defaults that hold for every law.  They may be overridden where more is known: a law
+    that lists its ``outcomes``, or says what ``noise`` it is of, is composed exactly instead of by an upper bound; one
+    that names ``one_pair`` gives compositions a closer lower end.
+    """
+
+    closed = True
+    """Whether evaluating is instant."""
+
+    @property
+    def cases_covered(self) -> Coverage:
+        """Of which cases the figures are, where the value depends on others' labels.
+
+        "all" where there is nothing to search for; "searched" where the value is the worst that was found, and the
+        upper ends hold for all; by default "unstated": what the basis of the profile says.
+        """
+        return "unstated"
+
+    @property
+    def slow(self) -> bool:
+        """Whether one figure takes so long that a report in a hurry leaves it out."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether delta is known to be the same in both directions, so that ``ceiling`` bounds both."""
+        return False
+
+    @property
+    def composition(self) -> int | None:
+        """The ones among the other honest users for which this law holds; None where it holds for all, or the worst."""
+        return None
+
+    @abstractmethod
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        """Return delta from label 0 to 1 and from 1 to 0; ``epsilon`` is finite and at least 0, in nats."""
+
+    @abstractmethod
+    def pure(self) -> float:
+        """Return the least epsilon at which delta is 0, in nats, or infinity."""
+
+    def pure_bracket(self) -> Bracket:
+        """Return ``pure`` with certified ends."""
+        return Bracket(*[self.pure()] * 3)
+
+    def delta(self, epsilon: float) -> Bracket:
+        """Return the larger direction."""
+        return largest(list(self.directions(epsilon)))
+
+    def start(self, delta: float) -> float:  # noqa: ARG002
+        """Return a guess of epsilon(delta), where a search begins."""
+        return 0.1
+
+    def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:  # noqa: ARG002
+        """Return this law at the composition that is worst at ``epsilon`` (None: a first guess), cheap to evaluate.
+
+        ``previous``: what an earlier call returned; it comes back if nothing is worse.
+        """
+        return self
+
+    def quick(self) -> Law:
+        """Return a law of nearly the same value that is faster to evaluate, or this one."""
+        return self
+
+    def with_floor(self, least: float) -> Law:  # noqa: ARG002
+        """Return a law that need not tell deltas below ``least`` from 0; it may save the work."""
+        return self
+
+    def ceiling(self, epsilon: float) -> float:
+        """Return a certified upper bound of delta."""
+        return self.delta(epsilon).upper
+
+    def ceilings(self, epsilon: float, least: float = 0.0) -> tuple[float, float]:
+        """Return certified upper bounds of delta in both directions; below ``least`` they need not be close."""
+        if epsilon >= self.pure():
+            return 0.0, 0.0
+        if self.symmetric:
+            return (self.with_floor(least).ceiling(epsilon),) * 2
+        first, second = self.directions(epsilon)
+        return first.upper, second.upper
+
+    def keeps(self, epsilon: float, delta: float) -> bool:
+        """Whether (epsilon, delta) is promised: certified, without telling deltas far below from 0."""
+        return epsilon >= self.pure() or self.with_floor(delta * _FLOOR).delta(epsilon).upper <= delta
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return the laws of which this is the worst, one for each of several cases; by default itself alone."""
+        return (self,)
+
+    def visible_cases(self) -> tuple[tuple[float, Law], ...]:
+        """Return (probability, law) of cases that the view can tell apart; in the rest it sees nothing."""
+        return ((1.0, self),)
+
+    def one_pair(self) -> Law | None:
+        """Return a law of one pair of distributions that this view may face, about the worst; None if none is known.
+
+        Its brackets must hold for that pair on both sides; compositions have their lower end from it.
+        """
+        return None
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return natural logarithms of the probabilities of all outcomes under label 0 and under label 1.
+
+        -infinity is an outcome that cannot be; each probability must be right to four units in the last place.
+        None, the default, for laws whose outcomes are not listed.
+        """
+        return None
+
+    def noise(self) -> AdditiveNoise | None:
+        """Return the Gaussian or Laplace noise that this law is exactly of; None, the default, for other laws."""
+        return None
+
+    def worst(self, delta: float) -> tuple[Law, float]:
+        """Return the law at the worst composition and the least epsilon whose delta is at most ``delta``."""
+        pure, law = self.pure(), self.at_worst(None)
+        value = root(_values(law.quick()), delta, self.start(delta), pure)
+        if law.quick() is not law:
+            value = root(_values(law), delta, value, pure, _NEAR)
+        high = pure
+        for turn in range(_TURNS):
+            # A hair beyond: at its own pure epsilon a composition is all rounding, which would hide a worse one.
+            beyond = min(pure, value * (1 + _HAIR))
+            found = self.at_worst(beyond, law)
+            if (
+                found is law and law.delta(beyond).value < delta / 2
+            ):  # past a cliff nothing is told by the old law
+                found = self.at_worst(beyond)
+            if found is law or found.delta(beyond).value <= delta * (1 - 1e-6):
+                break
+            law, value = found, root(_values(found), delta, value, pure, _NEAR)
+            if turn > 1 and value < high:  # small steps from one composition to the next: leap half the way
+                bold = self.at_worst((value + high) / 2, law)
+                if bold.delta((value + high) / 2).value <= delta:
+                    high = (value + high) / 2
+                else:
+                    law, value = bold, root(_values(bold), delta, (value + high) / 2, pure, _NEAR)
+        return law, value if value < pure * (1 - _EDGE) else pure
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon whose delta is at most ``delta``, in (0, 1)."""
+        return self.worst(delta)[1]
+
+    def epsilon_bracket(self, delta: float) -> Bracket:
+        """Return ``epsilon`` with certified ends."""
+        pure, top = self.pure(), self.pure_bracket()
+        law, value = self.worst(delta)
+        low = root(lambda e: law.delta(e).lower, delta, value, pure, _NEAR)
+        high = max(value, root(law.ceiling, delta, value, pure, _NEAR)) * (1 + _SPREAD)
+        step = 1e-9
+        while high < pure and self.ceiling(high) > delta * (1 + 1e-12):
+            high, step = high * (1 + step) + step * 1e-6, step * 4
+        high = top.upper if high >= pure else high
+        return Bracket(min(value, low * (1 - _SPREAD)), value, max(value, high))
+
+
+def _values(law: Law) -> Callable[[float], float]:
+    return lambda epsilon: law.delta(epsilon).value
+
+
+def root(
+    f: Callable[[float], float], target: float, guess: float, limit: float = math.inf, step: float = 1.25
+) -> float:
+    """Return the least x in [0, limit] with f(x) <= target; f decreases, and is at most target at ``limit``.
+
+    At the x returned f was seen to be at most the target, just below (1e-13) to be more.  The interval grows from
+    ``guess`` (above 0) by factors from ``step`` on; f may reach 0.  All arguments in the units of x and f.
+    """
+    from scipy.optimize import toms748
+
+    kept = limit
+
+    def gap(x: float) -> float:
+        nonlocal kept
+        over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
+        if over <= 0:
+            kept = min(kept, x)
+        return over
+
+    if limit == 0 or gap(0.0) <= 0:
+        return 0.0
+    guess = max(guess, 1e-12) if math.isfinite(guess) else 1.0
+    low, high, grow = 0.0, min(guess, limit), step
+    at_high = gap(high)
+    while at_high > 0 and high < min(limit, LARGE):
+        low, high, grow = high, min(high * grow, limit, LARGE), grow * grow
+        at_high = gap(high)
+    if at_high > 0:
+        return limit  # never at most the target below it
+    grow = step
+    while low == 0.0 and high > 1e-15:
+        inner = high / grow
+        if gap(inner) > 0:
+            low = inner
+        else:
+            high, grow = inner, grow * grow
+    if at_high != 0:
+        toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
+    return float(kept)

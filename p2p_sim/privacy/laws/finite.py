@@ -1,0 +1,108 @@
+"""Laws of finitely many outcomes: nothing at all, and two distributions or the worst of several pairs of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.law import ZERO, Bracket, Law
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Nothing(Law):
+    """The view does not depend on the label."""
+
+    cases_covered = "all"
+    symmetric = True
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:  # noqa: ARG002
+        """Return 0 in both directions."""
+        return ZERO, ZERO
+
+    def pure(self) -> float:
+        """Return 0."""
+        return 0.0
+
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
+
+    def outcomes(self) -> tuple[list[float], list[float]]:
+        """Return the one outcome, which is certain."""
+        return [0.0], [0.0]
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms(Law):
+    """Finitely many outcomes, with their probabilities under label 0 (``p``) and label 1 (``q``).
+
+    Shape (a,), or (cases, a) for the worst of several pairs; each row sums to 1.  *Source:* the hockey-stick
+    divergence, summed outcome by outcome.  *Assumes:* each probability is right to four units in the last place.
+    """
+
+    p: Array
+    q: Array
+
+    @classmethod
+    def of(cls, p: Sequence[Fraction | float], q: Sequence[Fraction | float]) -> Atoms:
+        """Make atoms from fractions or floats; raises InputError unless both are distributions of one length."""
+        first, second = (np.array([float(v) for v in side], np.float64) for side in (p, q))
+        for name, side, mass in (("p", p, first), ("q", q, second)):
+            total = float(sum(side)) if isinstance(side[0], Fraction) else math.fsum(mass)
+            if len(p) != len(q) or not np.all(mass >= 0) or not abs(total - 1) < 1e-9:
+                raise InputError(
+                    f"{name}: {len(mass)} atoms of total {total}: give probabilities that sum to 1"
+                )
+        return cls(first[None], second[None])
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        """Sum the positive parts; the worst row of each direction."""
+        return _excess(self.q, self.p, epsilon), _excess(self.p, self.q, epsilon)
+
+    def pure(self) -> float:
+        """Return the largest log ratio."""
+        if np.any((self.p > 0) != (self.q > 0)):
+            return math.inf
+        seen = self.p > 0
+        return float(np.abs(np.log(self.p[seen]) - np.log(self.q[seen])).max())
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return the pairs, each as a law of its own."""
+        if len(self.p) == 1:
+            return (self,)
+        return tuple(Atoms(self.p[i : i + 1], self.q[i : i + 1]) for i in range(len(self.p)))
+
+    def one_pair(self) -> Law:
+        """Return the first pair."""
+        return self if len(self.p) == 1 else Atoms(self.p[:1], self.q[:1])
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return the outcomes of the pair, None if there are several pairs."""
+        if len(self.p) > 1:
+            return None
+        p, q = ([math.log(v) if v > 0 else -math.inf for v in side[0]] for side in (self.p, self.q))
+        return p, q
+
+
+def _excess(over: Array, under: Array, epsilon: float) -> Bracket:
+    if epsilon > 700:
+        value = float(np.where(under == 0, over, 0.0).sum(-1).max())
+        return Bracket(value, value, min(1.0, value + 1e-290))
+    scaled = math.exp(epsilon) * under
+    gain = np.maximum(over - scaled, 0.0)
+    sums = gain.sum(-1)
+    slack = np.where(gain > 0, over + scaled, 0.0).sum(-1) * 2e-15
+    best = int(sums.argmax())
+    return Bracket(
+        max(0.0, float((sums - slack).max())),
+        min(1.0, float(sums[best])),
+        min(1.0, float((sums + slack).max())),
+    )
