@@ -16,8 +16,10 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ROOT / "p2p_sim" / "privacy" / "mechanisms"
 OUTSIDE = [path for path in sorted((ROOT / "p2p_sim").rglob("*.py")) if ROOMS not in path.parents]
 
-NAMES = {"protocol", "program", "kind", "known", "model", "source", "against"}
-"""What protocols, and their classes, are called in this package."""
+NAMES = {"protocol", "program", "against"}
+"""What protocols are called in this package."""
+PARTS = {"protocol", "source"}
+"""And as a part of something else: ``run.source``, ``world.protocol``."""
 ENGINE = {"core/protocol.py", "core/block.py"}
 """Where a role's program is looked up by the role's name, and parameters by theirs."""
 GENERAL = {"Protocol", "Run", "PrivacyProfile", "type"}
@@ -29,7 +31,7 @@ def of_protocol(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type":
         return bool(node.args) and of_protocol(node.args[0])
     if isinstance(node, ast.Attribute):
-        return node.attr in NAMES | {"__class__"} and (node.attr != "__class__" or of_protocol(node.value))
+        return of_protocol(node.value) if node.attr == "__class__" else node.attr in PARTS
     return isinstance(node, ast.Name) and node.id in NAMES
 
 
@@ -44,15 +46,11 @@ def switches(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             asked, what = node.func.id, node.args[0]
-            if asked in ("hasattr", "getattr") and of_protocol(what):
+            mine = of_protocol(what) or (asked != "isinstance" and ast.unparse(what) == "kind")
+            general = asked in ("isinstance", "issubclass") and kinds(node.args[1]) <= GENERAL
+            if mine and not general and asked in ("hasattr", "getattr", "isinstance", "issubclass"):
                 yield ast.unparse(node)
-            if (
-                asked in ("isinstance", "issubclass")
-                and of_protocol(what)
-                and not kinds(node.args[1]) <= GENERAL
-            ):
-                yield ast.unparse(node)
-        if isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and of_protocol(node.left):
+        if isinstance(node, ast.Compare) and not isinstance(node.left, ast.Name) and of_protocol(node.left):
             yield ast.unparse(node)
         if isinstance(node, ast.Match) and of_protocol(node.subject):
             yield f"match {ast.unparse(node.subject)}"
@@ -86,6 +84,8 @@ def test_no_other_file_knows_protocols_apart(path):
         "issubclass(kind, PeerToPeer)",
         "type(protocol) is PeerToPeer",
         "type(protocol) in (A, B)",
+        "run.source.__class__ == A",
+        "hasattr(kind, 'mixes_everybody')",
         "match protocol:\n    case A(): pass",
     ],
 )
