@@ -50,7 +50,9 @@ def switches(tree: ast.AST) -> Iterator[str]:
             general = asked in ("isinstance", "issubclass") and kinds(node.args[1]) <= GENERAL
             if mine and not general and asked in ("hasattr", "getattr", "isinstance", "issubclass"):
                 yield ast.unparse(node)
-        if isinstance(node, ast.Compare) and not isinstance(node.left, ast.Name) and of_protocol(node.left):
+        of_class = isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type(")
+        of_class |= isinstance(node, ast.Compare) and ast.unparse(node.left).endswith(".__class__")
+        if of_class and of_protocol(node.left):
             yield ast.unparse(node)
         if isinstance(node, ast.Match) and of_protocol(node.subject):
             yield f"match {ast.unparse(node.subject)}"
