@@ -19,6 +19,7 @@ import numpy as np
 
 import p2p_sim
 from experiments._common import accuracy, check, write_csv
+from p2p_sim import privacy
 from p2p_sim.learning import corrected, datasets, dealt, experiment, losses, proportions, regression
 from p2p_sim.learning.losses import Bags
 from protocols import EncryptedShuffle, LaplaceLabelProportions, RandomizedResponse
@@ -41,7 +42,7 @@ def plain(run: Any, examples: Any) -> float:
 
 def unbiased(run: Any, examples: Any) -> float:
     """Train on senders' labels by the loss whose mean is that of true labels."""
-    noise, pairs = run.source.label_noise(), _pairs(run, examples)
+    noise, pairs = privacy.label_noise(run.source), _pairs(run, examples)
     law = losses.channel(noise.labels, float(noise.lie))
     y = pairs.y.astype(np.int64)
     shares = np.clip(losses.undo(law, np.bincount(y, minlength=noise.labels) / len(y)), 0.01, 0.99)
@@ -52,14 +53,14 @@ def unbiased(run: Any, examples: Any) -> float:
 
 def alone(run: Any, examples: Any) -> float:
     """Correct each label as if it were that of the user to whom it was dealt."""
-    noise, pairs = run.source.label_noise(), _pairs(run, examples)
+    noise, pairs = privacy.label_noise(run.source), _pairs(run, examples)
     bags = Bags(np.arange(len(pairs.y)), np.eye(noise.labels)[pairs.y.astype(np.int64)])
     return _right(regression.match(examples.population.x[pairs.users], bags, noise.lie), examples)
 
 
 def known(run: Any, examples: Any) -> float:
     """Train the model of ``p2p-sim run``, which knows lies and clusters."""
-    return _matched(run, examples, run.source.label_noise().lie)
+    return _matched(run, examples, privacy.label_noise(run.source).lie)
 
 
 def trusting(run: Any, examples: Any) -> float:
@@ -105,7 +106,7 @@ def rows(
     for epsilon in epsilons:
         for protocol in protocols(classes, epsilon):
             examples = experiment.gather(protocol, data)
-            people, noise = examples.population, protocol.label_noise()
+            people, noise = examples.population, privacy.label_noise(protocol)
             true = accuracy(examples, slice(None), people.y)
             runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
             for method, measure in METHODS[type(protocol)].items():
@@ -133,7 +134,7 @@ def _pairs(run: Any, examples: Any) -> dealt.Pairs:
 
 
 def _matched(run: Any, examples: Any, lie: Fraction) -> float:
-    told = corrected.released(run.output("learner"), examples.population, run.source.label_noise())
+    told = corrected.released(run.output("learner"), examples.population, privacy.label_noise(run.source))
     assert told is not None
     return _right(regression.match(examples.population.x, told, lie), examples)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from p2p_sim.core import (
     InputError,
-    LabelNoise,
     Message,
     Party,
     Protocol,
@@ -85,9 +84,10 @@ class EncryptedShuffle(Protocol):
         """Return k."""
         return self.labels
 
-    def label_noise(self) -> LabelNoise:
-        """Return that users lie, and that labels are permuted."""
-        return LabelNoise(self.randomizer.lying(), self.labels, self.over)
+    @classmethod
+    def in_clusters(cls) -> bool:
+        """Return that clusters matter: a shuffler may mix each by itself."""
+        return True
 
     def mixes_everybody(self) -> bool:
         """Whether the learner cannot tell clusters apart."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import Message, Party, Protocol, Rounds, check_whole
+from p2p_sim.core import BagSums, Message, Party, Protocol, Rounds, check_whole
 from p2p_sim.core.columns import Inbox
 from p2p_sim.network.bags import bag_numbers, once
 
@@ -39,6 +39,10 @@ class LabelProportions(Protocol):
 
     def __post_init__(self) -> None:
         check_whole("bag_size", self.bag_size)
+
+    def bag_sums(self) -> BagSums:
+        """Return the bags."""
+        return BagSums(self.bag_size)
 
     def user(self, me: Party) -> Rounds:
         """Hand in the label, with the public number of the bag."""

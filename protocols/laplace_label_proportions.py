@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range, check_whole
+from p2p_sim.core import BagSums, InputError, Message, Party, Protocol, Rounds, check_range, check_whole
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.network.bags import bag_numbers
 from protocols.label_proportions import counted
@@ -46,6 +46,10 @@ class LaplaceLabelProportions(Protocol):
     def __post_init__(self) -> None:
         check_whole("bag_size", self.bag_size)
         check_noise(self.epsilon, self.grid, LAPLACE_LIMIT)
+
+    def bag_sums(self) -> BagSums:
+        """Return the bags."""
+        return BagSums(self.bag_size, self.grid)
 
     def user(self, me: Party) -> Rounds:
         """Hand in the label, with the public number of the bag."""

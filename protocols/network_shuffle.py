@@ -10,7 +10,6 @@ import numpy as np
 
 from p2p_sim.core import (
     Inbox,
-    LabelNoise,
     Message,
     Party,
     Protocol,
@@ -65,11 +64,6 @@ class NetworkShuffle(Protocol):
     def label_count(self) -> int:
         """Return k."""
         return self.labels
-
-    def label_noise(self) -> LabelNoise:
-        """Return that users lie, and that labels walked over the graph."""
-        whose = "walk" if self.steps else "sender"
-        return LabelNoise(self.randomizer.lying(), self.labels, whose, self.steps)
 
     def graph_over(self) -> str:
         """Return that one graph joins everybody."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, LabelNoise, Message, Party, Protocol, Rounds, check_range
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
 from p2p_sim.core.groups import Members
 from p2p_sim.core.words import order
 
@@ -47,10 +46,6 @@ class PeerPermutation(Protocol):
 
     def __post_init__(self) -> None:
         check_range("alpha", self.alpha, 0, 0.5)
-
-    def label_noise(self) -> LabelNoise:
-        """Return that labels are flipped, and permuted within clusters."""
-        return LabelNoise(Fraction(self.alpha), whose="cluster")
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from p2p_sim.core import (
     Inbox,
     InputError,
-    LabelNoise,
     Message,
     Party,
     Protocol,
@@ -57,10 +55,6 @@ class PeerToPeer(Protocol):
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:
             raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
-
-    def label_noise(self) -> LabelNoise:
-        """Return that labels are flipped, and drawn from the cluster or from the reporter's neighbours."""
-        return LabelNoise(Fraction(self.alpha), whose=self.over)
 
     def graph_over(self) -> str | None:
         """Return that peers among neighbours need a graph in each cluster."""

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from p2p_sim.core import (
     InputError,
-    LabelNoise,
     Message,
     Party,
     Protocol,
@@ -79,10 +78,6 @@ class RandomizedResponse(Protocol):
             return np.asarray((me.y ^ lies).view(np.uint8))
         other = 1 + me.draw.below("other", self.labels - 1)
         return np.asarray((me.y + lies * other) % self.labels)
-
-    def label_noise(self) -> LabelNoise:
-        """Return that senders lie."""
-        return LabelNoise(self.lying(), self.labels)
 
     def user(self, me: Party) -> Rounds:
         """Report the label or a lie."""

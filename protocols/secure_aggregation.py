@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_whole
+from p2p_sim.core import BagSums, Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_whole
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.crypto import field, pairs, shamir
 from p2p_sim.crypto.octets import Octets
@@ -132,6 +132,10 @@ class SecureAggregation(Protocol):
     def fewest(self) -> int:
         """How many neighbours can recover a user's secrets, at least, whatever number joined: that where t did."""
         return int(self.needed(self.least, min(self.least - 1, self.degree)))
+
+    def bag_sums(self) -> BagSums:
+        """Return the bags."""
+        return BagSums(self.bag_size, self.grid, self.least)
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""

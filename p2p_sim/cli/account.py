@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import protocols
+from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.people import synthetic, users_of_data
 from p2p_sim.core.errors import InputError
@@ -83,7 +83,7 @@ class Account:
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], protocols.ALL)
+        words, offered = parameters.own(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered, "account")
         self._check()
         graphs.check(chosen.protocol, self.graph)

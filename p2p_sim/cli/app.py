@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-import protocols
+from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
 
 Command = Sequence[str]
@@ -44,7 +44,7 @@ class ProtocolCommand(OnceCommand):
         """Write the help, the parameters of all protocols at its end."""
         from p2p_sim.report import parameters
 
-        self.epilog = f"{parameters.describe(protocols.ALL)}\n\n{self.epilog}"
+        self.epilog = f"{parameters.describe(catalogue.everything())}\n\n{self.epilog}"
         super().format_help(ctx, formatter)
 
 

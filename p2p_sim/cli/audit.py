@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import protocols
+from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
@@ -121,7 +121,7 @@ class Audit:
     def _chosen(self) -> Any:
         from p2p_sim.report import parameters
 
-        words, offered = parameters.own(self.words or [], protocols.ALL)
+        words, offered = parameters.own(self.words or [], catalogue.everything())
         try:
             return parameters.choose(words, offered, "audit")
         except InputError as error:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import protocols
+from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.report.options import option
@@ -58,7 +58,7 @@ def _program(command: Any, run: Any) -> Any:
     """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
     from p2p_sim.report import parameters
 
-    words, offered = parameters.own(command.words or [], protocols.ALL)
+    words, offered = parameters.own(command.words or [], catalogue.everything())
     if run.source is None and not words:
         raise InputError(
             f"{run.protocol} is not a shipped protocol: name it, p2p-sim audit {run.protocol} --run {command.run}"

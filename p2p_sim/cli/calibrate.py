@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import protocols
+from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.people import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
@@ -74,7 +74,7 @@ class Calibrate:
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], protocols.ALL)
+        words, offered = parameters.own(self.words or [], catalogue.everything())
         kind, named, values = parameters.given(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = {p.name: p.default for p in named.values() if p.name != vary} | values

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import protocols
-from p2p_sim import costing
+from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
@@ -110,7 +109,7 @@ class Run:
         from p2p_sim.report.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], protocols.ALL)
+        words, offered = parameters.own(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered)
         self._check()
         faults_of(self.fault, chosen.protocol)

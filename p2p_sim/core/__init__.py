@@ -11,9 +11,9 @@ from p2p_sim.core.joins import beside
 from p2p_sim.core.message import Bytes, Message, Vector
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
-from p2p_sim.core.protocol import LabelNoise, Protocol, Rounds
+from p2p_sim.core.protocol import BagSums, Protocol, Rounds
 
 __all__ = [
-    "Bytes", "Faults", "Inbox", "InputError", "LabelNoise", "Message", "Party", "Population", "Protocol",
+    "BagSums", "Bytes", "Faults", "Inbox", "InputError", "Message", "Party", "Population", "Protocol",
     "ProtocolError", "Rounds", "Vector", "beside", "check_labels", "check_range", "check_whole", "exp",
 ]  # fmt: skip

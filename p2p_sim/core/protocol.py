@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,16 @@ Rounds = Generator[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class LabelNoise:
-    """How the labels that a learner gets came about, as far as a model trained on them should know.
+class BagSums:
+    """That clusters are cut into bags, of which a learner gets sums.
 
-    ``lie``: probability that a label is replaced by one of the ``labels`` - 1 others, uniformly.  ``whose``: it is that
-    of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody", or of a random
-    one of the sender's "neighbours", or, after a "walk" of ``steps`` over the graph that ended at the sender, of who
-    began it.
+    ``size``: users a bag, as ``network.bags`` cuts them.  ``steps``: of a sum, a label.  ``least``: how many users of a
+    bag must stay for its sum to be told; 0: it is told whoever stays.
     """
 
-    lie: Fraction
-    labels: int = 2
-    whose: str = "sender"
+    size: int
     steps: int = 1
+    least: int = 0
 
 
 class Protocol:
@@ -83,8 +79,27 @@ class Protocol:
         busy = {role for kind in self.kinds_at_work().values() for role in (kind.sender, kind.recipient)}
         return tuple(role for role in self.roles() if role not in busy)
 
-    def label_noise(self) -> LabelNoise | None:
-        """Return how the labels that the learner returns as ``y`` came about; None if that is not known."""
+    @classmethod
+    def in_clusters(cls) -> bool:
+        """Return whether clusters of users matter, at some parameters at least.
+
+        They do if users talk to each other; a protocol whose server mixes clusters one by one says so itself.
+        """
+        return any(message.sender == message.recipient == USER for message in cls.messages().values())
+
+    def mixes_everybody(self) -> bool:
+        """Return whether reports of all clusters are mixed with each other, so that everybody is one crowd."""
+        return False
+
+    def bag_sums(self) -> BagSums | None:
+        """Return the bags whose sums the learner gets; None for a protocol without bags."""
+        return None
+
+    def users_at_once(self, cluster_size: int) -> int | None:  # noqa: ARG002
+        """Return how many users, in clusters of one size, an audit may run at once; None: as many as usual.
+
+        For a protocol whose users send more than a few messages each, so that memory sets a limit.
+        """
         return None
 
     def vector_lengths(self) -> dict[str, int]:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.population import Population
-from p2p_sim.core.protocol import LabelNoise
 from p2p_sim.learning import dealt, origins
 from p2p_sim.learning.losses import Bags, Released
 from p2p_sim.learning.regression import match
 from p2p_sim.learning.training import Comparison
+from p2p_sim.privacy.registry import LabelNoise, label_noise
 
 Array = npt.NDArray[Any]
 
@@ -57,7 +57,7 @@ def beside(found: Comparison, run: Any, people: Population, x_test: Array, y_tes
     There is none for a protocol that does not say how its labels came about, or whose senders never lie.  Where the
     correction is impossible, or users lied whom it does not know of, ``note`` says so.
     """
-    noise = None if run.source is None else run.source.label_noise()
+    noise = None if run.source is None else label_noise(run.source)
     if noise is None or (noise.whose == "sender" and not noise.lie):
         return found
     told, accuracy, notes = released(dealt.returned(run), people, noise), None, [found.note]

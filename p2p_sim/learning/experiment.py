@@ -18,7 +18,6 @@ from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.learning import clusters as clustering
 from p2p_sim.learning import corrected, datasets, dealt, graphs, models, proportions, training
@@ -262,11 +261,9 @@ def released(run: Run) -> dict[str, Any] | None:
 
 def speaks(protocol: Any) -> bool:
     """Whether clusters matter to a run: users talk within them, or a server mixes them cluster by cluster."""
-    if protocol.graph_over() == "everybody":
-        return False
-    if hasattr(protocol, "mixes_everybody"):
-        return not protocol.mixes_everybody()
-    return any(message.sender == message.recipient == USER for message in protocol.messages().values())
+    return bool(
+        protocol.graph_over() != "everybody" and protocol.in_clusters() and not protocol.mixes_everybody()
+    )
 
 
 def default_clusters(users: int) -> int:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning import training
 from p2p_sim.learning.losses import Bags
 from p2p_sim.learning.regression import match
@@ -58,35 +59,36 @@ class Proportions:
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))
 
 
-def of_run(columns: dict[str, Array], protocol: Any, people: Population) -> Proportions | None:
+def of_run(columns: dict[str, Array], protocol: Protocol, people: Population) -> Proportions | None:
     """Return the proportions that a learner returned, or None where she returned something else.
 
     ``columns``: bag, size, total (in steps of 1 / grid of a label), refused (left out).  Who is in which bag is public;
     users who dropped out are taken for members all the same.
     """
-    if not columns.keys() >= _COLUMNS or not hasattr(protocol, "bag_size"):
+    sums = protocol.bag_sums()
+    if not columns.keys() >= _COLUMNS or sums is None:
         return None
     clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-    number = bag_numbers(clusters, np.arange(people.users), protocol.bag_size)
+    number = bag_numbers(clusters, np.arange(people.users), sums.size)
     refused = columns.get("refused", np.zeros(len(columns["bag"]), np.bool_))
     kept = (columns["size"] > 0) & ~refused
     bags, size = columns["bag"][kept], columns["size"][kept]
     row = np.full(int(number.max()) + 1, -1)
     row[bags] = np.arange(len(bags))
-    share = columns["total"][kept] / (getattr(protocol, "grid", 1) * size)
-    return Proportions(row[number], share, size, _refusals(columns, protocol) if refused.any() else "")
+    share = columns["total"][kept] / (sums.steps * size)
+    return Proportions(row[number], share, size, _refusals(columns, sums.least) if refused.any() else "")
 
 
-def _refusals(columns: dict[str, Array], protocol: Any) -> str:
+def _refusals(columns: dict[str, Array], least: int) -> str:
     """Say how many bags were refused, and why: too few users stayed, or too few of those who share their secrets."""
     refused, stayed, joined = columns["refused"], columns["size"], columns.get("joined")
     told = f"{int(refused.sum()):,} of {len(refused):,} bags were refused"
-    if joined is None or not hasattr(protocol, "least"):  # a protocol of one's own
+    if joined is None or not least:  # a protocol of one's own
         return told
-    short = refused & (stayed < protocol.least)
+    short = refused & (stayed < least)
     if short.any():
         worst = np.flatnonzero(short)[stayed[short].argmin()]
-        told += f": {protocol.least:,} users must stay, in {int(short.sum()):,} of them fewer did"
+        told += f": {least:,} users must stay, in {int(short.sum()):,} of them fewer did"
         told += f" (in one {stayed[worst]:,} of {joined[worst]:,})"
     if (refused & ~short).any():
         told += f"{',' if short.any() else ':'} in {int((refused & ~short).sum()):,} secrets of somebody were lost"

@@ -1,39 +1,30 @@
-"""What every party learns of a label: exact, promised by theorem, and measured."""
+"""What every party learns of a label: exact, promised by theorem, and measured; and the door for laws of one's own."""
 
 from __future__ import annotations
 
 # Imported here and not on demand: a function must take the name that the file of the same name leaves behind.
-from p2p_sim.privacy import bounds, building_blocks
+from p2p_sim.privacy import bounds, building_blocks, mechanisms
 from p2p_sim.privacy.accountant import by_cluster, profile
 from p2p_sim.privacy.audit import Audit, audit
+from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.calibrate import Calibration, calibrate
 from p2p_sim.privacy.calibrate_noise import NoiseCalibration, calibrate_noise
 from p2p_sim.privacy.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.enumerate import EnumeratedView, enumerate_view
-from p2p_sim.privacy.mechanisms import gaussian, laplace, shuffled_response
+from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile, RefusedError
+from p2p_sim.privacy.registry import Accounting, LabelNoise, accounting, label_noise, register
+from p2p_sim.privacy.setting import Setting, crowd, fits
+from p2p_sim.privacy.standard import gaussian, laplace, shuffled_response
+from p2p_sim.privacy.theorems import Promise
 
 __all__ = [
-    "Audit",
-    "Bracket",
-    "Calibration",
-    "EnumeratedView",
-    "Law",
-    "LocalBudget",
-    "NoiseCalibration",
-    "PrivacyProfile",
-    "RefusedError",
-    "audit",
-    "bounds",
-    "building_blocks",
+    "Accounting", "Atoms", "Audit", "Blind", "Bracket", "Calibration", "EnumeratedView", "LabelNoise", "Law",
+    "LocalBudget", "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise",
+    "RefusedError", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds", "building_blocks",
     "by_cluster",
-    "calibrate",
-    "calibrate_noise",
-    "compose",
-    "composed",
-    "enumerate_view",
-    "gaussian",
-    "laplace",
-    "profile",
-    "shuffled_response",
-]
+    "calibrate", "calibrate_noise", "compose", "composed", "crowd", "enumerate_view", "fits", "gaussian",
+    "label_noise", "laplace", "mechanisms", "profile", "register", "shuffled_response",
+]  # fmt: skip

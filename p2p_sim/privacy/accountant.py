@@ -14,25 +14,12 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.accounts import aggregation, faulty
-from p2p_sim.privacy.accounts.neighbours import over_neighbours
-from p2p_sim.privacy.accounts.peer_to_peer import peer_to_peer
-from p2p_sim.privacy.accounts.randomized_response import randomized_response
-from p2p_sim.privacy.accounts.setting import LawOf, Setting
-from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, hides_worse_among_few, peer_permutation
-from p2p_sim.privacy.accounts.walks import network_shuffle
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import LawOf, known
 from p2p_sim.privacy.rows import ALL_DEVIATING, USERS
+from p2p_sim.privacy.setting import Setting
 from p2p_sim.views import CHANNELS, Coalition
-from protocols import (
-    EncryptedShuffle,
-    NetworkShuffle,
-    PeerPermutation,
-    PeerToPeer,
-    RandomizedResponse,
-    SecureAggregation,
-)
 
 LARGEST = 10**10
 """Largest cluster that is accounted."""
@@ -58,7 +45,7 @@ def profile(
     what the population's clusters really hold, which is a secret that the figure then depends on.  ``channels``:
     "plain" or "encrypted" (contents are hidden from the wire).
     ``users``: "curious" follow the protocol; "deviating" colluders do as they like: ask whom they like, drop out on
-    purpose; "all deviating": the view's servers do, too (a law of ``SecureAggregation``).  ``faults``: what goes wrong,
+    purpose; "all deviating": the view's servers do, too, for a law that knows of it.  ``faults``: what goes wrong,
     as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
@@ -70,17 +57,17 @@ def profile(
     protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
-    law = LAWS.get(type(protocol))
+    law = known(protocol).law
     if law is None:
         return PrivacyProfile.refused(view, _reason(protocol))
     rebels = users == ALL_DEVIATING
-    if rebels and parsed.servers and not isinstance(protocol, SecureAggregation):
+    if rebels and parsed.servers and not known(protocol).servers_may_deviate:
         why = f"no law of {type(protocol).__name__} is known where servers deviate; give users 'deviating'"
         return PrivacyProfile.refused(view, why)
     wrong = Faults.of(faults)
     if wrong is not None:
         wrong.check(protocol)
-        law = faulty.covered(law, protocol, wrong)
+        law = _under(wrong, law, protocol)
     setting = Setting(parsed, view, None, ones, channels == "encrypted", users != "curious", real)
     setting = replace(setting, servers_deviate=rebels)
     if real and (population is None or parsed.user_count):
@@ -123,29 +110,41 @@ def by_cluster(
 
 
 @overload
-def crowds(protocol: Any, population: None) -> None: ...
+def crowds(protocol: Protocol, population: None) -> None: ...
 @overload
-def crowds(protocol: Any, population: Population) -> Population: ...
-def crowds(protocol: Any, population: Population | None) -> Population | None:
+def crowds(protocol: Protocol, population: Population) -> Population: ...
+def crowds(protocol: Protocol, population: Population | None) -> Population | None:
     """Return a population in the clusters among which a protocol hides users: one of all, if it mixes everybody."""
-    everybody = hasattr(protocol, "mixes_everybody") and protocol.mixes_everybody()
-    return replace(population, clusters=None) if population is not None and everybody else population
+    if population is None or not protocol.mixes_everybody():
+        return population
+    return replace(population, clusters=None)
 
 
-def _spread(protocol: Any, population: Population | None) -> tuple[Any, Population | None]:
-    """Return Algorithm 2 over neighbours where all of a cluster are, as what it is: over clusters."""
+def _under(wrong: Faults, law: LawOf[Protocol], protocol: Protocol) -> LawOf[Protocol]:
+    """Return the law of a protocol under faults; refuses those that nothing covers."""
+    found = known(protocol).under_faults
+    if found is not None:
+        return lambda asked, setting: found(law, asked, setting, wrong)
+    why = f"faults ({', '.join(wrong.texts())}) are not accounted for {type(protocol).__name__}"
+    refusal = f"{why}; audit it (p2p-sim audit, privacy.audit) with them, or ask without"
+    return lambda _asked, setting: PrivacyProfile.refused(setting.text, refusal)
+
+
+def _spread(protocol: Protocol, population: Population | None) -> tuple[Protocol, Population | None]:
+    """Return a protocol over neighbours where all of a cluster are, as what it is: over clusters."""
     graph = None if population is None else population.graph
     if population is None or graph is None or not graph.complete:
         return protocol, population
-    if type(protocol) is not PeerToPeer or protocol.graph_over() is None:
+    among_clusters = known(protocol).among_clusters
+    if among_clusters is None or protocol.graph_over() is None:
         return protocol, population
     layout.check(protocol, population)
     clusters = Members(graph.codes, graph.starts, graph.order)
-    return replace(protocol, over="cluster"), replace(population, clusters=clusters, graph=None)
+    return among_clusters(protocol), replace(population, clusters=clusters, graph=None)
 
 
 def _on_graph(
-    law: LawOf, protocol: Protocol, setting: Setting, population: Population | None
+    law: LawOf[Protocol], protocol: Protocol, setting: Setting, population: Population | None
 ) -> PrivacyProfile:
     """Return the profile of the user of a graph of whom a view learns most."""
     if population is None or population.graph is None:
@@ -158,7 +157,7 @@ def _on_graph(
 
 
 def _of_clusters(
-    law: LawOf, protocol: Protocol, setting: Setting, sizes: Any, faulty: bool
+    law: LawOf[Protocol], protocol: Protocol, setting: Setting, sizes: Any, faulty: bool
 ) -> PrivacyProfile:
     distinct = [int(size) for size in np.unique(sizes)]
     users = setting.view.user_count
@@ -170,7 +169,8 @@ def _of_clusters(
     if setting.composition is not None and len(distinct) > 1:
         raise InputError("composition: give 'worst' with a population of several sizes, or one cluster_size")
     parts, several = [], f"{len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
-    if len(distinct) > 1 and hides_worse_among_few(protocol, setting.view, faulty):
+    least = known(protocol).smallest_is_worst
+    if len(distinct) > 1 and least is not None and least(protocol, setting.view, faulty):
         found = law(protocol, setting.met(distinct[0]))
         return replace(found, assumes=(*found.assumes, f"{several}: the smallest hides worst"))
     for size in distinct:
@@ -182,7 +182,9 @@ def _of_clusters(
     return _worst(parts, f"the worst of {several}")
 
 
-def _as_it_is(law: LawOf, protocol: Protocol, setting: Setting, population: Population) -> PrivacyProfile:
+def _as_it_is(
+    law: LawOf[Protocol], protocol: Protocol, setting: Setting, population: Population
+) -> PrivacyProfile:
     """Return the worst user's profile, given what labels the others of her cluster have."""
     sizes = _sizes(protocol, population)
     codes = np.zeros(population.users, np.int64) if population.clusters is None else population.clusters.codes
@@ -211,18 +213,6 @@ def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
     found = {part.basis for part in parts}
     order = ("measured", "lower", "claimed", "upper", "exact")  # from the least sure on
     return next(basis for basis in order if basis in found)
-
-
-LAWS: dict[type, LawOf] = {
-    EncryptedShuffle: encrypted_shuffle,
-    NetworkShuffle: network_shuffle,
-    PeerPermutation: peer_permutation,
-    PeerToPeer: lambda protocol, setting: (
-        peer_to_peer(protocol, setting) if setting.people is None else over_neighbours(protocol, setting)
-    ),
-    RandomizedResponse: randomized_response,
-} | aggregation.LAWS
-"""The laws by protocol; a new protocol adds a line."""
 
 
 def _size(value: Any) -> int | None:
@@ -266,9 +256,9 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise InputError(f"{name} = {value!r}: must be one of {allowed}")
 
 
-def _reason(protocol: Any) -> str:
+def _reason(protocol: Protocol) -> str:
     name = type(protocol).__name__
-    ways = (
-        "audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
+    return (
+        f"no law of {name} is known; audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users "
+        f"(privacy.enumerate_view); a law of your own: privacy.register({name}, privacy.Accounting(law=...))"
     )
-    return f"no law of {name} is known; {ways}"

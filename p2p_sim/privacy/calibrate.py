@@ -11,7 +11,6 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
@@ -190,9 +189,7 @@ def _search(where: Range, kept: Callable[[float], bool]) -> float | None:
 
 def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
     parameters = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    meet = any(m.sender == m.recipient == USER for m in kind.messages().values())
-    meet |= hasattr(kind, "mixes_everybody")  # else no law has clusters
-    known = [name for name in RANGES if name in parameters or (name == "cluster_size" and meet)]
+    known = [name for name in RANGES if name in parameters or (name == "cluster_size" and kind.in_clusters())]
     if vary not in known:
         raise InputError(
             f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(known) or 'nothing'}"

@@ -12,6 +12,7 @@ import numpy as np
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.rows import ALL_DEVIATING, View
+from p2p_sim.privacy.theorems import Promise
 from p2p_sim.report.figures import figure
 from p2p_sim.report.question import REAL, Question
 
@@ -24,7 +25,7 @@ LITTLE = 10
 """How far delta is to stay below one user's share of the largest cluster: a factor."""
 
 Progress = Callable[[str, int, int], None]
-Promises = Callable[[Any, str, Sequence[int], float, bool], list[dict[str, Any]]]
+Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
 
 
 def table_of(

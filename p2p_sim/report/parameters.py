@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import typing
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
 from typing import Any
 
-from p2p_sim.core import finding
+from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.trace import command
@@ -63,27 +61,9 @@ def known(protocols: Protocols) -> dict[str, type[Protocol]]:
 def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
     """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
     name = named(words)
-    module, _, owner = name.partition(":")
-    if not owner:
+    if not name.partition(":")[2]:
         return words, protocols
-    how = "give MODULE:CLASS, a module in this folder or installed"
-    try:
-        if "/" in module:
-            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
-            raise InputError(f"a path is no module: go to its folder, and name it {here}")
-        module = module.removesuffix(".py")
-        finding.find_own(module, Path.cwd())
-        found = getattr(importlib.import_module(module), owner)
-    except InputError as error:
-        raise InputError(f"protocol {name!r}: {error}") from None
-    except SyntaxError as error:
-        raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"protocol {name!r}: {error}; {how}") from error
-    if not (isinstance(found, type) and issubclass(found, Protocol)):
-        raise InputError(
-            f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
-        )
+    found = catalogue.imported(name)
     return [found.command_name() if word == name else word for word in words], (*protocols, found)
 
 
@@ -92,11 +72,11 @@ def named(words: Sequence[str]) -> str:
     return next((word for word in words if ":" in word and not word.startswith("-")), "")
 
 
-def words_of(protocol: Any, words: Sequence[str]) -> list[str]:
+def words_of(protocol: Protocol, words: Sequence[str]) -> list[str]:
     """Return the words that make a protocol: its name, or how ``words`` name one's own, and every parameter."""
-    told = [named(words) or protocol.command_name()]
+    told, values = [named(words) or protocol.command_name()], protocol.parameters()
     for each in parameters(type(protocol)).values():
-        told += command.option(each.option, getattr(protocol, each.name))
+        told += command.option(each.option, values[each.name])
     return told
 
 

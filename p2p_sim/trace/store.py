@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim import catalogue
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
@@ -257,14 +258,9 @@ def _seed(value: int | None) -> int | None:
 
 
 def _program(name: str, parameters: dict[str, Any]) -> Any:
-    """Return the protocol of a saved run if it is one of the shipped ones; code named by a file is not run."""
-    import importlib
-
-    module, _, owner = name.partition(":")
-    if module.partition(".")[0] != "protocols":
-        return None
-    known = {f"{p.__module__}:{p.__name__}": p for p in importlib.import_module("protocols").ALL}
-    return known[name](**parameters) if f"{module}:{owner}" in known else None
+    """Return the protocol of a saved run if it is known by name; code named by a file is not run."""
+    kind = catalogue.of_run(name)
+    return None if kind is None else kind(**parameters)
 
 
 def _to_json(value: Any) -> Any:

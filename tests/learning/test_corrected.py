@@ -13,11 +13,11 @@ from scipy.stats import binomtest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.core import LabelNoise
 from p2p_sim.learning import corrected, dealt, experiment, models, origins
 from p2p_sim.learning.datasets import Dataset
 from p2p_sim.learning.regression import match
 from p2p_sim.network import topologies
+from p2p_sim.privacy import LabelNoise
 from protocols import (
     EncryptedShuffle,
     LabelProportions,
@@ -57,7 +57,7 @@ def test_how_labels_come_about_is_as_protocols_say(protocol: Any, monkeypatch: p
     """Of two users with labels 0 and 1, enumerated: the mean labels by sender are what the noise says, exactly."""
     monkeypatch.setattr(peer_permutation, "SHARES", 2)  # two orders of two users, each by one seed
     monkeypatch.setattr(peer_permutation, "agreed_order", lambda seed, size: np.array([[0, 1], [1, 0]][seed]))
-    noise = protocol.label_noise()
+    noise = privacy.label_noise(protocol)
     other = noise.lie / (noise.labels - 1)
     own = [[1 - noise.lie if j == y else other for j in range(noise.labels)] for y in (0, 1)]
     anybody = [(one + two) / 2 for one, two in zip(*own, strict=True)]
@@ -68,7 +68,7 @@ def test_how_labels_come_about_is_as_protocols_say(protocol: Any, monkeypatch: p
 
 
 def test_protocols_of_bags_say_nothing_of_single_labels() -> None:
-    assert LabelProportions(4).label_noise() is None
+    assert privacy.label_noise(LabelProportions(4)) is None
 
 
 CLUSTER = np.array([7, 3, 7, 30, 3, 7])
@@ -104,7 +104,7 @@ def test_labels_of_everybody_or_of_no_cluster_are_no_bags() -> None:
 def test_clusters_of_one_user_are_labels_of_senders() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50)[::-1])
     run = p2p_sim.run(EncryptedShuffle(2.0), people, seed=0)
-    shuffled = corrected.released(run.output("learner"), people, run.source.label_noise())
+    shuffled = corrected.released(run.output("learner"), people, privacy.label_noise(run.source))
     assert shuffled is not None
     y = run.output("learner")["y"][np.argsort(run.output("learner")["cluster"])][::-1]  # by user
     alone = corrected.released({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
@@ -149,7 +149,7 @@ def better(protocol: Any, examples: Dataset, graph: str | None = None) -> Any:
     users, or of no lies; return the run's comparison, whose figures are those of both.
     """
     result = experiment.learn(protocol, examples, graph=graph, seed=0)
-    found, people, noise = result.comparison, result.examples.population, protocol.label_noise()
+    found, people, noise = result.comparison, result.examples.population, privacy.label_noise(protocol)
     x_test, y_test = result.examples.x_test, result.examples.y_test
     bags = corrected.released(result.run.output("learner"), people, noise)
     pairs = dealt.pairs(result.run.output("learner"), people)

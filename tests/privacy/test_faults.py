@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts import faulty
+from p2p_sim.privacy.mechanisms import peer_to_peer
 from protocols import PeerToPeer, RandomizedResponse
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.5, 2.0)
@@ -110,23 +110,23 @@ def test_clusters_of_a_population_are_the_worst_of_each():
 
 @pytest.mark.parametrize(("urn", "askers", "rate"), [(900, 905, 0.9 / 910), (100, 101, 0.5 / 110)])
 def test_more_askers_are_dominated(urn, askers, rate):
-    hit = faulty._dominating(urn, askers, rate, 0)
+    hit = peer_to_peer.faults._dominating(urn, askers, rate, 0)
     numbers = np.arange(askers + 1)
     gap = binom.sf(numbers, askers, urn * rate) - binom.sf(numbers, urn, hit)
     assert urn * rate < hit < 1
-    assert gap.max() <= 1.1 * faulty.CUT
+    assert gap.max() <= 1.1 * peer_to_peer.faults.CUT
 
 
 def test_groups_hold_everything():
     for others, chance in ((0, 0.5), (1, 0.9), (200, 0.95), (5000, 0.9025)):
-        parts = list(faulty._groups(others, chance, 0.8 / (others + 1), 0))
+        parts = list(peer_to_peer.faults._groups(others, chance, 0.8 / (others + 1), 0))
         assert sum(weight for weight, _, _ in parts) == pytest.approx(1, abs=1e-12)
 
 
 def test_thinning_adds_up():
     """A report of one's own bit is as likely as it is: never lost on the way there, lost on the way out."""
     faults = Faults(drop=0.1, loss=0.2, late=0.05)
-    left = faulty.Thinning.of(faults, 0.7, 20)
+    left = peer_to_peer.faults.Thinning.of(faults, 0.7, 20)
     own = left.clear + (1 - left.clear) * left.rate
     assert own == pytest.approx(0.7 * 0.8 * 0.9 / 20)
     other = (1 - left.clear) * left.rate

@@ -13,10 +13,10 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.accounts import thinned
 from p2p_sim.privacy.accounts.arrivals import CUT, Counts
 from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.mechanisms.peer_permutation import staying
 from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, peer_permutation
 
 EPSILONS = (0.0, 0.1, 0.5, 0.8, 1.0, 1.2)
@@ -171,11 +171,11 @@ def test_how_many_stay_adds_up() -> None:
                 told = [u for u in range(users) if there[u] and there[to[u]] and last[to[u]]]
                 if 0 in told:
                     exact[len(told) - 1] += chance / math.factorial(users)
-    found = thinned.staying(users, drop)
+    found = staying(users, drop)
     assert found.chances[1:] == pytest.approx(exact[1:], rel=1e-9)
     assert found.chances[0] + found.lost == pytest.approx(exact[0], rel=1e-9)
     for users in (60, 3000):
-        found = thinned.staying(users, 0.02)
+        found = staying(users, 0.02)
         told = 0.98**2 * (1 / users + (1 - 1 / users) * 0.98**2) * 0.98
         assert found.chances.sum() + found.lost == pytest.approx(told, rel=1e-9)
 

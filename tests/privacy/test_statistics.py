@@ -111,7 +111,7 @@ def _cells_fit(stat: Any, values: Any, label: int, law: Any) -> None:
     """The probabilities multiply to the law, and the cells of each coordinate tile [0, 1] given those before."""
     if not stat.draws:
         return
-    below, mass = stat._law(values, label)
+    below, mass = stat.row_law(values, label)
     silent = values["bit"] >= 0 if "bit" in values else np.zeros(len(law), bool)
     np.testing.assert_allclose(mass.prod(1), law, atol=1e-14)
     order = np.lexsort([values[name] for name in reversed(stat.coordinates)])
@@ -161,7 +161,7 @@ def test_law_sums_to_the_accountant_s(
     protocol = PeerToPeer(alpha, theta)
     stat = made(protocol, view, n, composition)
     rows = every_row(stat)
-    zero, one = (stat._law(rows, label)[1].prod(1) for label in (0, 1))
+    zero, one = (stat.row_law(rows, label)[1].prod(1) for label in (0, 1))
     ratio = stat.ratios(rows)
     profile = privacy.profile(protocol, view, cluster_size=n, composition=composition)
     for epsilon in (0.0, 0.1, 0.5, 1.5):
@@ -182,7 +182,7 @@ def test_chance_of_being_told_is_the_accountant_s(view: str, channels: str, n: i
     stat = made(protocol, view, n, 0, channels)
     expected = privacy.profile(protocol, view, cluster_size=n, channels=channels).delta(0.5)
     keep = (0.9 - 0.1 * math.exp(0.5)) * (
-        stat._law({"bit": np.array([1])}, 1)[1][0, 0] / 0.9 if stat.draws else 0
+        stat.row_law({"bit": np.array([1])}, 1)[1][0, 0] / 0.9 if stat.draws else 0
     )
     assert keep == pytest.approx(expected, rel=1e-12)
 
@@ -198,7 +198,7 @@ def test_few_terms_are_as_good_as_all(n: int, alpha: float, ones: int) -> None:
     expected = np.log((1 - alpha) * np.exp(near) + alpha) - np.log(alpha * np.exp(near) + 1 - alpha)
     rows = {"m": m, "k": k, "own": m * 0}
     np.testing.assert_allclose(stat.ratios(rows), expected, atol=1e-11)
-    below = stat._law(rows, 0)[0][:, 1]
+    below = stat.row_law(rows, 0)[0][:, 1]
     mass = draws.ones.mass
     for value, at in zip(below, k, strict=True):
         tail = upper_tails(n // 2, int(at), n, draws.counts)
@@ -235,7 +235,7 @@ def test_randomized_response(labels: int) -> None:
     protocol = RandomizedResponse(1.0, labels)
     stat = made(protocol, "learner", 3, 1)
     y = np.arange(labels)
-    zero, one = (stat._law({"y": y}, label)[1][:, 0] for label in (0, 1))
+    zero, one = (stat.row_law({"y": y}, label)[1][:, 0] for label in (0, 1))
     np.testing.assert_allclose(stat.ratios({"y": y}), np.log(one / zero), atol=1e-12)
     assert excess(one, zero, 0.3) == pytest.approx(privacy.profile(protocol).delta(0.3), rel=1e-12)
     for view, channels, sees in (

@@ -12,10 +12,10 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.accounts import neighbours
 from p2p_sim.privacy.laws import votes
 from p2p_sim.privacy.laws.combine import Atoms, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
 from p2p_sim.privacy.profile import Law
 from protocols import PeerToPeer
 from tests.privacy import walking

@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts.peer_to_peer import ARRIVES
-from p2p_sim.privacy.accounts.setting import Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.setting import Setting
 
 Array = npt.NDArray[np.float64]
+
+ARRIVES = "no message is lost, late or doubled, so nobody asks again"
+"""What ``faults`` take the place of."""
 
 CUT = 1e-13
 """Probability that is left out of a mixture, once or a few times; it counts as seen in the clear."""

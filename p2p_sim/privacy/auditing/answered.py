@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from p2p_sim.privacy.auditing.base import Array, Columns, Statistic, in_table
 from p2p_sim.privacy.auditing.reading import readable
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from protocols import RandomizedResponse
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,9 @@ class Answered(Statistic):
     coordinates = ("y",)
 
     @classmethod
-    def of(cls, protocol: RandomizedResponse, kind: str = "report") -> Answered:
-        """Return the statistic of a protocol."""
-        lying = protocol.lying()
-        exact = protocol.lie is not None
-        epsilon = LocalResponse.flipping(float(lying)).epsilon0 if exact else float(protocol.epsilon)
-        return cls(epsilon, float(lying / (protocol.labels - 1)), protocol.labels, kind)
+    def of(cls, epsilon: float, lying: Fraction, labels: int, kind: str = "report") -> Answered:
+        """Return the statistic of a budget, whose chance of any lie is ``lying``."""
+        return cls(epsilon, float(lying / (labels - 1)), labels, kind)
 
     def read(self, seen: Seen) -> Columns:
         """Look up the victim's report."""
@@ -47,7 +43,8 @@ class Answered(Statistic):
             y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
         return {"y": y}
 
-    def _ratio(self, rows: Columns) -> Array:
+    def row_ratios(self, rows: Columns) -> Array:
+        """Return plus or minus the budget, 0 where there is no answer."""
         return np.where(rows["y"] == 1, self.epsilon, np.where(rows["y"] == 0, -self.epsilon, 0.0))
 
     def few(self, label: int) -> Array:
@@ -56,6 +53,7 @@ class Answered(Statistic):
         table[label] = 1 - self.lie * (self.labels - 1)
         return table
 
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+    def row_law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        """Return the law of the answer."""
         below, mass = in_table(self.few(label), rows["y"])
         return below[:, None], mass[:, None]

@@ -82,7 +82,7 @@ def check_models(protocol: Any, against: Any) -> None:
         raise InputError(
             f"protocol = {protocol!r}: must be a protocol with its parameters, PeerToPeer(alpha=0.1)"
         )
-    if hasattr(protocol, "mixes_everybody") and protocol.mixes_everybody():
+    if protocol.mixes_everybody():
         raise InputError(
             "over = 'everybody': the worlds of an audit would be mixed with each other; audit over = 'cluster' with as "
             "many users a world, whose law is the same"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.auditing.worlds import Seen
+if TYPE_CHECKING:
+    from p2p_sim.privacy.auditing.worlds import Seen
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -17,6 +18,9 @@ Columns = dict[str, Array]
 
 NEVER = -1e200
 """Stands for the logarithm of no chance."""
+
+CUT = 1e-30
+"""Chance of a number of noisy ones among some users below which it is left out."""
 
 
 class Statistic(ABC):
@@ -39,11 +43,11 @@ class Statistic(ABC):
         """Return the statistic of each world: small integers, each column of shape (worlds,)."""
 
     @abstractmethod
-    def _ratio(self, rows: Columns) -> Array:
-        """Return ``ratios`` of distinct rows."""
+    def row_ratios(self, rows: Columns) -> Array:
+        """Return ``ratios`` of distinct rows; where a row has no chance under either label, 0."""
 
     @abstractmethod
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+    def row_law(self, rows: Columns, label: int) -> tuple[Array, Array]:
         """Return P(coordinate < value | earlier ones) and P(= value | earlier ones), each (rows, draws)."""
 
     def ratios(self, columns: Columns) -> Array:
@@ -52,7 +56,7 @@ class Statistic(ABC):
         Never NaN, also where a row has no chance under either label.
         """
         rows, back = _distinct(columns)
-        return np.asarray(self._ratio(rows)[back], np.float64)
+        return np.asarray(self.row_ratios(rows)[back], np.float64)
 
     def few(self, label: int) -> Array | None:  # noqa: ARG002
         """Return the law of the first coordinate's values, from ``lowest`` on; None where there are many."""
@@ -69,7 +73,7 @@ class Statistic(ABC):
         if not self.draws:
             return np.empty_like(coins)
         rows, back = _distinct(columns)
-        below, mass = self._law(rows, label)
+        below, mass = self.row_law(rows, label)
         spread = below[back] + coins * mass[back]
         return np.where(mass[back] > 0, np.minimum(spread, 1.0), np.nan)
 
@@ -82,10 +86,12 @@ class Blind(Statistic):
         """Return a constant."""
         return {"nothing": np.zeros(seen.worlds, np.int8)}
 
-    def _ratio(self, rows: Columns) -> Array:
+    def row_ratios(self, rows: Columns) -> Array:
+        """Return that nothing is told."""
         return np.zeros(len(rows["nothing"]))
 
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:  # noqa: ARG002
+    def row_law(self, rows: Columns, label: int) -> tuple[Array, Array]:  # noqa: ARG002
+        """Return that anything may be."""
         return anything(len(rows["nothing"]), 0)
 
 

@@ -9,8 +9,9 @@ from numbers import Real
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy import promises
+from p2p_sim.privacy import promises, theorems
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.theorems import Promise
 
 EXACT = "exact"
 
@@ -56,15 +57,9 @@ def claims_of(
         found.append(_of_promise(promise, kind, at))
     local = None if against is None else promises.local_epsilon(against)
     if local is not None and not any(claim.name.startswith("local") for claim in found):
-        told = {
-            "name": "local",
-            "epsilon": local,
-            "delta": 0.0,
-            "holds": math.isfinite(local),
-            "basis": EXACT,
-        }
-        why = "" if math.isfinite(local) else "nobody lies"
-        found.append(_of_promise(told | {"why": why, "source": "a user's own coin"}, kind, at))
+        told = theorems.local(local)
+        told["source"] = "a user's own coin"
+        found.append(_of_promise(told, kind, at))
     for name, value in extra.items():
         first, second = (float(value), at) if kind == "delta" else (at, float(value))
         found.append(Claim(name, first, second, "claimed", True, "", "given"))
@@ -106,7 +101,7 @@ def _of_profile(law: PrivacyProfile, kind: str, at: float) -> Claim:
     return Claim(name, at, value, law.basis, True, "", law.source)
 
 
-def _of_promise(promise: dict[str, Any], kind: str, at: float) -> Claim:
+def _of_promise(promise: Promise, kind: str, at: float) -> Claim:
     epsilon, delta = promise["epsilon"], promise["delta"]
     holds, why = bool(promise["holds"]), promise["why"]
     if holds and kind == "epsilon" and at < epsilon:

@@ -12,16 +12,16 @@ from p2p_sim.backends import layout
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import topologies
 from p2p_sim.network.adjacency import matrix
 from p2p_sim.network.edges import SUFFIXES
-from p2p_sim.network.walks import distribution, stationary
-from protocols import NetworkShuffle, PeerToPeer
+from p2p_sim.privacy.registry import known
 
 Floats = npt.NDArray[np.float64]
 
 
-def world(protocol: Any, graph: Any, size: int, seed: int) -> Population | None:
+def world(protocol: Protocol, graph: Any, size: int, seed: int) -> Population | None:
     """Return the users of one world, joined by a graph; None for a protocol without one.
 
     ``graph``: what ``network.topologies.graph_of`` takes; users of one that a word describes are numbered by their
@@ -66,17 +66,7 @@ def copies(graph: Members, worlds: int) -> Members:
     return Members(codes, starts, order)
 
 
-def weights(protocol: Any, graph: Members) -> Floats | None:
-    """Return how likely a report of each user is the label of the first, the victim; None if nobody knows.
-
-    A walk's report at j is hers with the chance that her walk ends there, over how many reports are expected there.
-    """
-    if isinstance(protocol, NetworkShuffle):
-        expected = stationary(graph) * len(graph.codes)
-        return distribution(graph, 0, int(protocol.steps)) / expected
-    if isinstance(protocol, PeerToPeer):
-        share: Floats = 1 / graph.size
-        asks = np.zeros(len(share))
-        asks[graph.rows_of(int(graph.codes[0]))] = 1
-        return asks * share
-    return None
+def weights(protocol: Protocol, graph: Members) -> Floats | None:
+    """Return how likely a report of each user is the label of the first, the victim; None if nobody knows."""
+    found = known(protocol).reports_of_victim
+    return None if found is None else found(protocol, graph)

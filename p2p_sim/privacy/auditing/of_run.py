@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import bags
 from p2p_sim.privacy.auditing.graphs import around
+from p2p_sim.privacy.registry import known
 from p2p_sim.run import Run
 from p2p_sim.views import Coalition
-from protocols import EncryptedShuffle, RandomizedResponse
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,16 @@ def world_of(
     the run's sizes.  ``protocol``: of a loaded run, if it is not a shipped one.  Raises InputError for a size that the
     run does not have, and where it is not known, for it was saved without its population.
     """
-    program = run._program(protocol, "privacy.audit(protocol, ...), or name it beside --run")
+    program: Protocol = run._program(protocol, "privacy.audit(protocol, ...), or name it beside --run")
     views = [view] if isinstance(view, str) else view
     colluders = max((Coalition.parse(each, program.roles()).user_count for each in views), default=0)
     if program.graph_over() is not None:
         return _on_graph(run, program, colluders, cluster_size)
-    if isinstance(program, RandomizedResponse):
+    about_it = known(program)
+    if not about_it.others_matter:
         size, about = colluders + 1, "others change nothing"
-    elif isinstance(program, EncryptedShuffle) and program.mixes_everybody():
-        program = replace(
-            program, over="cluster"
-        )  # the law is the same, and worlds are not mixed with each other
+    elif about_it.among_clusters is not None and program.mixes_everybody():
+        program = about_it.among_clusters(program)  # worlds are not mixed with each other
         size, about = _users(run), "everybody, who are mixed"
     else:
         size, about = _in_cluster(run, program, colluders, cluster_size)
@@ -81,7 +80,7 @@ def _users(run: Run) -> int:
     return run.users
 
 
-def _in_cluster(run: Run, program: Any, colluders: int, wanted: int | None) -> tuple[int, str]:
+def _in_cluster(run: Run, program: Protocol, colluders: int, wanted: int | None) -> tuple[int, str]:
     """Return how many users hide each other, and who they are: a cluster, or a bag of one."""
     sizes, count = _sizes(run)
     if not sizes:
@@ -92,8 +91,9 @@ def _in_cluster(run: Run, program: Any, colluders: int, wanted: int | None) -> t
             )
         return wanted, "a cluster, of a size that the run did not keep"
     what, several = "cluster", f"the {count:,} clusters have" if count > 1 else "everybody is in it:"
-    if hasattr(program, "bag_size"):
-        cut = [bags.smallest(size, program.bag_size) for size in sizes]
+    cut_into = program.bag_sums()
+    if cut_into is not None:
+        cut = [bags.smallest(size, cut_into.size) for size in sizes]
         sizes, what, several = sorted(set(cut)), "bag", "the smallest bags of clusters have"
     span = f"{sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")
     if wanted is not None:
@@ -119,7 +119,7 @@ def _sizes(run: Run) -> tuple[list[int], int]:
     return ([_users(run)], 1) if told is None else (sorted({told["minimum"], told["maximum"]}), told["count"])
 
 
-def _on_graph(run: Run, program: Any, colluders: int, wanted: int | None) -> World:
+def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -> World:
     """Return the world of the user with the fewest neighbours, in the smallest part of the graph."""
     if run.population is None or run.population.graph is None:
         raise InputError(

@@ -1,4 +1,7 @@
-"""Algorithm 2's messages, counted world by world: what a coalition holds that depends on the victim's label."""
+"""Messages of users who hand noisy bits on, counted by world: what a coalition holds of the victim's.
+
+Kinds go by the names ``ask`` and ``label``, among users, and ``report``, to the learner.
+"""
 
 from __future__ import annotations
 
@@ -88,29 +91,14 @@ def _tied(seen: Seen) -> Array:
     tied[:, 1 : 1 + seen.colluders] = True
     flat = tied.reshape(-1)
     if (asks := seen.kinds.get("ask")) is not None:
-        flat[asks.sender[_colluder(seen, asks.recipient)]] = True
+        flat[asks.sender[of_colluders(seen, asks.recipient)]] = True
     return flat
 
 
-def _colluder(seen: Seen, users: Array) -> Array:
+def of_colluders(seen: Seen, users: Array) -> Array:
+    """Return a mask: which of some users are colluders."""
     place = users % seen.size
     return np.asarray((place >= 1) & (place <= seen.colluders))
-
-
-def known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
-    """Return, a world, of how many honest others colluders know the bit; of how many with label 1; and the ones."""
-    labels = seen.kinds.get("label")
-    if labels is None or "y_hat" not in labels.fields:
-        nothing = np.zeros(seen.worlds, np.int64)
-        return nothing, nothing, nothing
-    told = (labels.sender % seen.size > seen.colluders) & _colluder(seen, labels.recipient)
-    rows = readable(labels, "y_hat", told)
-    users, first = np.unique(labels.sender[rows], return_index=True)  # asked twice, she says the same twice
-    ones = labels.fields["y_hat"][rows][first].astype(np.bool_)
-    true = users % seen.size <= seen.colluders + composition
-    world = users // seen.size
-    known, picked, said = (np.bincount(world[mask], minlength=seen.worlds) for mask in (..., true, ones))
-    return known, picked, said
 
 
 def counted(sender: Array, y: Array, size: int, worlds: int) -> tuple[Array, Array]:

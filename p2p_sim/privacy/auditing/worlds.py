@@ -22,6 +22,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.level import TraceLevel, Watch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.words import stream, words
 from p2p_sim.privacy.auditing import graphs
 from p2p_sim.privacy.auditing.own import drawn
@@ -100,7 +101,7 @@ class Situation:
     ``graph``: that joins the users of a world.
     """
 
-    protocol: Any
+    protocol: Protocol
     coalition: Coalition
     size: int
     composition: int
@@ -160,15 +161,15 @@ def batches(
         yield replace(seen, ones=ones, draws=own)
 
 
-def users_a_batch(protocol: Any, size: int, trials: int) -> int:
+def users_a_batch(protocol: Protocol, size: int, trials: int) -> int:
     """Return the most users of one run of an audit."""
     return 2 * size * min(trials, _each(protocol, size))
 
 
-def _each(protocol: Any, size: int) -> int:
+def _each(protocol: Protocol, size: int) -> int:
     """Return how many worlds a label are run at once; fewer where users send more than a few messages each."""
-    most = protocol.users_at_once(size) if hasattr(protocol, "users_at_once") else _BATCH
-    return max(1, min(_BATCH, most) // size // 2)
+    most = protocol.users_at_once(size)
+    return max(1, min(_BATCH, _BATCH if most is None else most) // size // 2)
 
 
 def _half(seed: int, worlds: int) -> Array:

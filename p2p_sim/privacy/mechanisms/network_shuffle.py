@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
+from p2p_sim.network.walks import distribution, stationary
+from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.accounts.arrivals import upper
-from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits, joined
-from p2p_sim.privacy.accounts.shuffles import of_crowd
+from p2p_sim.privacy.accounts.crowds import of_crowd
 from p2p_sim.privacy.laws.combine import Nothing, Scaled
 from p2p_sim.privacy.laws.company import company
 from p2p_sim.privacy.laws.crowds import crowded, likely
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
+from p2p_sim.privacy.setting import Setting, fits, joined
+from protocols import NetworkShuffle
 
 KNOWN = ("one run", "users randomize once")
 
 
-def network_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
+def law(protocol: NetworkShuffle, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of the user of whom it learns most."""
     people, graph = joined(setting)
     view, steps = setting.view, int(protocol.steps)
     colluders = fits(setting, people.users)
-    budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
+    budget = local_epsilon(protocol)
     local = LocalResponse(budget, protocol.labels)
     if not setting.learner:
         return _told(setting, "exact", "every report is sealed for the learner", Nothing())
@@ -47,7 +52,8 @@ def network_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
         )
         return _told(setting, "upper", about, local)
     if graph.complete:
-        return of_crowd(protocol, setting, people.users, f"places, after {steps} steps anywhere alike")
+        about = f"places, after {steps} steps anywhere alike"
+        return of_crowd(setting, people.users, budget, protocol.labels, about)
     tails, how = _company(people, steps)
     few = likely(tails, 1e-6)
     if likely(tails, 0.5) == 0:
@@ -61,7 +67,9 @@ def network_shuffle(protocol: Any, setting: Setting) -> PrivacyProfile:
     )
 
 
-def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+def under_faults(
+    law: LawOf[NetworkShuffle], protocol: NetworkShuffle, setting: Setting, faults: Faults
+) -> PrivacyProfile:
     """Return the profile under faults: fewer reports hide each other, and who drops out takes several with her.
 
     Only the learner opens what is sealed, so only what is handed in can fail to open.
@@ -70,7 +78,7 @@ def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     if found.law is None or found.law.pure() == 0:
         return upper(found, faults)
     people, graph = joined(setting)
-    budget = float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
+    budget = local_epsilon(protocol)
     local = LocalResponse(budget, protocol.labels)
     alone = not setting.view.user_count and not setting.view.wire and protocol.steps
     if not alone or faults.drop or graph.complete:  # a step to oneself is never lost: what arrives leans
@@ -94,3 +102,40 @@ def _company(people: Population, steps: int, kept: float = 1.0) -> tuple[npt.NDA
 
 def _told(setting: Setting, basis: str, about: str, law: Law) -> PrivacyProfile:
     return PrivacyProfile(setting.text, basis, about, KNOWN, "", law)
+
+
+def theorems(
+    protocol: NetworkShuffle, _view: str, _sizes: Sequence[int], _delta: float
+) -> list[shared.Promise]:
+    """Return the local guarantee."""
+    return [shared.local(local_epsilon(protocol))]
+
+
+def local_epsilon(protocol: NetworkShuffle) -> float:
+    """Return the budget; infinite where a lie is rarer than any random word, so that nobody lies."""
+    return float(protocol.epsilon) if protocol.randomizer.lying() else math.inf
+
+
+def noise(protocol: NetworkShuffle) -> LabelNoise:
+    """Return that users lie, and that labels walked over the graph."""
+    whose = "walk" if protocol.steps else "sender"
+    return LabelNoise(protocol.randomizer.lying(), protocol.labels, whose, protocol.steps)
+
+
+def reports_of_victim(protocol: NetworkShuffle, graph: Members) -> npt.NDArray[np.float64]:
+    """Return the chance that the victim's walk ends at each user, over how many reports are expected there."""
+    expected = stationary(graph) * len(graph.codes)
+    return np.asarray(distribution(graph, 0, int(protocol.steps)) / expected)
+
+
+register(
+    NetworkShuffle,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        theorems=theorems,
+        local_epsilon=local_epsilon,
+        noise=noise,
+        reports_of_victim=reports_of_victim,
+    ),
+)

@@ -1,42 +1,33 @@
-"""Label proportions: exact counts hide nothing, noisy counts hide what their noise hides; who sees more, sees all."""
+"""Secure aggregation: sums of bags by a server who sees masked labels; noise, if any, in shares of users."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.network.bags import largest, smallest
-from p2p_sim.privacy.accounts.arrivals import heard, missing, upper
-from p2p_sim.privacy.accounts.setting import LawOf, Setting, fits
+from p2p_sim.privacy.accounts.arrivals import missing, upper
+from p2p_sim.privacy.accounts.bags import AGGREGATOR, BLIND, FEWER, PAPER, everything
+from p2p_sim.privacy.accounts.bags import masked as _masked
+from p2p_sim.privacy.auditing import bags
+from p2p_sim.privacy.auditing.base import Blind, Statistic
 from p2p_sim.privacy.laws import shares
-from p2p_sim.privacy.laws.combine import Atoms, Nothing, Scaled
+from p2p_sim.privacy.laws.combine import Nothing
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
+from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from p2p_sim.privacy.theorems import Promise, noise_on_the_count
+from p2p_sim.views import Coalition
+from protocols import SecureAggregation
 
-AGGREGATOR = "aggregator"
-
-PAPER = "Unified 2023"
-BLIND = "no message that this view can read depends on a label"
 OWN_BAG = "a user is taken into her own bag only"
 TOO_FINE = "the noise has too many steps for its law to be computed; give a smaller grid or a larger epsilon"
 
 
-def label_proportions(_protocol: Any, setting: Setting) -> PrivacyProfile:
-    """Return what a view learns of label proportions: the learner, the label, if she knows the others of the bag."""
-    why = f"{PAPER}, section 2: the exact count of a bag gives a label away to whoever knows the others of the bag"
-    return _trusted(setting, _everything(), why)
-
-
-def laplace_label_proportions(protocol: Any, setting: Setting) -> PrivacyProfile:
-    """Return what a view learns of noisy label proportions."""
-    law = shares.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
-    return _trusted(setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag")
-
-
-def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
+def secure_aggregation(protocol: SecureAggregation, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of sums under secure aggregation, noisy or not, if everybody stays.
 
     Colluders who deviate may leave whenever they like; a server who deviates may do anything, see ``_open_to``.
@@ -56,27 +47,24 @@ def secure_aggregation(protocol: Any, setting: Setting) -> PrivacyProfile:
     return replace(worse, basis=worse.basis if same else "upper", assumes=(*worse.assumes, *notes))
 
 
-def under_faults(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+def under_faults(
+    law: LawOf[SecureAggregation], protocol: SecureAggregation, setting: Setting, faults: Faults
+) -> PrivacyProfile:
     """Return the profile under faults, which do not depend on labels: whoever is missing shows less.
 
     Of noise in shares only those are sure that must be in whatever can be summed up.
     """
-    if isinstance(protocol, SecureAggregation):
-        if setting.servers_deviate and AGGREGATOR in setting.view.servers:
-            return upper(law(protocol, setting), faults, "faults help nobody more than she can help herself")
-        n = protocol.bag_size if setting.size is None else setting.size
-        staying = min(smallest(n, protocol.bag_size), protocol.least)
-        found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
-        if setting.deviating and setting.view.user_count:
-            found = replace(found, assumes=(*found.assumes, OWN_BAG))
-    else:
-        found = law(protocol, setting)
-        if found.law is not None and setting.learner and not _masked(setting):
-            found = replace(found, law=Scaled(heard(faults, 2, sealed=False), found.law))
-    return upper(found, faults, "a label that does not arrive shows nothing, and none counts twice")
+    if setting.servers_deviate and AGGREGATOR in setting.view.servers:
+        return upper(law(protocol, setting), faults, "faults help nobody more than she can help herself")
+    n = protocol.bag_size if setting.size is None else setting.size
+    staying = min(smallest(n, protocol.bag_size), protocol.least)
+    found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
+    if setting.deviating and setting.view.user_count:
+        found = replace(found, assumes=(*found.assumes, OWN_BAG))
+    return upper(found, faults, FEWER)
 
 
-def least_together(protocol: Any, setting: Setting, users: int, faults: Faults | None) -> int:
+def least_together(protocol: SecureAggregation, setting: Setting, users: int, faults: Faults | None) -> int:
     """Return of how many honest users together, at least, a view can tell the sum, whatever number from t on join.
 
     The learner is told sums of at least t users.  The aggregator knows which users have a mask in common; masks with
@@ -101,12 +89,7 @@ def least_together(protocol: Any, setting: Setting, users: int, faults: Faults |
     return min(all_who_stay, _needed(protocol, bag, protocol.least) + 1 - colluders)
 
 
-def _masked(setting: Setting) -> bool:
-    """Whether a view has what the aggregator has."""
-    return AGGREGATOR in setting.view.servers or (setting.view.wire and not setting.encrypted)
-
-
-def _needed(protocol: Any, bag: int, staying: int) -> int:
+def _needed(protocol: SecureAggregation, bag: int, staying: int) -> int:
     """Return how many neighbours recover a user's secrets, at least, in a bag of which so many join at least.
 
     Never fewer than ``protocol.fewest``: below t nobody shares.
@@ -115,7 +98,7 @@ def _needed(protocol: Any, bag: int, staying: int) -> int:
     return int(np.min(protocol.needed(joined, np.minimum(joined - 1, protocol.degree))))
 
 
-def _fed(protocol: Any, bag: int, colluders: int) -> bool:
+def _fed(protocol: SecureAggregation, bag: int, colluders: int) -> bool:
     """Whether honest users have neighbours enough to stay without colluders, and masks in common with all of them.
 
     Otherwise colluders who keep back their shares can choose whom they leave out of the sum.
@@ -124,7 +107,7 @@ def _fed(protocol: Any, bag: int, colluders: int) -> bool:
     return neighbours - colluders >= _needed(protocol, bag, bag)
 
 
-def _open_to(protocol: Any, setting: Setting, bag: int) -> PrivacyProfile:
+def _open_to(protocol: SecureAggregation, setting: Setting, bag: int) -> PrivacyProfile:
     """Return the profile of an aggregator who deviates: the victim's value is open to her but for its own noise.
 
     She names neighbours with keys for masks of her own making, which nobody signs, and asks for the seed of who stayed
@@ -135,7 +118,7 @@ def _open_to(protocol: Any, setting: Setting, bag: int) -> PrivacyProfile:
         return PrivacyProfile(setting.text, "exact", why, (), "", Nothing())
     why = "the aggregator puts keys of her own in the place of neighbours' keys, and takes every mask off"
     if not protocol.noisy:
-        return PrivacyProfile(setting.text, "exact", why, (), "", _everything())
+        return PrivacyProfile(setting.text, "exact", why, (), "", everything())
     law = _noise(protocol, 1 / protocol.least)
     if law is None:
         return PrivacyProfile.refused(setting.text, TOO_FINE)
@@ -145,7 +128,9 @@ def _open_to(protocol: Any, setting: Setting, bag: int) -> PrivacyProfile:
     return PrivacyProfile(setting.text, "exact", f"{PAPER}, section 6; {why}", assumes, "", law)
 
 
-def _summed(protocol: Any, setting: Setting, users: int, staying: int, together: int) -> PrivacyProfile:
+def _summed(
+    protocol: SecureAggregation, setting: Setting, users: int, staying: int, together: int
+) -> PrivacyProfile:
     """Return the profile of sums in the smallest bag of a cluster, of which at least so many stay.
 
     ``together``: honest users, at least, of whom a view can tell the sum.
@@ -161,7 +146,7 @@ def _summed(protocol: Any, setting: Setting, users: int, staying: int, together:
         return PrivacyProfile(setting.text, "exact", BLIND, tuple(assumes), "", Nothing())
     if not protocol.noisy:
         why = "the exact sum of a bag gives a label away to whoever knows the others of the bag"
-        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", _everything())
+        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", everything())
     opened = masked and colluders >= _needed(protocol, bag, staying)
     honest = 1 if opened else max(1, together)
     assumes.append(
@@ -178,36 +163,51 @@ def _summed(protocol: Any, setting: Setting, users: int, staying: int, together:
     return PrivacyProfile(setting.text, basis, source, tuple(assumes), "", law)
 
 
-def _trusted(setting: Setting, told: Law, source: str) -> PrivacyProfile:
-    """Return the profile of a view where the aggregator, and the wire towards her, see labels as they are."""
-    if setting.size is not None:
-        fits(setting, setting.size)
-    view = setting.view
-    assumes = ("each user reports once", "the learner may know all other labels of the bag")
-    if AGGREGATOR in view.servers or (view.wire and not setting.encrypted):
-        return PrivacyProfile(setting.text, "exact", "sees the label itself", assumes[:1], "", _everything())
-    if setting.learner:
-        return PrivacyProfile(setting.text, "exact", source, assumes, "", told)
-    return PrivacyProfile(setting.text, "exact", BLIND, assumes[:1], "", Nothing())
-
-
-def _everything() -> Law:
-    """Return the law of a view that tells the labels apart for sure: delta is 1 at every epsilon."""
-    return Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
-
-
-def _noise(protocol: Any, parts: float) -> Law | None:
+def _noise(protocol: SecureAggregation, parts: float) -> Law | None:
     epsilon, steps = float(protocol.epsilon), int(protocol.grid)
     if parts == 1:
         return shares.DiscreteLaplace(epsilon, steps)
     return shares.NoiseShares(epsilon, steps, parts) if shares.fits(epsilon / steps, parts, steps) else None
 
 
-LAWS: dict[type, LawOf] = {
-    LabelProportions: label_proportions,
-    LaplaceLabelProportions: laplace_label_proportions,
-    SecureAggregation: secure_aggregation,
-}
+def _shares(protocol: SecureAggregation, view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    """Return the guarantee of the shares of the noise, of which colluders take theirs away."""
+    few = "colluding users take their shares of the noise away" if "user" in view else ""
+    why = few if protocol.noisy else "epsilon = inf: no noise is added"
+    source = f"Unified 2023, section 6; {protocol.least} users' shares are the whole noise"
+    return [noise_on_the_count(float(protocol.epsilon), why, source)]
 
-COVERED: dict[type, Any] = dict.fromkeys(LAWS, under_faults)
-"""What covers faults."""
+
+def secure(
+    protocol: SecureAggregation, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic | None:
+    """Return the statistic of a view of sums; None with colluders, whose shares of the noise no message shows."""
+    bag = smallest(size, protocol.bag_size)
+    sees = (
+        LEARNER in coalition.servers
+        or AGGREGATOR in coalition.servers
+        or (coalition.wire and channels == "plain")
+    )
+    if not sees or bag < protocol.least:
+        return Blind()
+    alone = coalition.servers == {LEARNER} and not coalition.user_count and not coalition.wire
+    if not alone:
+        return None
+    whose = (coalition.user_count, size, composition)
+    if not protocol.noisy:
+        return bags.BagCount.exact("total", protocol.bag_size, *whose)
+    return bags.BagCount.noisy(
+        "total", protocol.bag_size, *whose, protocol.epsilon, protocol.grid, bag / protocol.least
+    )
+
+
+register(
+    SecureAggregation,
+    Accounting(
+        law=secure_aggregation,
+        under_faults=under_faults,
+        theorems=_shares,
+        statistic=secure,
+        servers_may_deviate=True,
+    ),
+)

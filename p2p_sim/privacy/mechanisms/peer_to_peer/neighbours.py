@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +12,14 @@ import numpy.typing as npt
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.accounts.arrivals import upper
-from p2p_sim.privacy.accounts.peer_to_peer import ARRIVES
-from p2p_sim.privacy.accounts.setting import Setting, fits, joined
+from p2p_sim.privacy.accounts.arrivals import ARRIVES, upper
 from p2p_sim.privacy.laws import votes
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.setting import Setting, fits, joined
 from p2p_sim.views import Coalition
+from protocols import PeerToPeer
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,7 +30,7 @@ _FAR = np.iinfo(np.int64).max // 4  # stands for a neighbour that there is not
 SOURCE = "Clustering 2022, Algorithm 2, with peers among neighbours"
 
 
-def over_neighbours(protocol: Any, setting: Setting) -> PrivacyProfile:
+def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of the user of whom it learns most; for a sparse graph, not a complete one."""
     found = asked(protocol, setting)
     if found.law is None or found.basis == "exact":
@@ -49,13 +48,15 @@ def over_neighbours(protocol: Any, setting: Setting) -> PrivacyProfile:
     return replace(found, source=f"{SOURCE}: {about}", law=votes.Least((found.law, *apart)))
 
 
-def under_faults(plain: PrivacyProfile, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+def under_faults(
+    plain: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults
+) -> PrivacyProfile:
     """Return the profile where messages may be missing: without users who drop out there are only fewer votes."""
     found = asked(protocol, setting) if faults.drop else plain
     return upper(found, faults, "fewer messages show the victim's bit less often")
 
 
-def asked(protocol: Any, setting: Setting) -> PrivacyProfile:
+def asked(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return the profile of a view that is told who asked whom: exact where it knows, an upper bound otherwise."""
     people, graph = joined(setting)
     view, alpha, theta = setting.view, float(protocol.alpha), float(protocol.theta)
@@ -153,3 +154,11 @@ def seen(graph: Members, view: Coalition, heard: float) -> Floats:
     found = -np.expm1(np.add.reduceat(miss, graph.starts[:-1]))
     found[list(view.users)] = 0.0
     return np.asarray(found)
+
+
+def reports_of_victim(_protocol: PeerToPeer, graph: Members) -> Floats:
+    """Return the chance that each user asks the victim."""
+    share: Floats = 1 / graph.size
+    asks = np.zeros(len(share))
+    asks[graph.rows_of(int(graph.codes[0]))] = 1
+    return asks * share

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.accounts.setting import Setting, fits
+from p2p_sim.privacy.accounts.arrivals import ARRIVES
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.setting import Setting, crowd, fits
+from protocols import PeerToPeer
 
-ARRIVES = "no message is lost, late or doubled, so nobody asks again"
-"""What ``faults`` take the place of."""
 
-
-def peer_to_peer(protocol: Any, setting: Setting) -> PrivacyProfile:
+def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return what a view learns."""
-    view, n = setting.view, setting.size
-    if n is None:
-        raise InputError("cluster_size = None: the law depends on it; give cluster_size or population")
+    view, n = setting.view, crowd(setting)
     c = fits(setting, n)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     local = LocalResponse.flipping(alpha)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import Coalition
 
 LEARNER = "learner"
@@ -17,7 +14,13 @@ LEARNER = "learner"
 
 @dataclass(frozen=True)
 class Setting:
-    """One question: a view of one cluster, or of ``people`` joined by a graph, checked."""
+    """One question: a view of one cluster, or of ``people`` joined by a graph, checked.
+
+    ``view``: who looks, ``text``: as it was asked.  ``size``: users of the cluster, None if it was not given; a law
+    that needs it asks ``crowd``.  ``composition``: how many of the other honest users have label 1, None for the worst;
+    ``real``: whether it is that of a population.  ``encrypted``: whether the wire reads nothing.  ``deviating``:
+    whether the users who look need not follow the protocol.  ``people``: only for a protocol on a graph.
+    """
 
     view: Coalition
     text: str
@@ -25,7 +28,7 @@ class Setting:
     composition: int | None
     encrypted: bool
     deviating: bool
-    real: bool = False  # whether the composition is that of a population
+    real: bool = False
     people: Population | None = None
     servers_deviate: bool = False
 
@@ -37,10 +40,6 @@ class Setting:
     def met(self, size: int) -> Setting:
         """Return the question about a cluster of ``size`` users, all but the victim looking at most."""
         return replace(self, size=size, view=self.view.at_most(size - 1))
-
-
-LawOf = Callable[[Any, Setting], PrivacyProfile]
-"""What answers: a profile with a law, or one that is refused."""
 
 
 def fits(setting: Setting, n: int) -> int:
@@ -62,3 +61,10 @@ def joined(setting: Setting) -> tuple[Population, Members]:
     assert people is not None
     assert people.graph is not None
     return people, people.graph
+
+
+def crowd(setting: Setting) -> int:
+    """Return how many users the cluster has, for a law that depends on it; raises InputError if it was not given."""
+    if setting.size is None:
+        raise InputError("cluster_size = None: the law depends on it; give cluster_size or population")
+    return setting.size

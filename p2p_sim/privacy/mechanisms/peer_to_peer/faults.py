@@ -1,4 +1,4 @@
-"""What faults change of what a view learns: an upper bound that is proven, or a refusal.
+"""Algorithm 2 under faults: an upper bound that is proven, or a refusal.
 
 Drop-outs, losses and delays do not depend on labels, and messages that arrive are some of those that would have been
 there otherwise.  Three statements follow, of which a profile names the one that it rests on.
@@ -22,21 +22,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.accounts import aggregation, neighbours, thinned, walks
 from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
-from p2p_sim.privacy.accounts.peer_to_peer import seen
-from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
+from p2p_sim.privacy.registry import LawOf
+from p2p_sim.privacy.setting import Setting
+from protocols import PeerToPeer
 
 Array = npt.NDArray[np.float64]
 
@@ -50,12 +50,9 @@ ONCE = "all that leaves a user depends on her one noisy label: retries tell no m
 """The first statement."""
 
 
-def local_response(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
-    """Return the profile of a protocol in which a user says one noisy label: that she said it."""
-    return upper(law(protocol, setting), faults, "one noisy label at most is said")
-
-
-def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+def under_faults(
+    law: LawOf[PeerToPeer], protocol: PeerToPeer, setting: Setting, faults: Faults
+) -> PrivacyProfile:
     """Return the profile of Algorithm 2."""
     refused = lies_at(setting, faults)
     if refused is not None:
@@ -80,7 +77,9 @@ def peer_to_peer(law: LawOf, protocol: Any, setting: Setting, faults: Faults) ->
     return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
 
 
-def _in_the_clear(plain: PrivacyProfile, protocol: Any, setting: Setting, faults: Faults) -> PrivacyProfile:
+def _in_the_clear(
+    plain: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults
+) -> PrivacyProfile:
     """Return the profile of a view that sees the victim's bit in the clear or not at all; all may ask several times."""
     if protocol.retries:
         n, c = setting.size or 1, setting.view.user_count
@@ -89,27 +88,6 @@ def _in_the_clear(plain: PrivacyProfile, protocol: Any, setting: Setting, faults
         law = Scaled(chance, LocalResponse.flipping(float(protocol.alpha)))
         plain = replace(plain, law=law, source=f"{plain.source}, {about}")
     return upper(plain, faults, "fewer messages show the victim's bit less often")
-
-
-COVERED: dict[type, Any] = {
-    EncryptedShuffle: thinned.encrypted_shuffle,
-    NetworkShuffle: walks.under_faults,
-    PeerPermutation: thinned.peer_permutation,
-    PeerToPeer: peer_to_peer,
-    RandomizedResponse: local_response,
-    **aggregation.COVERED,
-}
-"""What covers faults, by protocol."""
-
-
-def covered(law: LawOf, protocol: Any, faults: Faults) -> LawOf:
-    """Return the law of a protocol under faults; refuses those that nothing covers."""
-    found = COVERED.get(type(protocol))
-    if found is not None:
-        return lambda asked, setting: found(law, asked, setting, faults)
-    why = f"faults ({', '.join(faults.texts())}) are not accounted for {type(protocol).__name__}"
-    refusal = f"{why}; audit it (p2p-sim audit, privacy.audit) with them, or ask without"
-    return lambda _asked, setting: PrivacyProfile.refused(setting.text, refusal)
 
 
 @dataclass(frozen=True)
@@ -138,7 +116,7 @@ class Thinning:
         return cls((1 - faults.drop) ** 2, clear, reported * relayed / size / (1 - clear))
 
 
-def _thinned(law: LawOf, protocol: Any, setting: Setting, faults: Faults) -> Law | None:
+def _thinned(law: LawOf[PeerToPeer], protocol: PeerToPeer, setting: Setting, faults: Faults) -> Law | None:
     """Return the mixture over how many users can answer unseen; None if a part of it is not proven."""
     n, colluders = setting.size or 1, setting.view.user_count
     if n > LARGEST:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.auditing import reading
 from p2p_sim.privacy.auditing.base import (
+    CUT,
     NEVER,
+    Blind,
     Columns,
     Statistic,
     anything,
@@ -23,14 +25,14 @@ from p2p_sim.privacy.auditing.base import (
     log_binomial,
 )
 from p2p_sim.privacy.auditing.reading import UNSEEN
+from p2p_sim.privacy.auditing.told import Told, told_law, told_ratio
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.randomized_response import local_epsilon
 from p2p_sim.privacy.laws.tails import Window, noisy_ones
+from p2p_sim.privacy.setting import LEARNER
+from p2p_sim.views import Coalition
+from protocols import PeerToPeer
 
 Array = npt.NDArray[Any]
-
-CUT = 1e-30
-"""Chance of a number of noisy ones in the urn below which it is left out."""
 
 _CELLS = 2_000_000  # size of the tables that are made at a time
 _RATIO_STEPS = 2.5  # numbers of noisy ones looked at, a standard deviation
@@ -38,35 +40,35 @@ _PLACE_STEPS = 1.5
 _GAP = 20  # numbers of ones over which adding up is faster than a new tail
 
 
-@dataclass(frozen=True)
-class Told(Statistic):
-    """The victim's noisy bit, if it is seen; that it is seen has probability ``seen``, whatever her label.
+def statistic(
+    protocol: PeerToPeer, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic | None:
+    """Return the victim's bit, for a view that knows who asks whom, else counts of reports; None on a graph.
 
-    ``through_reports``: whether the view knows who asks whom and reads reports.
-
-    *Source:* claims.md section 1, one curious peer and wire.
+    *Source:* claims.md section 1.  *Assumes:* users follow the protocol.
     """
+    if protocol.over != "cluster":
+        return None
+    reads = LEARNER in coalition.servers or (coalition.wire and channels == "plain")
+    alpha, theta = float(protocol.alpha), float(protocol.theta)
+    if coalition.wire or LEARNER not in coalition.servers:
+        chance = _chance(coalition, size, theta, reads, channels)
+        return Told(alpha, chance, coalition.wire and reads) if chance else Blind()
+    return Reported(alpha, theta, size, coalition.user_count, composition)
 
-    flip: float
-    seen: float
-    through_reports: bool
-    coordinates = ("bit",)
-    lowest = UNSEEN
 
-    def read(self, seen: Seen) -> Columns:
-        """Return ``bit``: -1 where it is not seen."""
-        return {"bit": reading.bit_of_victim(seen, through_reports=self.through_reports)}
-
-    def few(self, label: int) -> Array:
-        """Return the law of unseen, 0 and 1."""
-        return _told_law(self.seen, self.flip, label)
-
-    def _ratio(self, rows: Columns) -> Array:
-        return _told_ratio(rows["bit"], self.flip)
-
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
-        below, mass = in_table(self.few(label), rows["bit"] - UNSEEN)
-        return below[:, None], mass[:, None]
+def _chance(coalition: Coalition, size: int, theta: float, reads: bool, channels: str) -> float:
+    """Return the chance that a view that knows who asks whom, or only colluders' asks, is told the victim's bit."""
+    asking = coalition.user_count
+    if coalition.wire and channels == "plain":
+        asking = size - 1  # whoever asks her is heard
+    reporting = (
+        size - asking if coalition.wire and reads else 0
+    )  # whoever else asks her is known by the report
+    miss = math.log1p(-1 / size) * asking if asking else 0.0
+    if reporting:
+        miss += math.log1p(-theta / size) * reporting if theta < size else -math.inf
+    return -math.expm1(miss)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Reported(Statistic):
     def few(self, label: int) -> Array | None:
         """Return the law of the victim's bit: unseen, 0 and 1; None without colluders."""
         caught = -math.expm1(self.colluders * math.log1p(-1 / self.size)) if self.colluders else 0.0
-        return _told_law(caught, self.flip, label) if self.colluders else None
+        return told_law(caught, self.flip, label) if self.colluders else None
 
     def read(self, seen: Seen) -> Columns:
         """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
@@ -109,7 +111,7 @@ class Reported(Statistic):
         if not self.colluders:
             return {"m": m, "k": k, "own": own}
         bit = reading.bit_of_victim(seen, through_reports=False)
-        known, picked, said = reading.known_bits(seen, self.composition)
+        known, picked, said = _known_bits(seen, self.composition)
         counts = {"known": known, "picked": picked, "said": said, "m": m, "k": k, "own": own}
         return {"bit": bit} | {name: np.where(bit == UNSEEN, count, 0) for name, count in counts.items()}
 
@@ -117,8 +119,9 @@ class Reported(Statistic):
         """Return the log ratios, which do not depend on ``own``."""
         return super().ratios({name: column for name, column in columns.items() if name != "own"})
 
-    def _ratio(self, rows: Columns) -> Array:
-        out = _told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
+    def row_ratios(self, rows: Columns) -> Array:
+        """Return those of the number of ones among the reports, or of the bit where it is seen."""
+        out = told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
         for at, window, said in self._urns(rows):
             m, k = rows["m"][at], rows["k"][at]
             counts, mass = _thinned(window, said, self.honest, int(m.max()), _RATIO_STEPS)
@@ -127,7 +130,8 @@ class Reported(Statistic):
                 out[at[part]] = bit_ratio(ratio, self.flip)
         return out
 
-    def _law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+    def row_law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+        """Return the law of each count, given those before it."""
         below, mass = anything(len(rows["m"]), self.draws)
         if (told := self.few(label)) is not None:
             below[:, 0], mass[:, 0] = in_table(told, rows["bit"] - UNSEEN)
@@ -183,15 +187,20 @@ class Reported(Statistic):
             yield at, noisy_ones(self.flip, self.composition - picked, zeros, 0, CUT), said
 
 
-def _told_ratio(bit: Array, flip: float) -> Array:
-    epsilon = local_epsilon(flip)
-    return np.where(bit == 1, epsilon, np.where(bit == 0, -epsilon, 0.0))
-
-
-def _told_law(seen: float, flip: float, label: int) -> Array:
-    """Return the law of unseen, 0, 1."""
-    one = 1 - flip if label else flip
-    return np.array([1 - seen, seen * (1 - one), seen * one])
+def _known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
+    """Return, a world, of how many honest others colluders know the bit; of how many with label 1; and the ones."""
+    labels = seen.kinds.get("label")
+    if labels is None or "y_hat" not in labels.fields:
+        nothing = np.zeros(seen.worlds, np.int64)
+        return nothing, nothing, nothing
+    told = (labels.sender % seen.size > seen.colluders) & reading.of_colluders(seen, labels.recipient)
+    rows = reading.readable(labels, "y_hat", told)
+    users, first = np.unique(labels.sender[rows], return_index=True)  # asked twice, she says the same twice
+    ones = labels.fields["y_hat"][rows][first].astype(np.bool_)
+    true = users % seen.size <= seen.colluders + composition
+    world = users // seen.size
+    known, picked, said = (np.bincount(world[mask], minlength=seen.worlds) for mask in (..., true, ones))
+    return known, picked, said
 
 
 def _urn_ratio(m: Array, k: Array, counts: Array, mass: Array, size: int) -> Array:

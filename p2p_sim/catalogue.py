@@ -1,0 +1,111 @@
+"""The protocols that are known by name: those shipped here, and those of installed packages.
+
+A package offers a protocol by an entry point of the group ``p2p_sim.protocols``, which names its class, or a module
+whose protocols are all taken.  Importing it is the package's occasion to call ``p2p_sim.privacy.register``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+import protocols
+from p2p_sim.core import finding
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
+
+GROUP = "p2p_sim.protocols"
+"""Where packages name their protocols."""
+
+
+def everything() -> tuple[type[Protocol], ...]:
+    """Return all protocols that are known by name, the shipped ones first.
+
+    Warns, once, of an entry point that cannot be loaded or that takes a name that is taken; the others are not touched.
+    """
+    found: dict[str, type[Protocol]] = {kind.command_name(): kind for kind in protocols.ALL}
+    for kind in _installed():
+        found.setdefault(kind.command_name(), kind)
+    return tuple(found.values())
+
+
+def of_run(name: str) -> type[Protocol] | None:
+    """Return the protocol that a saved run names as ``module:Class``; None for one that is not known by name.
+
+    Code that a file names is never imported: what is installed names itself.
+    """
+    for kinds in (lambda: protocols.ALL, _installed):
+        for kind in kinds():
+            if f"{kind.__module__}:{kind.__name__}" == name:
+                return kind
+    return None
+
+
+def imported(name: str) -> type[Protocol]:
+    """Import the protocol that ``module:Class`` names, from the current folder or the path; raises InputError."""
+    module, _, owner = name.partition(":")
+    how = "give MODULE:CLASS, a module in this folder or installed"
+    try:
+        if "/" in module:
+            here = f"{Path(module).name.removesuffix('.py')}:{owner}"
+            raise InputError(f"a path is no module: go to its folder, and name it {here}")
+        module = module.removesuffix(".py")
+        finding.find_own(module, Path.cwd())
+        found = getattr(importlib.import_module(module), owner)
+    except InputError as error:
+        raise InputError(f"protocol {name!r}: {error}") from None
+    except SyntaxError as error:
+        raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"protocol {name!r}: {error}; {how}") from error
+    if not (isinstance(found, type) and issubclass(found, Protocol)):
+        raise InputError(
+            f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
+        )
+    return found
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[type[Protocol], ...]:
+    """Return the protocols of installed packages, whose entry points are loaded once, when first asked for."""
+    found: dict[str, type[Protocol]] = {}
+    shipped = {kind.command_name() for kind in protocols.ALL}
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        told = f"entry point {point.name} = {point.value} of {point.dist.name if point.dist else 'a package'}"
+        try:
+            kinds = _loaded(point)
+        except Exception as error:  # whatever a stranger's module raises
+            _left_out(f"{told}: {type(error).__name__}: {error}")
+            continue
+        for kind in kinds:
+            name = kind.command_name()
+            if name in shipped or found.get(name, kind) is not kind:
+                other = "a shipped protocol" if name in shipped else f"that of {found[name].__module__}"
+                _left_out(f"{told}: {kind.__name__} is called {name}, as {other} is: rename the class")
+            else:
+                found[name] = kind
+    return tuple(found.values())
+
+
+def _loaded(point: metadata.EntryPoint) -> list[type[Protocol]]:
+    """Return what an entry point offers; raises whatever its import does, and InputError if it is no protocol."""
+    target = point.load()
+    if inspect.ismodule(target):
+        named = [
+            kind for kind in vars(target).values() if isinstance(kind, type) and issubclass(kind, Protocol)
+        ]
+        own = [kind for kind in named if kind.__module__ == target.__name__ and kind.messages()]
+        if own:
+            return own
+        raise InputError("the module defines no protocol")
+    if isinstance(target, type) and issubclass(target, Protocol):
+        return [target]
+    raise InputError(f"{target!r} is neither a class derived from p2p_sim.core.Protocol nor a module")
+
+
+def _left_out(why: str) -> None:
+    warnings.warn(f"{why}; it is left out", stacklevel=2)

@@ -1,0 +1,36 @@
+"""Label proportions: exact counts hide nothing from whoever knows the others of a bag."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from p2p_sim.privacy.accounts.bags import PAPER, everything, trusted, trusted_under_faults
+from p2p_sim.privacy.auditing.answered import Answered
+from p2p_sim.privacy.auditing.bags import BagCount, trusts
+from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import LEARNER, Setting
+from p2p_sim.views import Coalition
+from protocols import LabelProportions
+
+
+def law(_protocol: LabelProportions, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: the learner, the label, if she knows the others of the bag."""
+    why = f"{PAPER}, section 2: the exact count of a bag gives a label away to whoever knows the others of the bag"
+    return trusted(setting, everything(), why)
+
+
+def statistic(
+    protocol: LabelProportions, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic:
+    """Return the victim's own report, for who is shown it, or the count of her bag."""
+    if trusts(coalition, channels):
+        return Answered.of(math.inf, Fraction(0), 2)
+    if LEARNER not in coalition.servers:
+        return Blind()
+    return BagCount.exact("proportion", protocol.bag_size, coalition.user_count, size, composition)
+
+
+register(LabelProportions, Accounting(law=law, under_faults=trusted_under_faults, statistic=statistic))

@@ -1,0 +1,53 @@
+"""Laplace label proportions: noisy counts hide what their noise hides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from p2p_sim.privacy.accounts.bags import PAPER, trusted, trusted_under_faults
+from p2p_sim.privacy.auditing.answered import Answered
+from p2p_sim.privacy.auditing.bags import BagCount, trusts
+from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.privacy.laws import shares
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import LEARNER, Setting
+from p2p_sim.privacy.theorems import Promise, noise_on_the_count
+from p2p_sim.views import Coalition
+from protocols import LaplaceLabelProportions
+
+
+def law(protocol: LaplaceLabelProportions, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns."""
+    law = shares.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
+    return trusted(setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag")
+
+
+def theorems(
+    protocol: LaplaceLabelProportions, view: str, _sizes: Sequence[int], _delta: float
+) -> list[Promise]:
+    """Return the guarantee of the noise; whoever sees labels has none."""
+    sees = "aggregator" in view or "wire" in view
+    why = "the aggregator, and a plain wire to her, see labels as they are" if sees else ""
+    source = "Unified 2023, section 6: Laplace(1/(k epsilon)) on a proportion"
+    return [noise_on_the_count(float(protocol.epsilon), why, source)]
+
+
+def statistic(
+    protocol: LaplaceLabelProportions, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic:
+    """Return the victim's own report, for who is shown it, or the noisy count of her bag."""
+    if trusts(coalition, channels):
+        return Answered.of(math.inf, Fraction(0), 2)
+    if LEARNER not in coalition.servers:
+        return Blind()
+    whose = (coalition.user_count, size, composition)
+    return BagCount.noisy("proportion", protocol.bag_size, *whose, protocol.epsilon, protocol.grid)
+
+
+register(
+    LaplaceLabelProportions,
+    Accounting(law=law, under_faults=trusted_under_faults, theorems=theorems, statistic=statistic),
+)

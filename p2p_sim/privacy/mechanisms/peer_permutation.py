@@ -1,0 +1,214 @@
+"""Peer permutation: the learner sees the labels of a crowd, and whoever knows the permutation the victim's own coin.
+
+Users who drop out leave shares away for all others alike, who still agree.  A share that is lost or late, or does not
+open, is missing for one: she has another seed, and takes a place in another permutation, where labels hide from each
+other only in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy import theorems as shared
+from p2p_sim.privacy.accounts.arrivals import Counts, lies_at, missing, silent, upper
+from p2p_sim.privacy.accounts.crowds import NOT_THERE, among_others, bits, groups_of, told
+from p2p_sim.privacy.auditing import reading
+from p2p_sim.privacy.auditing.base import Array, Blind, Columns, Statistic
+from p2p_sim.privacy.auditing.crowds import Crowd
+from p2p_sim.privacy.auditing.reading import BOTH, UNSEEN
+from p2p_sim.privacy.auditing.told import Told
+from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.laws import randomized_response
+from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
+from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
+from p2p_sim.views import Coalition
+from protocols import PeerPermutation
+from protocols.peer_permutation import SHARES, agreed_order
+
+STEPS = 100
+"""Groups of those who stay, at most."""
+
+
+def shuffled(view: Coalition) -> bool:
+    """Whether a view, to which the labels are shown, sees them shuffled."""
+    return str(view) == LEARNER
+
+
+def local_epsilon(protocol: PeerPermutation) -> float:
+    """Return epsilon of a flip."""
+    return randomized_response.local_epsilon(float(protocol.alpha))
+
+
+def noise(protocol: PeerPermutation) -> LabelNoise:
+    """Return that labels are flipped, and permuted within clusters."""
+    return LabelNoise(Fraction(protocol.alpha), whose="cluster")
+
+
+def law(protocol: PeerPermutation, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: a peer knows the permutation, the wire sees it, the learner alone does not."""
+    view, n = setting.view, crowd(setting)
+    c, alpha = fits(setting, n), float(protocol.alpha)
+    local = LocalResponse.flipping(alpha)
+    if alpha == 0.5:
+        return told(setting, Nothing(), "no label depends on its owner's")
+    if setting.deviating and c:
+        return told(setting, local, "who contributes last chooses the seed, and who gets the victim's label")
+    if view.wire and not setting.encrypted:
+        return told(setting, local, "the victim's label, or the report of who got none, is seen on its way")
+    if setting.learner and (view.wire or c):
+        who = "traffic shows" if view.wire else "a member knows"
+        return told(setting, local, f"{who} whose label each report is")
+    if setting.learner:
+        assumes = ("SHAKE-256 of the secret seed is as good as random",)
+        ones = ShuffledBits(alpha, n, 0, setting.composition)
+        return bits(setting, ones, "labels in a random order", assumes)
+    if not c:
+        return told(setting, Nothing(), "who writes to whom does not depend on a label")
+    about = "a member gets one label, whose she knows, and each other's is as likely"
+    return told(setting, Scaled(c / n, local), about)
+
+
+def under_faults(
+    law: LawOf[PeerPermutation], protocol: PeerPermutation, setting: Setting, faults: Faults
+) -> PrivacyProfile:
+    """Return the profile under faults."""
+    plain = law(protocol, setting)
+    refused = lies_at(setting, faults)
+    if refused is not None or plain.law is None:
+        return refused or plain
+    if not shuffled(setting.view) or isinstance(plain.law, Nothing) or not silent(faults):
+        return upper(plain, faults, "who gets a label is as uniform as without, and fewer are sent")
+    if missing(faults) or setting.size is None:
+        local = replace(plain, law=LocalResponse.flipping(float(protocol.alpha)))
+        source = "all that leaves a user depends on her one noisy label: who misses a share has another seed"
+        return upper(replace(local, source=source), faults)
+    crowds = among_others(law, protocol, setting)
+    found = staying(setting.size, faults.drop).law(crowds, groups_of(setting.size))
+    source = f"{plain.source}, of those who stayed: docs/faults.md"
+    return upper(replace(plain, law=found, source=source), faults, NOT_THERE)
+
+
+def staying(users: int, drop: float) -> Counts:
+    """Return among how many other labels that are reported the victim's is.
+
+    A label is handed on by those who are there before the second step, and reported if so is the one it goes to, and
+    she is still there before the third.  Given those who are there, a with the victim, the label of each goes to one of
+    them with probability a / users, and Hyp(users - 1, a - 1, a - 1) of the others' do; each is reported by itself.
+    """
+    from scipy.stats import binom, hypergeom
+
+    there = Counts.of(users - 1, (1 - drop) ** 2, (1 - drop) ** 2)
+    sizes = there.low + 1 + np.arange(len(there.chances))
+    there = replace(there, chances=there.chances * sizes / users)
+    handed = _each(there, users, lambda others, left: hypergeom.pmf(left, users - 1, others, others))
+    handed = replace(handed, chances=handed.chances * (1 - drop), lost=handed.lost * (1 - drop))
+    return _each(handed, users, lambda others, left: binom.pmf(left, others, 1 - drop))
+
+
+def _each(counts: Counts, users: int, law: Callable[[int, Any], Any]) -> Counts:
+    """Return how many are left of each number of others, whose law is ``law``."""
+    left, lost = np.zeros(users), 0.0
+    for weight, others in counts.groups(STEPS):
+        if others:
+            left[: others + 1] += weight * law(others, np.arange(others + 1))
+        else:
+            lost += weight
+    return Counts(0, left, lost) if left.any() else Counts(0, np.array([lost]))
+
+
+def smallest_is_worst(_protocol: PeerPermutation, view: Coalition, faulty: bool) -> bool:
+    """Return whether labels are seen shuffled, by users of whom none is missing: that is not the same as one less."""
+    return not faulty and shuffled(view)
+
+
+def theorems(
+    protocol: PeerPermutation, view: str, sizes: Sequence[int], delta: float
+) -> list[shared.Promise]:
+    """Return the amplification by shuffling where a view sees labels shuffled, and otherwise the local guarantee."""
+    who, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
+    if not sizes or not shuffled(who):
+        return [shared.local(local)]
+    return shared.shuffled(min(sizes), 0, local, delta)
+
+
+def statistic(
+    protocol: PeerPermutation, coalition: Coalition, size: int, composition: int, channels: str
+) -> Statistic | None:
+    """Return the statistic of a view of a peer permutation."""
+    alpha, few = float(protocol.alpha), coalition.user_count
+    if shuffled(coalition):
+        return Permuted(alpha, size, 0, composition)
+    if LEARNER in coalition.servers or (coalition.wire and channels == "plain"):
+        return Placed(alpha, 1.0, coalition.wire)
+    return Told(alpha, few / size, False) if few else Blind()
+
+
+@dataclass(frozen=True)
+class Permuted(Crowd):
+    """What the users of a cluster report by a permutation that the learner does not know."""
+
+    def read(self, seen: Seen) -> Columns:
+        """Count reports; ``first`` is the victim's, which is anybody's label."""
+        m, k, own = reading.open_reports(seen)
+        return {"m": m, "k": k, "first": own}
+
+
+@dataclass(frozen=True)
+class Placed(Told):
+    """The victim's noisy bit, in the report of whom she gave it to: known from the traffic, or from the seed."""
+
+    def read(self, seen: Seen) -> Columns:
+        """Return ``bit``."""
+        holder = _heard(seen) if self.through_reports else _agreed(seen)
+        bit = np.full(seen.worlds, UNSEEN, np.int8)
+        if (reports := seen.kinds.get("report")) is not None:
+            world = reports.sender // seen.size
+            rows = reading.readable(reports, "y", reports.sender == holder[world])
+            if len(rows):
+                bit[world[rows]] = reports.fields["y"][rows]
+        told = reading.bit_of_victim(seen, through_reports=False)
+        return {"bit": np.where((told != UNSEEN) & (told != bit), np.int8(BOTH), bit)}
+
+
+def _heard(seen: Seen) -> Array:
+    """Return to whom the victim of each world sent her label: nobody heard it if she kept it."""
+    holder = np.arange(seen.worlds) * seen.size
+    if (labels := seen.kinds.get("label")) is not None:
+        hers = labels.sender % seen.size == 0
+        holder[labels.sender[hers] // seen.size] = labels.recipient[hers]
+    return holder
+
+
+def _agreed(seen: Seen) -> Array:
+    """Return who gets the victim's label by the seed that the first colluder knows."""
+    seeds = np.zeros(seen.worlds, np.uint64)
+    if (shares := seen.kinds.get("share")) is not None:
+        rows = reading.readable(shares, "word", shares.recipient % seen.size == 1)
+        np.add.at(seeds, shares.recipient[rows] // seen.size, shares.fields["word"][rows])
+    kept = seeds % np.uint64(SHARES)
+    first = [agreed_order(seed, seen.size)[0] for seed in kept.tolist()]
+    return np.arange(seen.worlds) * seen.size + np.array(first, np.int64)
+
+
+register(
+    PeerPermutation,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        theorems=theorems,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        noise=noise,
+        smallest_is_worst=smallest_is_worst,
+    ),
+)

@@ -1,0 +1,41 @@
+"""Peer-to-peer cluster randomized response (Algorithm 2), over clusters and over neighbours in a graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from p2p_sim.privacy.mechanisms.peer_to_peer.faults import under_faults
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import over_clusters
+from p2p_sim.privacy.mechanisms.peer_to_peer.neighbours import over_neighbours, reports_of_victim
+from p2p_sim.privacy.mechanisms.peer_to_peer.statistic import statistic
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_epsilon, theorems
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LabelNoise, register
+from p2p_sim.privacy.setting import Setting
+from protocols import PeerToPeer
+
+
+def law(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns."""
+    return (over_clusters if setting.people is None else over_neighbours)(protocol, setting)
+
+
+def noise(protocol: PeerToPeer) -> LabelNoise:
+    """Return that labels are flipped, and drawn from the cluster or from the reporter's neighbours."""
+    return LabelNoise(Fraction(protocol.alpha), whose=protocol.over)
+
+
+register(
+    PeerToPeer,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        theorems=theorems,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        noise=noise,
+        among_clusters=lambda protocol: replace(protocol, over="cluster"),
+        reports_of_victim=reports_of_victim,
+    ),
+)

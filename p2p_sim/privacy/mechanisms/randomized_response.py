@@ -1,0 +1,86 @@
+"""Randomized response: whoever reads the report sees the victim's own coin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.accounts.arrivals import upper
+from p2p_sim.privacy.auditing.answered import Answered
+from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.privacy.laws.combine import Nothing
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
+from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from p2p_sim.privacy.theorems import Promise, nothing, promise
+from p2p_sim.views import Coalition
+from protocols import RandomizedResponse
+
+
+def law(protocol: RandomizedResponse, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns."""
+    view = setting.view
+    budget = math.inf if protocol.lying() == 0 else _budget(protocol)  # so it is from ``NEVER`` on
+    if setting.size is not None:
+        fits(setting, setting.size)
+    sees = setting.learner or (view.wire and not setting.encrypted)
+    law: Law = LocalResponse(budget, protocol.labels) if sees else Nothing()
+    source = "Warner 1965; closed form" if sees else "no message that this view can read depends on a label"
+    return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
+
+
+def _budget(protocol: RandomizedResponse) -> float:
+    """Return epsilon, from the chance of a lie where that was given."""
+    if protocol.lie is None:
+        return float(protocol.epsilon)
+    return LocalResponse.flipping(float(protocol.lie)).epsilon0
+
+
+def under_faults(
+    law: LawOf[RandomizedResponse], protocol: RandomizedResponse, setting: Setting, faults: Faults
+) -> PrivacyProfile:
+    """Return the profile under faults: of what is said, that it was said."""
+    return upper(law(protocol, setting), faults, "one noisy label at most is said")
+
+
+def theorems(protocol: RandomizedResponse, _view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    """Return the corollary on randomized response alone."""
+    from p2p_sim.privacy.bounds import clustering2022
+
+    if math.isinf(protocol.epsilon):
+        return [nothing("Corollary 1", "epsilon = inf: nobody lies")]
+    return [promise("Corollary 1", clustering2022.corollary1(protocol.epsilon, protocol.labels))]
+
+
+def statistic(
+    protocol: RandomizedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
+) -> Statistic:
+    """Return the victim's answer, for a view that reads it."""
+    reads = LEARNER in coalition.servers or (coalition.wire and channels == "plain")
+    return Answered.of(_budget(protocol), protocol.lying(), protocol.labels) if reads else Blind()
+
+
+def local_epsilon(protocol: RandomizedResponse) -> float:
+    """Return the budget; infinite where nobody lies."""
+    return float(protocol.epsilon) if protocol.lying() else math.inf
+
+
+def noise(protocol: RandomizedResponse) -> LabelNoise:
+    """Return that senders lie."""
+    return LabelNoise(protocol.lying(), protocol.labels)
+
+
+register(
+    RandomizedResponse,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        theorems=theorems,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        noise=noise,
+        others_matter=False,
+    ),
+)

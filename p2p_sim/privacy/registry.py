@@ -1,0 +1,153 @@
+"""What is known of the privacy of a protocol: one registration for each class, open to everybody.
+
+A mechanism is known by what its room registers, those of this package (``privacy.mechanisms``) like anybody's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.groups import Members
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.setting import Setting
+from p2p_sim.privacy.theorems import Promise
+from p2p_sim.views import Coalition
+
+if TYPE_CHECKING:
+    from p2p_sim.privacy.auditing.base import Statistic
+
+P = TypeVar("P", bound=Protocol)
+
+LawOf = Callable[[P, Setting], PrivacyProfile]
+"""What answers a question: a profile with a law, or one that is refused."""
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """How the labels that a learner gets came about, as far as a model trained on them should know.
+
+    ``lie``: probability that a label is replaced by one of the ``labels`` - 1 others, uniformly.  ``whose``: it is that
+    of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody", or of a random
+    one of the sender's "neighbours", or, after a "walk" of ``steps`` over the graph that ended at the sender, of who
+    began it.
+    """
+
+    lie: Fraction
+    labels: int = 2
+    whose: str = "sender"
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class Accounting(Generic[P]):
+    """What is known of the privacy of one protocol class; what is left out is not known, and refused where asked for.
+
+    Every entry but the last two is a function, and is called with the protocol, of exactly the registered class,
+    whose parameters its class has checked.  Figures of epsilon are in nats.
+
+    ``law(protocol, setting)``: returns what a view learns of one label, as a ``PrivacyProfile``, refused where it does
+    not know.  ``setting``: who looks, and at what; its parts are roles of the protocol, and its size, if there is one,
+    is at least 1; whether the cluster has room for the colluders is the law's to check (``privacy.fits``).
+
+    ``under_faults(law, protocol, setting, faults)``: the same where messages or users may be missing or wrong; ``law``
+    is the one above.  ``faults``: checked against the protocol, and never empty.
+
+    ``theorems(protocol, view, sizes, delta)``: returns what theorems promise of a view that can read something.
+    ``view``: its name; ``sizes``: the distinct sizes of clusters, ascending, empty if unknown; of several the weakest
+    promise counts.
+
+    ``statistic(protocol, coalition, size, composition, channels)``: returns what an audit counts, with its exact law
+    in worlds of ``size`` users, of whose honest others ``composition`` have label 1; None where there is no such law.
+
+    ``local_epsilon(protocol)``: returns epsilon of what a user does to her own label, which protects her from
+    everybody; None if nothing does.
+
+    ``noise(protocol)``: returns how the labels came about that the learner returns as ``y``, for a model that corrects
+    for it; None if they did not come about like that.
+
+    ``smallest_is_worst(protocol, view, faulty)``: returns whether it is proven that a view learns most in the smallest
+    cluster that has room for it, so that the others need not be looked at.  ``faulty``: under faults.
+
+    ``among_clusters(protocol)``: returns the protocol among clusters that shows the same where the crowd is one: of one
+    that mixes everybody, with everybody in one cluster; of one on a graph, where all of a part are joined to all.
+
+    ``reports_of_victim(protocol, graph)``: returns how likely a report of each user is of user 0's label, shape
+    (users,), for the classifier of an audit; ``graph``: that joins the users of a world.
+
+    ``others_matter``: whether what a view learns of a user depends on other users than colluders at all; if not,
+    audits of a run need no more of them.
+
+    ``servers_may_deviate``: whether ``law`` answers for servers of the view that do as they like
+    (``Setting.servers_deviate``); if not, such a question is refused.
+    """
+
+    law: LawOf[P] | None = None
+    under_faults: Callable[[LawOf[P], P, Setting, Faults], PrivacyProfile] | None = None
+    theorems: Callable[[P, str, Sequence[int], float], list[Promise]] | None = None
+    statistic: Callable[[P, Coalition, int, int, str], Statistic | None] | None = None
+    local_epsilon: Callable[[P], float | None] | None = None
+    noise: Callable[[P], LabelNoise | None] | None = None
+    smallest_is_worst: Callable[[P, Coalition, bool], bool] | None = None
+    among_clusters: Callable[[P], Protocol] | None = None
+    reports_of_victim: Callable[[P, Members], npt.NDArray[np.float64]] | None = None
+    others_matter: bool = True
+    servers_may_deviate: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (each.name for each in fields(self) if each.type != "bool"):
+            entry = vars(self)[name]
+            if entry is not None and not callable(entry):
+                raise InputError(f"{name} = {entry!r}: must be a function of the protocol, or left out")
+
+
+_REGISTERED: dict[type[Protocol], object] = {}
+
+
+def register(kind: type[P], accounting: Accounting[P]) -> None:
+    """Say what is known of the privacy of a protocol class, once, where the class or its law is defined.
+
+    Raises InputError for what is no protocol class, and for a class that is registered already.
+    """
+    given: object = kind
+    if isinstance(given, Protocol):
+        name = type(given).__name__
+        raise InputError(f"register({name}(...), ...): give the class, {name}, not one with its parameters")
+    if not isinstance(given, type) or not issubclass(given, Protocol) or given is Protocol:
+        raise InputError(
+            f"register({given!r}, ...): give a class derived from p2p_sim.core.Protocol, such as PeerToPeer"
+        )
+    if not isinstance(accounting, Accounting):
+        raise InputError(
+            f"register({kind.__name__}, {accounting!r}): give privacy.Accounting(law=...) as the second"
+        )
+    if kind in _REGISTERED:
+        raise InputError(
+            f"register({kind.__name__}, ...): {kind.__module__}.{kind.__name__} is registered already; register a "
+            "class once, or derive a class of your own from it and register that"
+        )
+    _REGISTERED[kind] = accounting
+
+
+def accounting(kind: type[P]) -> Accounting[P] | None:
+    """Return what is registered of a protocol class, None if nothing; what its bases registered is not about it."""
+    return cast("Accounting[P] | None", _REGISTERED.get(kind))
+
+
+def known(protocol: P) -> Accounting[P]:
+    """Return what is registered of the class of a protocol, with nothing in it if nothing is."""
+    return accounting(type(protocol)) or Accounting()
+
+
+def label_noise(protocol: Protocol) -> LabelNoise | None:
+    """Return how the labels that the learner returns as ``y`` came about; None if that is not known."""
+    noise = known(protocol).noise
+    return None if noise is None else noise(protocol)
