@@ -38,11 +38,11 @@ def of_run(name: str) -> type[Protocol] | None:
 
     Code that a file names is never imported: what is installed names itself.
     """
-    for kinds in (lambda: protocols.ALL, _installed):
-        for kind in kinds():
-            if f"{kind.__module__}:{kind.__name__}" == name:
-                return kind
-    return None
+
+    def called(kinds: tuple[type[Protocol], ...]) -> type[Protocol] | None:
+        return next((kind for kind in kinds if f"{kind.__module__}:{kind.__name__}" == name), None)
+
+    return called(protocols.ALL) or called(_installed())
 
 
 def imported(name: str) -> type[Protocol]:

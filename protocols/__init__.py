@@ -1,21 +1,21 @@
-"""Protocols, one file each, written as their papers write them."""
+"""Protocols, one file each, written as their papers write them; a new one is a line here."""
+# ruff: isort: skip_file
 
-from protocols.encrypted_shuffle import EncryptedShuffle
-from protocols.label_proportions import LabelProportions
-from protocols.laplace_label_proportions import LaplaceLabelProportions
-from protocols.network_shuffle import NetworkShuffle
-from protocols.peer_permutation import PeerPermutation
-from protocols.peer_to_peer import PeerToPeer
-from protocols.randomized_response import RandomizedResponse
-from protocols.secure_aggregation import SecureAggregation
+from p2p_sim.core import Protocol as _Protocol
 
-ALL = (
-    PeerToPeer, RandomizedResponse, EncryptedShuffle, PeerPermutation, NetworkShuffle,
-    LabelProportions, LaplaceLabelProportions, SecureAggregation,
-)  # fmt: skip
+# In the order in which lists name them.
+from protocols.peer_to_peer import PeerToPeer as PeerToPeer
+from protocols.randomized_response import RandomizedResponse as RandomizedResponse
+from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
+from protocols.peer_permutation import PeerPermutation as PeerPermutation
+from protocols.network_shuffle import NetworkShuffle as NetworkShuffle
+from protocols.label_proportions import LabelProportions as LabelProportions
+from protocols.laplace_label_proportions import LaplaceLabelProportions as LaplaceLabelProportions
+from protocols.secure_aggregation import SecureAggregation as SecureAggregation
+
+ALL: tuple[type[_Protocol], ...] = tuple(
+    each
+    for each in list(vars().values())
+    if isinstance(each, type) and issubclass(each, _Protocol) and each is not _Protocol
+)
 """Every protocol that the command line knows, by ``command_name()``."""
-
-__all__ = [
-    "ALL", "EncryptedShuffle", "LabelProportions", "LaplaceLabelProportions", "NetworkShuffle", "PeerPermutation",
-    "PeerToPeer", "RandomizedResponse", "SecureAggregation",
-]  # fmt: skip

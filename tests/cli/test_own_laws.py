@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -142,8 +144,6 @@ def sorted_labels(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     importlib.invalidate_caches()
     yield importlib.import_module("sorting").Sorted
-    import sys
-
     del sys.modules["sorting"]
 
 
@@ -187,7 +187,10 @@ def test_every_verb_knows_it_once_its_module_is_imported(cli, sorted_labels):
     options = ("--epsilon", 1, "--cluster-size", 4)
     audited = cli("audit", "sorting:Sorted", *options, "--trials", 400, "--json")
     assert audited.json["views"][0]["statistic"] == "exact likelihood ratio"
-    ran = cli("run", "sorting:Sorted", "--epsilon", 1, "--data", "iris", "--out", "r", "--json")
+    rows = "\n".join(f"{i % 7},{i % 3}" for i in range(60))
+    Path("three.csv").write_text(f"a,label\n{rows}\n")
+    words = ("run", "sorting:Sorted", "--epsilon", 1, "--data", "three.csv", "--clusters", 2)
+    ran = cli(*words, "--out", "r", "--json")
     assert ran.status == 0, ran.err
     page = cli("report", "r", "--format", "md")
     assert page.status == 0, page.err

@@ -1,1 +1,1 @@
-"""What each protocol shows each view: one file a family, one function `(protocol, setting) -> PrivacyProfile`."""
+"""What the laws of several mechanisms share, without naming one."""
