@@ -21,6 +21,7 @@ from p2p_sim.privacy.accounts.randomized_response import randomized_response
 from p2p_sim.privacy.accounts.setting import LawOf, Setting
 from p2p_sim.privacy.accounts.shuffles import encrypted_shuffle, hides_worse_among_few, peer_permutation
 from p2p_sim.privacy.accounts.walks import network_shuffle
+from p2p_sim.privacy.found import found_law
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.views import CHANNELS, Coalition
@@ -50,8 +51,9 @@ def profile(
     what the population's clusters really hold, which is a secret that the figure then depends on.  ``channels``:
     "plain" or "encrypted" (contents are hidden from the wire).
     ``users``: "curious" follow the protocol, "deviating" colluders ask whom they like.  ``faults``: what goes wrong,
-    as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
-    InputError for arguments out of range, and for a part that the protocol does not have.
+    as in ``p2p_sim.run``; figures then have basis "upper".  A protocol without a written law has the one that is found
+    on its program (``privacy.found``), without faults.  A view without a law comes back refused.  Raises InputError for
+    arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
     """
@@ -61,9 +63,7 @@ def profile(
     protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
-    law = LAWS.get(type(protocol))
-    if law is None:
-        return PrivacyProfile.refused(view, _reason(protocol))
+    law = LAWS.get(type(protocol), found_law)
     wrong = Faults.of(faults)
     if wrong is not None:
         wrong.check(protocol)
@@ -250,11 +250,3 @@ def _unjoined(protocol: Protocol) -> str:
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InputError(f"{name} = {value!r}: must be one of {allowed}")
-
-
-def _reason(protocol: Any) -> str:
-    name = type(protocol).__name__
-    ways = (
-        "audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
-    )
-    return f"no law of {name} is known; {ways}"
