@@ -111,7 +111,7 @@ def _enumerated(
                 about = max(followed, tape.about * (labels if label == 0 else 1))
                 if about > MOST_WAYS:
                     raise Unfollowed(
-                        f"a user's draws have about {about:,} ways over all labels, more than the {MOST_WAYS:,} that are followed"
+                        f"a user's draws have about {about:,} ways over all labels; at most {MOST_WAYS:,} are followed"
                     )
             laws.append(law)
     except (LookedError, Unfollowed) as why:
