@@ -205,7 +205,10 @@ def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
         "        yield self.report(y=told.y)\n"
     )
     (tmp_path / "lawless.py").write_text(OWN.format(name="Lawless", more=more))
-    for words in (("run", "lawless:Lawless", "--users", "9"), ("account", "lawless:Lawless")):
+    for words in (
+        ("run", "lawless:Lawless", "--users", "9"),
+        ("account", "lawless:Lawless", "--cluster-size", "5"),
+    ):
         done = cli(*words)
         assert done.status == 0, done
         assert "refused" in done.out
@@ -214,7 +217,7 @@ def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
             in (done.out)
         )
         assert "audit it (p2p-sim audit, " in done.out
-    told = cli("account", "lawless:Lawless", "--json").json
+    told = cli("account", "lawless:Lawless", "--cluster-size", "5", "--json").json
     assert told["local_epsilon"] is None
     learner = next(row for row in told["views"] if row["name"] == "learner")
     assert learner["exact"] is None

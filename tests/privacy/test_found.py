@@ -90,9 +90,9 @@ class Reused(Own):
     note = Message("user", "learner", "says that something was drawn")
 
     def user(self, me: Party) -> Rounds:
-        u = me.draw.below("u", 8)
-        yield self.report(y=me.y ^ (u < 2))
-        yield self.note(when=u < 3)
+        u = me.draw.below("u", 4)
+        yield self.report(y=me.y ^ (u < 1))
+        yield self.note(when=u < 2)
 
     def learner(self, me: Party) -> Rounds:
         reports = yield self.report.receive()
@@ -191,7 +191,8 @@ def people(*y: int) -> Population:
 def enumerated(protocol: Any, view: str, channels: str) -> list[Any]:
     """The enumerator's laws of every pair of her labels, the two others having other labels or the same."""
     labels = protocol.label_count()
-    compositions = ((0, labels - 1),) if isinstance(protocol, WhichPeer) else ((0, 0), (1, labels - 1))
+    many = isinstance(protocol, (ToPeers, WhichPeer))
+    compositions = ((0, labels - 1),) if many else ((0, 0), (1, labels - 1))
     return [
         enumerate_view(protocol, people(one, *others), view=view, to=two, channels=channels)
         for one, two in itertools.combinations(range(labels), 2)
