@@ -14,6 +14,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.found import found_law
 from p2p_sim.privacy.laws.combine import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf, known
@@ -46,7 +47,8 @@ def profile(
     "plain" or "encrypted" (contents are hidden from the wire).
     ``users``: "curious" follow the protocol; "deviating" colluders do as they like: ask whom they like, drop out on
     purpose; "all deviating": the view's servers do, too, for a law that knows of it.  ``faults``: what goes wrong,
-    as in ``p2p_sim.run``; figures then have basis "upper".  A view without a law comes back refused.  Raises
+    as in ``p2p_sim.run``; figures then have basis "upper".  A protocol without a registered law has the one that is
+    found on its program (``privacy.found``), without faults.  A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
@@ -57,9 +59,7 @@ def profile(
     protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
-    law = known(protocol).law
-    if law is None:
-        return PrivacyProfile.refused(view, _reason(protocol))
+    law = known(protocol).law or found_law
     rebels = users == ALL_DEVIATING
     if rebels and parsed.servers and not known(protocol).servers_may_deviate:
         why = f"no law of {type(protocol).__name__} is known where servers deviate; give users 'deviating'"
@@ -254,11 +254,3 @@ def _unjoined(protocol: Protocol) -> str:
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise InputError(f"{name} = {value!r}: must be one of {allowed}")
-
-
-def _reason(protocol: Protocol) -> str:
-    name = type(protocol).__name__
-    return (
-        f"no law of {name} is known; audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users "
-        f"(privacy.enumerate_view); a law of your own: privacy.register({name}, privacy.Accounting(law=...))"
-    )

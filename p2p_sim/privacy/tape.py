@@ -45,6 +45,11 @@ class Tape:
         self.weight *= weights[outcome]
         return outcome
 
+    @property
+    def about(self) -> int:
+        """How many ways there are, if every way has as many outcomes as this one."""
+        return math.prod(self._sizes)
+
     def rewind(self) -> bool:
         """Go to the next way; False when all have been taken."""
         while self._choices and self._choices[-1] + 1 == self._sizes[-1]:

@@ -187,28 +187,6 @@ def test_a_run_keeps_its_table(cli, tmp_path):
     assert rows(large)["learner"]["exact"]["epsilon"] == "inf"
 
 
-def test_a_protocol_without_a_law_is_refused(cli, tmp_path):
-    (tmp_path / "lawless.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from p2p_sim.core import Message, Party, Protocol, Rounds\n"
-        "@dataclass(frozen=True)\n"
-        "class Lawless(Protocol):\n"
-        "    report = Message('user', 'learner', 'tells the label', y=bool)\n"
-        "    def user(self, me: Party) -> Rounds:\n"
-        "        yield self.report(y=me.y)\n"
-        "    def learner(self, me: Party) -> Rounds:\n"
-        "        return (yield self.report.receive()).columns()\n"
-    )
-    for words in (("run", "lawless:Lawless", "--users", "9", "--seed", "0"), ("account", "lawless:Lawless")):
-        done = cli(*words)
-        assert done.status == 0, done
-        assert "refused" in done.out
-        assert "no law of Lawless is known; audit it (p2p-sim audit, " in done.out
-    told = cli("account", "lawless:Lawless", "--json").json
-    assert told["local_epsilon"] is None
-    assert all(row["exact"] is None and row["refused"] for row in told["views"])
-
-
 def test_both_ends_where_digits_differ():
     def text(low, high, basis="exact"):
         found = {"lower": low, "epsilon": (low + high) / 2, "upper": high, "basis": basis}
