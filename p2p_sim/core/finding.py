@@ -70,7 +70,7 @@ def find_own(module: str, folder: Path) -> None:
     if here is None:
         return
     elsewhere = _elsewhere(top)
-    if elsewhere is not None and elsewhere.has_location and _place(elsewhere) != _place(here):
+    if elsewhere is not None and not _same(elsewhere, here):
         raise InputError(
             f"the module is at {_place(elsewhere)[0]}, not in this folder: give the one here another name"
         )
@@ -107,7 +107,12 @@ def _imported(top: str, folder: Path) -> set[str]:
 
 def _free(name: str, spec: ModuleSpec) -> bool:
     other = _elsewhere(name)
-    return name not in sys.stdlib_module_names and (other is None or _place(other) == _place(spec))
+    return name not in sys.stdlib_module_names and (other is None or _same(other, spec))
+
+
+def _same(other: ModuleSpec, spec: ModuleSpec) -> bool:
+    """Whether a module of this name elsewhere is this one, or only a folder without any code of its own."""
+    return not other.has_location or _place(other) == _place(spec)
 
 
 def _tops(tree: ast.Module) -> Iterator[str]:
