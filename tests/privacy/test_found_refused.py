@@ -1,4 +1,4 @@
-"""Where no law can be found on the program: the refusal says which message carries a label on, or what was read."""
+"""Where no law can be found on the program: what carries a label on is named, or what was looked at."""
 
 from __future__ import annotations
 
