@@ -70,8 +70,8 @@ def found_law(protocol: Any, setting: Setting) -> PrivacyProfile:
         why = _carrier(protocol, setting.view, channels) or str(error)
         return PrivacyProfile.refused(
             setting.text,
-            f"no law of {type(protocol).__name__} is known, nor found on its program: {why}; {WAYS}; a law of your own: "
-            f"privacy.register({type(protocol).__name__}, privacy.Accounting(law=...))",
+            f"no law of {type(protocol).__name__} is known, nor found on its program: {why}; {WAYS}; "
+            f"a law of your own: privacy.register({type(protocol).__name__}, privacy.Accounting(law=...))",
         )
     law = _law(user, tuple(protocol.messages().values()), carried.colluding(setting.view), channels)
     where = f"a cluster of {setting.size:,} users" if user.sized else "any number of users"

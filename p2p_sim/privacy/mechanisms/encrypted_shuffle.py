@@ -83,7 +83,7 @@ def under_faults(
     refused = lies_at(setting, faults)
     if refused is not None or plain.law is None:
         return refused or plain
-    if isinstance(plain.law, Nothing) or not silent(faults):
+    if plain.law.pure() == 0 or not silent(faults):
         return upper(plain, faults, "every report arrives once")
     chance = heard(faults, _hops(protocol, setting), sealed=True)
     if chain(protocol) <= setting.view.servers or setting.size is None:

@@ -86,7 +86,7 @@ def under_faults(
     refused = lies_at(setting, faults)
     if refused is not None or plain.law is None:
         return refused or plain
-    if not shuffled(setting.view) or isinstance(plain.law, Nothing) or not silent(faults):
+    if not shuffled(setting.view) or plain.law.pure() == 0 or not silent(faults):
         return upper(plain, faults, "who gets a label is as uniform as without, and fewer are sent")
     if missing(faults) or setting.size is None:
         local = replace(plain, law=LocalResponse.flipping(float(protocol.alpha)))

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.accounts.arrivals import CUT, lies_at, silent, upper
-from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.combine import Mixture, Scaled
 from p2p_sim.privacy.laws.leaning import Leaning
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
@@ -58,7 +58,7 @@ def under_faults(
     if refused is not None:
         return refused
     plain = law(protocol, setting)
-    if plain.law is None or isinstance(plain.law, Nothing) or not silent(faults):
+    if plain.law is None or plain.law.pure() == 0 or not silent(faults):
         return upper(plain, faults, "every message arrives in time")
     local = upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults)
     colluders = setting.view.user_count
