@@ -17,11 +17,10 @@ from p2p_sim.trace.alike import uneven
 from p2p_sim.trace.draft import MESSAGES, Draft
 from p2p_sim.trace.ordering import order_of, places_of
 from p2p_sim.trace.parts import File, entry_of, sources_of
-from p2p_sim.trace.source import check_kind, check_span, missing_of
+from p2p_sim.trace.source import Columns, check_kind, check_span, missing_of
 from p2p_sim.trace.writer import PARTS, UNFINISHED, unfinished
 
 Array = npt.NDArray[Any]
-Columns = dict[str, Array]
 
 
 class Stored:

@@ -5,14 +5,10 @@ Kinds go by the names ``ask`` and ``label``, among users, and ``report``, to the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from p2p_sim.privacy.auditing.base import Array
 from p2p_sim.privacy.auditing.worlds import Columns, Seen
-
-Array = npt.NDArray[Any]
 
 UNSEEN = -1
 """Stands for a bit that was not seen."""
