@@ -16,8 +16,8 @@ from benchmarks import measure
 from benchmarks.command import command_line
 from benchmarks.measure import Timed
 from p2p_sim import privacy
+from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer, RandomizedResponse
 
 Progress = Callable[[str, int, int], None]

@@ -21,7 +21,7 @@ from benchmarks import measure
 from benchmarks.command import command_line
 from benchmarks.floor import generator
 from p2p_sim.core.population import Population
-from p2p_sim.core.words import order, own_words, stream
+from p2p_sim.core.random_words import order, own_words, stream
 from protocols import EncryptedShuffle, SecureAggregation
 
 Array = npt.NDArray[Any]

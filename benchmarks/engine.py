@@ -19,7 +19,7 @@ from benchmarks import floor, measure, workload
 from benchmarks.clustered import SHARDS, ray_session, shards_timer
 from benchmarks.command import command_line
 from benchmarks.measure import Cost, Timed
-from p2p_sim.core import compute
+from p2p_sim.core import kernels
 from p2p_sim.core.population import Population
 
 Progress = Callable[[str, int, int], None]
@@ -193,7 +193,7 @@ def floor_timer(population: Population) -> Timed:
 
 def compiled(users: int) -> bool:
     """Whether a run of that size uses numba."""
-    return compute.choose(users).__name__.endswith("kernels")
+    return kernels.choose(users).__name__.endswith("kernels")
 
 
 def _against_floor(floor_costs: list[Cost], engine_costs: list[Cost], users: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.population import Population
-from p2p_sim.core.words import stream
+from p2p_sim.core.random_words import stream
 
 Array = npt.NDArray[Any]
 

@@ -24,12 +24,13 @@ from benchmarks.command import command_line
 from benchmarks.measure import Timed
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace import manifest, reader, stats
-from p2p_sim.trace.draft import MESSAGES, Draft
-from p2p_sim.trace.predict import predict
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.rundir import manifest, run_directory
+from p2p_sim.rundir.trace_writer import MESSAGES, Draft
+from p2p_sim.trace import stats
 from p2p_sim.trace.replay import life_of, relive
-from p2p_sim.trace.web.answers import Answers
+from p2p_sim.trace.size_estimate import predict
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
@@ -127,9 +128,9 @@ def path_of(folder: Path, users: int, clusters: workload.Clusters) -> Path:
     return path
 
 
-def stored(folder: Path, users: int, clusters: workload.Clusters) -> reader.Stored:
+def stored(folder: Path, users: int, clusters: workload.Clusters) -> run_directory.Stored:
     """Open the trace of that run anew, as a new process would."""
-    return reader.Stored(path_of(folder, users, clusters) / MESSAGES)
+    return run_directory.Stored(path_of(folder, users, clusters) / MESSAGES)
 
 
 def _seconds(work: Callable[[], Any], repeat: int) -> float:
@@ -266,7 +267,7 @@ def _memory(folder: Path, users: int, _repeat: int) -> list[Row]:
 
 def look_at(path: Path) -> int:
     """Read one user's rows, a page, and everything batch by batch; return the peak memory."""
-    trace = reader.open_trace(path)
+    trace = run_directory.open_trace(path)
     for kind in trace.kinds:
         trace.rows(kind, user=17)
         trace.rows(kind, limit=50, offset=1000)

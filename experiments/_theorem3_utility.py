@@ -14,7 +14,8 @@ import p2p_sim
 from experiments._common import accuracy
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import datasets, experiment
+from p2p_sim.learning import experiment
+from p2p_sim.learning.data import datasets
 from p2p_sim.learning.experiment import Examples
 from protocols import PeerToPeer, RandomizedResponse
 

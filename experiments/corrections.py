@@ -20,8 +20,10 @@ import numpy as np
 import p2p_sim
 from experiments._common import accuracy, check, write_csv
 from p2p_sim import privacy
-from p2p_sim.learning import corrected, datasets, dealt, experiment, losses, proportions, regression
-from p2p_sim.learning.losses import Bags
+from p2p_sim.learning import experiment
+from p2p_sim.learning.data import datasets
+from p2p_sim.learning.training import bag_training, label_assignment, losses, noise_correction
+from p2p_sim.learning.training.losses import Bags
 from protocols import EncryptedShuffle, LaplaceLabelProportions, RandomizedResponse
 
 SETS = {"digits": (("digits", 2), ("digits", 10)), "adult": (("adult", 2),)}
@@ -47,7 +49,7 @@ def unbiased(run: Any, examples: Any) -> float:
     y = pairs.y.astype(np.int64)
     shares = np.clip(losses.undo(law, np.bincount(y, minlength=noise.labels) / len(y)), 0.01, 0.99)
     x = examples.population.x[pairs.users]
-    model = regression.Regression(noise.labels)
+    model = losses.Regression(noise.labels)
     return _right(model.fit(x, lambda scores: losses.backward(scores, y, law), shares), examples)
 
 
@@ -55,7 +57,7 @@ def alone(run: Any, examples: Any) -> float:
     """Correct each label as if it were that of the user to whom it was dealt."""
     noise, pairs = privacy.label_noise(run.source), _pairs(run, examples)
     bags = Bags(np.arange(len(pairs.y)), np.eye(noise.labels)[pairs.y.astype(np.int64)])
-    return _right(regression.match(examples.population.x[pairs.users], bags, noise.lie), examples)
+    return _right(losses.match(examples.population.x[pairs.users], bags, noise.lie), examples)
 
 
 def known(run: Any, examples: Any) -> float:
@@ -70,7 +72,7 @@ def trusting(run: Any, examples: Any) -> float:
 
 def clipped(run: Any, examples: Any) -> float:
     """Match noisy proportions, those beyond 0 to 1 taken for the nearer."""
-    return _right(regression.match(examples.population.x, _told(run, examples).counts()), examples)
+    return _right(losses.match(examples.population.x, _told(run, examples).counts()), examples)
 
 
 def raw(run: Any, examples: Any) -> float:
@@ -78,7 +80,7 @@ def raw(run: Any, examples: Any) -> float:
     told = _told(run, examples)
     ones = told.share * told.size
     bags = Bags(told.bag, np.stack([told.size - ones, ones], axis=1))
-    return _right(regression.match(examples.population.x, bags), examples)
+    return _right(losses.match(examples.population.x, bags), examples)
 
 
 METHODS: dict[type, dict[str, Method]] = {
@@ -127,25 +129,27 @@ def rows(
                 }
 
 
-def _pairs(run: Any, examples: Any) -> dealt.Pairs:
-    found = dealt.pairs(run.output("learner"), examples.population)
+def _pairs(run: Any, examples: Any) -> label_assignment.Pairs:
+    found = label_assignment.pairs(run.output("learner"), examples.population)
     assert found is not None
     return found
 
 
 def _matched(run: Any, examples: Any, lie: Fraction) -> float:
-    told = corrected.released(run.output("learner"), examples.population, privacy.label_noise(run.source))
+    told = noise_correction.released(
+        run.output("learner"), examples.population, privacy.label_noise(run.source)
+    )
     assert told is not None
-    return _right(regression.match(examples.population.x, told, lie), examples)
+    return _right(losses.match(examples.population.x, told, lie), examples)
 
 
-def _told(run: Any, examples: Any) -> proportions.Proportions:
-    told = proportions.of_run(run.output("learner"), run.source, examples.population)
+def _told(run: Any, examples: Any) -> bag_training.Proportions:
+    told = bag_training.of_run(run.output("learner"), run.source, examples.population)
     assert told is not None
     return told
 
 
-def _right(model: regression.Regression, examples: Any) -> float:
+def _right(model: losses.Regression, examples: Any) -> float:
     return float(np.mean(model.predict(examples.x_test) == examples.y_test))
 
 

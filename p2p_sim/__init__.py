@@ -2,9 +2,9 @@
 
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.population import Population
+from p2p_sim.observed_view import View
 from p2p_sim.paired import Pair, paired
 from p2p_sim.run import Run, load, run
-from p2p_sim.view import View
 
 __all__ = [
     "InputError",

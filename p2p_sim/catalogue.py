@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 
 import protocols
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
 
@@ -54,7 +54,7 @@ def imported(name: str) -> type[Protocol]:
             here = f"{Path(module).name.removesuffix('.py')}:{owner}"
             raise InputError(f"a path is no module: go to its folder, and name it {here}")
         module = module.removesuffix(".py")
-        finding.find_own(module, Path.cwd())
+        module_finder.find_own(module, Path.cwd())
         found = getattr(importlib.import_module(module), owner)
     except InputError as error:
         raise InputError(f"protocol {name!r}: {error}") from None

@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
+from p2p_sim.coalition import CHANNELS, WIRE, Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.observed_view import named
 from p2p_sim.run import Run, run
-from p2p_sim.trace.differences import differing
-from p2p_sim.view import named
-from p2p_sim.views import CHANNELS, WIRE, Coalition
+from p2p_sim.trace.diff import differing
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]

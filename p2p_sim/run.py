@@ -12,28 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends, costing
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
+from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.fate import faulty
+from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.ledger import Count
-from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.core.tally import Most
+from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import Bill, bill
-from p2p_sim.trace import code, query, store
-from p2p_sim.trace.draft import Draft
-from p2p_sim.trace.kept import sorted_trace
+from p2p_sim.observed_view import View, coalition_of, look
+from p2p_sim.rundir import code_versions, run_directory
+from p2p_sim.rundir.population_file import Later
+from p2p_sim.rundir.trace_reader import OnDemand, Stored, check_kind, check_number, sorted_trace
+from p2p_sim.rundir.trace_writer import Draft
+from p2p_sim.trace import query
 from p2p_sim.trace.recompute import nearby
 from p2p_sim.trace.replay import LOST, Life, life_of
-from p2p_sim.trace.source import check_kind, check_number
-from p2p_sim.trace.stored import OnDemand, Stored
-from p2p_sim.trace.unread import Later
-from p2p_sim.view import View, coalition_of, look
-from p2p_sim.views import Coalition
 
 if TYPE_CHECKING:
     from p2p_sim.crypto.rates import Rates
@@ -127,7 +125,7 @@ class Run:
         if self.seed is None or query.census(self) is None:
             raise InputError(LOST)
         check_number("user", user)
-        code.warn("replayed", code.other_code(self, program))
+        code_versions.warn("replayed", code_versions.other_code(self, program))
         return life_of(program, nearby(self, program, np.array([user]), digest=False)[1], user)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
@@ -179,7 +177,7 @@ class Run:
         could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and for a seed that is
         left out but below 2^62, so that it could be guessed.
         """
-        return store.save(self, Path(path), force, population)
+        return run_directory.save(self, Path(path), force, population)
 
 
 def load(path: str | Path) -> Run:
@@ -187,7 +185,7 @@ def load(path: str | Path) -> Run:
 
     Of a population of more than 1,000,000 users no more is read than is asked for, when it is.
     """
-    return Run(**store.load(Path(path)))
+    return Run(**run_directory.load(Path(path)))
 
 
 def run(
@@ -232,8 +230,8 @@ def run(
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)
-    store.check_whole(population)
-    store.check_free(Path(out), force=False)
+    run_directory.check_whole(population)
+    run_directory.check_free(Path(out), force=False)
     with Draft(Path(out)) as draft:
         done = _run(protocol, population, number, settings, trace, draft)
         done.save(out)

@@ -14,7 +14,7 @@ from p2p_sim.crypto import field as modular
 from p2p_sim.crypto import pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.crypto.pairs import Mode
-from p2p_sim.network.rings import Ring, connected
+from p2p_sim.network.bags import Ring, connected
 
 Array = npt.NDArray[Any]
 

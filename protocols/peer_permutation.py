@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
 from p2p_sim.core.groups import Members
-from p2p_sim.core.words import order
+from p2p_sim.core.random_words import order
 
 SHARES = 1 << 62
 """A contribution is one of so many, and so is their sum: the seed."""

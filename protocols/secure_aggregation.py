@@ -4,19 +4,56 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import BagSums, Bytes, InputError, Message, Party, Protocol, Rounds, Vector, check_whole
+from p2p_sim.core import (
+    BagSums,
+    Bytes,
+    InputError,
+    Message,
+    Party,
+    Protocol,
+    Rounds,
+    Vector,
+    check_whole,
+    exp,
+)
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.crypto import field, pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.network.bags import bag_numbers, bags_of, largest, once
 from protocols._unmasking import Server
 from protocols.laplace_label_proportions import check_noise, scale
-from protocols.polya import polya_weights
+
+BITS = 256
+_TAIL = 72
+"""What is left out of a table is less than 2^-72 of it: no word of 64 bits would draw it."""
+
+
+@lru_cache(maxsize=16)
+def polya_weights(scale: Fraction, shares: int) -> tuple[int, ...]:
+    """Return weights of 0, 1, ..., proportional to Polya(1/shares, q), q = e^(-1/scale), in 256-bit integers.
+
+    The difference of two such variables is a share: ``shares`` of them, added up, are discrete Laplace noise of that
+    scale, P(j) proportional to e^(-|j| / scale).  ``scale`` in steps, above 0.
+
+    *Source:* Goryczka and Xiong 2017: the geometric distribution is infinitely divisible.
+    """
+    ratio = int(exp(-1 / float(scale)) * (1 << BITS))
+    weights, weight, total = [], 1 << BITS, 0
+    while True:
+        weights.append(weight)
+        total += weight
+        j = len(weights)
+        weight = weight * ratio * (1 + (j - 1) * shares) // (shares * j << BITS)
+        if weight << (_TAIL + BITS) < total * ((1 << BITS) - ratio):
+            return tuple(weights)
+
 
 LIMBS = 5
 """Field elements of 7 bytes that hold a secret of 32."""

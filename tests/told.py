@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.trace.sums import CHECKSUM
+from p2p_sim.rundir.integrity import CHECKSUM
 
 
 def told_in(run: Path, name: str = "run.json") -> dict[str, Any]:

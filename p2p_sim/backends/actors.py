@@ -14,7 +14,7 @@ from p2p_sim.backends import layout
 from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
-from p2p_sim.core import plain
+from p2p_sim.core import kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, Place
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -38,7 +38,7 @@ def run(
     with session(settings.address, population.users + 1, STORE_BYTES), ended(actors):
         engine = _set_up(protocol, population, seed, settings, actors)
         begun = time.perf_counter()
-        finished = engine.run(settings.digest, plain)
+        finished = engine.run(settings.digest, kernels_numpy)
         done = time.perf_counter()
     timings = {"start-up": begun - start, "rounds": done - begun, "shut-down": time.perf_counter() - done}
     return finished, timings

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.address_book import World
 from p2p_sim.core.draw import Draw
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.fate import Fate, Keyed
+from p2p_sim.core.fault_injection import Fate, Keyed
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
-from p2p_sim.core.world import World
 from p2p_sim.network.adjacency import require
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
-from p2p_sim.core import compute as computing
+from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.trace_level import TraceLevel
 
 Watch = Callable[[str, range | npt.NDArray[np.integer[Any]]], Observer | None]
 """Asked for every block, with its role and ids: who is told of its draws, None for nobody."""

@@ -11,16 +11,16 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.core import compute as computing
-from p2p_sim.core import finding, fingerprint
+from p2p_sim.core import fingerprint, module_finder
+from p2p_sim.core import kernels as computing
+from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Issue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
-from p2p_sim.core.world import World
+from p2p_sim.core.trace_level import TraceLevel
 
 _OTHER = "the Ray worker in {} does not have the code of this process"
 _SAME = (
@@ -48,7 +48,7 @@ class Plan:
 class Host:
     """The actor's inside: one site.  ``own``: where modules of one's own are found."""
 
-    def __init__(self, own: tuple[finding.Own, ...]):
+    def __init__(self, own: tuple[module_finder.Own, ...]):
         for each in own:
             each.open()
 
@@ -125,7 +125,7 @@ class Hosts:
 
     def start(self, given: tuple[Any, ...], **options: Any) -> Any:
         """Start an actor with what ``Host.ready`` is given; return the handle that ``check`` waits for."""
-        actor = ray.remote(Host).options(**options).remote(finding.opened())
+        actor = ray.remote(Host).options(**options).remote(module_finder.opened())
         self.actors.append(actor)
         told = actor.code.remote(self.modules)
         ready = actor.ready.remote(*given)

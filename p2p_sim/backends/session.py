@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.backends.address import probe
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -40,7 +40,7 @@ class _Job(JobConfig):  # type: ignore[misc]
     """
 
     def _serialize(self) -> Any:
-        self._py_driver_sys_path = finding.folders()[::-1]  # each is put before all others
+        self._py_driver_sys_path = module_finder.folders()[::-1]  # each is put before all others
         return super()._serialize()
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.core.level import TraceLevel
 from p2p_sim.core.sealing import CRYPTO, MODELLED
+from p2p_sim.core.trace_level import TraceLevel
 
 NAMES = ("local", "shards", "actors")
 

@@ -14,7 +14,7 @@ from p2p_sim.backends.local import LocalPlace
 from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, resolve, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings
-from p2p_sim.core import compute as computing
+from p2p_sim.core import kernels as computing
 from p2p_sim.core.engine import Engine, Finished, Place
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER

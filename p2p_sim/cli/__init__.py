@@ -3,11 +3,23 @@
 typer reads the words and makes the dataclass; ``main`` does the work and owns the errors.
 """
 
-# each adds its verb
-from p2p_sim.cli import account, audit, bench, calibrate, data, diff, replay, report, run, trace
-from p2p_sim.cli.app import app
-from p2p_sim.cli.main import main
+# each adds its verb, or its verbs
+from p2p_sim.cli import (
+    account,
+    audit,
+    bench,
+    calibrate,
+    data,
+    diff,
+    replay,
+    report,
+    run,
+    trace_pictures,
+    trace_tables,
+)
+from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "audit", "bench", "calibrate", "data", "diff", "main", "replay", "report", "run", "trace",
+    "account", "app", "audit", "bench", "calibrate", "data", "diff", "main", "replay", "report", "run",
+    "trace_pictures", "trace_tables",
 ]  # fmt: skip

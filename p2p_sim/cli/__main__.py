@@ -2,7 +2,7 @@
 
 import sys
 
-from p2p_sim.cli import main
+from p2p_sim.cli import app
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(app())

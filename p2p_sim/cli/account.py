@@ -8,11 +8,7 @@ from typing import Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.people import synthetic, users_of_data
-from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import check_seed
-from p2p_sim.report import terminal
-from p2p_sim.report.options import (
+from p2p_sim.cli.options import (
     ASKED,
     HOW,
     KEPT,
@@ -39,6 +35,10 @@ from p2p_sim.report.options import (
     texts,
     wants_json,
 )
+from p2p_sim.cli.users import synthetic, users_of_data
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
+from p2p_sim.report import terminal
 
 
 @app.command(
@@ -78,28 +78,28 @@ class Account:
 
     def work(self, _command: Command) -> int:
         """Account, draw, tell."""
-        from p2p_sim.learning import graphs
-        from p2p_sim.report import parameters
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli import parameters
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.learning import experiment
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.own(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered, "account")
         self._check()
-        graphs.check(chosen.protocol, self.graph)
+        experiment.check(chosen.protocol, self.graph)
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(chosen, progress)
-        from p2p_sim.report import accounted, console, layout
+        from p2p_sim.report import privacy_table
 
-        head = f"{told['protocol']}: {layout.parameters(told)}"
-        shown = "\n\n".join([head, accounted.as_text(told), *accounted.drawn(told)]) + "\n"
-        sys.stdout.write(console.as_json(told) if as_json else shown)
+        head = f"{told['protocol']}: {terminal.parameters(told)}"
+        shown = "\n\n".join([head, privacy_table.as_text(told), *privacy_table.drawn(told)]) + "\n"
+        sys.stdout.write(terminal.as_json(told) if as_json else shown)
         return 0
 
     def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
-        from p2p_sim.privacy import promises
-        from p2p_sim.report import account, accounted, plots
-        from p2p_sim.report.question import Question
+        from p2p_sim.privacy import accountant
+        from p2p_sim.report import curves, privacy_table
+        from p2p_sim.report.privacy_table import Question
 
         protocol = chosen.protocol
         people, graph = self._population(protocol, progress)
@@ -109,13 +109,13 @@ class Account:
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        table = account.table_of(question, promises.of, promises.local_epsilon(protocol), progress)
+        table = privacy_table.table_of(question, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
         told = head | table | {"plot": self.plot, "graph": graph}
         if self.plot is not None:
-            title = accounted.title(told)
-            plots.curves(account.profiles(question, table), title, self.plot, self.delta, progress)
+            title = privacy_table.title(told)
+            curves.curves(privacy_table.profiles(question, table), title, self.plot, self.delta, progress)
         return told
 
     def _population(self, protocol: Any, progress: Any) -> Any:
@@ -132,7 +132,7 @@ class Account:
         return users_of_data(self, protocol, progress)
 
     def _check(self) -> None:
-        from p2p_sim.report import plots
+        from p2p_sim.report import curves
 
         if not 0 <= self.delta < 1:
             raise InputError(f"delta = {self.delta!r}: must be a number in [0, 1)")
@@ -146,4 +146,4 @@ class Account:
         check_data(self)
         composition_of(self.composition, "worst", "population")
         if self.plot is not None:
-            plots.kind_of(self.plot)
+            curves.kind_of(self.plot)

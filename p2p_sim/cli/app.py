@@ -1,15 +1,20 @@
-"""The program that the verbs add themselves to."""
+"""The program that the verbs add themselves to, from words to an exit status; the errors of every verb end here."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from p2p_sim import catalogue
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
+from p2p_sim.report import terminal
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -42,7 +47,7 @@ class ProtocolCommand(OnceCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, the parameters of all protocols at its end."""
-        from p2p_sim.report import parameters
+        from p2p_sim.cli import parameters
 
         self.epilog = f"{parameters.describe(catalogue.everything())}\n\n{self.epilog}"
         super().format_help(ctx, formatter)
@@ -66,3 +71,55 @@ def _no_verb(
     """The lab for private labels: run a label-privacy protocol message by message, see what comes of it."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+
+
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    terminal.ready()
+    try:
+        with terminal.warnings_as_lines():
+            verb = app(words, prog_name="p2p-sim", standalone_mode=False)
+            status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
+        sys.stdout.flush()
+    except (InputError, ProtocolError, RunLostError) as error:
+        return _refused(str(error))
+    except _UsageError as error:
+        where = getattr(error.ctx, "command_path", "p2p-sim")
+        message = error.format_message().replace("Value error, ", "")  # pydantic's word for ours
+        return _refused(f"{message} (see {where} --help)")
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except MemoryError as error:
+        return _refused(
+            f"not enough memory{f' ({error})' if str(error) else ''}; use a smaller size or --limit"
+        )
+    except UnicodeError as error:
+        return _refused(f"{type(error).__name__}: {error}; use a plain name")
+    except BrokenPipeError:
+        with contextlib.suppress(OSError, ValueError):  # or Python complains when it closes stdout
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        what = error.filename or _gone()
+        return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
+    return status
+
+
+def _gone() -> str:
+    """Say that the current folder is not there any more, if so: no path of it has a name then."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "the current folder was removed; change to one that exists"
+    return ""
+
+
+def _refused(message: str) -> int:
+    if sys.stderr is not None:
+        print("error: " + terminal.visible(" ".join(message.split())), file=sys.stderr)
+    return 2

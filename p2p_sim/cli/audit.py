@@ -1,20 +1,18 @@
-"""``p2p-sim audit``."""
+"""``p2p-sim audit``, of a protocol or, with ``--run``, of a run that was made."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 import time
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.core.errors import InputError
-from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import terminal
-from p2p_sim.report.options import (
+from p2p_sim.cli.options import (
     ASKED,
     HOW,
     Channels,
@@ -33,6 +31,107 @@ from p2p_sim.report.options import (
     texts,
     wants_json,
 )
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.report import terminal
+
+_LONG = 10**10
+"""Users of all worlds, from which on an audit is said to take long."""
+
+
+def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Any]:
+    """Return what an audit of the run ``command.run`` tells, and the run; ``command``: the verb with its options.
+
+    Raises InputError for options that contradict the run, and for a file of kept audits that cannot be added to.
+    """
+    from p2p_sim.cli.parameters import Chosen
+    from p2p_sim.privacy.auditing.worlds_of_run import world_of
+    from p2p_sim.report import kept_audits
+    from p2p_sim.run import load
+    from p2p_sim.rundir import code_versions
+
+    progress(f"reading {command.run}", 0, 0)
+    path = Path(command.run)
+    run = load(path)
+    kept_audits.check(path, run)
+    program = _program(command, run)
+    _check(command, run)
+    world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
+    other = code_versions.other_code(run, program)
+    if other:
+        warnings.warn(f"audited by other code than the run's: {'; '.join(other)}", stacklevel=2)
+    users = 2 * command.trials * world.cluster_size
+    if users > _LONG:
+        warnings.warn(
+            f"worlds of {world.cluster_size:,} users ({world.about}): {users:,} users in all, which takes long; "
+            "fewer --trials show less and are done sooner",
+            stacklevel=2,
+        )
+    texts = None if world.faults is None else world.faults.texts()
+    changed = replace(
+        command, cluster_size=world.cluster_size, fault=texts, graph=world.graph, crypto=world.crypto
+    )
+    found = changed.told(Chosen(world.protocol, tuple(run.notes.get("defaults", ()))), kind, at, progress)
+    again = command.again(world.protocol, {}, kind, at)
+    found |= {"run": command.run, "world": world.about, "graph": _graph(run), "command": again}
+    return found, run
+
+
+def _program(command: Any, run: Any) -> Any:
+    """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
+    from p2p_sim.cli import parameters
+
+    words, offered = parameters.own(command.words or [], catalogue.everything())
+    if run.source is None and not words:
+        raise InputError(
+            f"{run.protocol} is not a shipped protocol: name it, p2p-sim audit {run.protocol} --run {command.run}"
+        )
+    if not words:
+        return run.source
+    if run.source is not None and words[0].startswith("-"):
+        words = [run.source.command_name(), *words]
+    named, _, values = parameters.given(words, offered, "audit")
+    if f"{named.__module__}:{named.__name__}" != run.protocol:
+        raise _contradicts(named.command_name(), command.run, run.protocol)
+    for name, value in values.items():
+        if value != run.parameters.get(name):
+            raise _contradicts(f"{option(name)} {value}", command.run, f"{run.parameters.get(name)}")
+    return named(**run.parameters)
+
+
+def _check(command: Any, run: Any) -> None:
+    """Check options of which the run has its own; one that says the same may be there."""
+    faults = Faults.of(command.fault)
+    if command.fault and faults != run.faults:
+        own = "none" if run.faults is None else ", ".join(run.faults.texts())
+        raise _contradicts(f"--fault {', '.join(command.fault)}", command.run, own)
+    for name, kept in {"graph": _graph(run) or "none", "crypto": run.crypto}.items():
+        value = getattr(command, name)
+        if value is not None and value != kept:
+            raise _contradicts(f"{option(name)} {value}", command.run, kept)
+
+
+def _contradicts(given: str, run: str, own: str) -> InputError:
+    return InputError(f"{given} contradicts run {run!r}, which has {own}: leave it out")
+
+
+def _graph(run: Any) -> str | None:
+    """Return where the graph of a run comes from, in a word."""
+    told = run.notes.get("graph")
+    if told is not None:
+        return str(told["source"])
+    return None if run.population is None or run.population.graph is None else "given from Python"
+
+
+def _views(command: Any, program: Any) -> list[str]:
+    """Return the names of the views that are asked for."""
+    from p2p_sim.privacy.table_rows import rows
+
+    if command.all_views:
+        return [view.name for view in rows(program)]
+    return command.view or ["learner"]
+
 
 SEEN = 100
 """Trials in which something of the default delta is expected to be seen."""
@@ -97,29 +196,28 @@ class Audit:
 
     def work(self, _command: Command) -> int:
         """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
-        from p2p_sim.cli import audited
-        from p2p_sim.learning import graphs
-        from p2p_sim.report import audit, console, kept
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.learning import experiment
+        from p2p_sim.report import audit_table, kept_audits
 
         as_json, run = wants_json(self.json, self.format), None
         kind, at = self.point()
         with Progress() as progress, terminal.stdout_kept():
             if self.run is None:
                 chosen = self._chosen()
-                graphs.check(chosen.protocol, self.graph)
+                experiment.check(chosen.protocol, self.graph)
                 told = self.told(chosen, kind, at, progress)
                 told["command"] = self.again(chosen.protocol, told["parameters"], kind, at)
             else:
-                told, run = audited.told(self, kind, at, progress)
-        sys.stdout.write(console.as_json(told) if as_json else audit.as_text(told))
+                told, run = run_words(self, kind, at, progress)
+        sys.stdout.write(terminal.as_json(told) if as_json else audit_table.as_text(told))
         if self.run is not None:
-            place = kept.add(Path(self.run), run, told)
+            place = kept_audits.add(Path(self.run), run, told)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(any(row.get("failed") for row in told["views"]))
 
     def _chosen(self) -> Any:
-        from p2p_sim.report import parameters
+        from p2p_sim.cli import parameters
 
         words, offered = parameters.own(self.words or [], catalogue.everything())
         try:
@@ -134,7 +232,7 @@ class Audit:
     def told(self, chosen: Any, kind: str, at: float, progress: Any) -> dict[str, Any]:
         """Audit the views of a protocol and return what is told of them."""
         from p2p_sim.privacy.auditing import arguments
-        from p2p_sim.report import audit
+        from p2p_sim.report import audit_table
 
         protocol = chosen.protocol
         arguments.check(self.trials, self.confidence, self.seed, self.statistic, self.channels)
@@ -144,7 +242,7 @@ class Audit:
         for view, why in zip(views, misfits, strict=True):
             start = time.perf_counter()
             found = None if why else self._audit(protocol, view, {kind: at}, shared, progress)
-            rows.append(audit.row(view, found, why, time.perf_counter() - start))
+            rows.append(audit_table.row(view, found, why, time.perf_counter() - start))
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         return {
             "protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults),
@@ -152,15 +250,15 @@ class Audit:
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
             "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
             "graph": self.graph, "crypto": self.crypto or MODELLED, "statistic": self.statistic,
-            "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit.verdict(rows),
+            "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit_table.verdict(rows),
         }  # fmt: skip
 
     def _views(self, protocol: Any, delta: float) -> tuple[list[Any], list[str]]:
         """Return who looks, and of each why a world has no room for it; raises InputError."""
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
-        from p2p_sim.report import audit
-        from p2p_sim.report.question import Question
+        from p2p_sim.report import audit_table
+        from p2p_sim.report.privacy_table import Question
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both there: give one of them")
@@ -176,7 +274,8 @@ class Audit:
         )  # fmt: skip
         views = [view for view in question.views() if self.all_views or view.users == "curious"]
         misfits = [
-            question.misfit(view) or ("" if view.users == "curious" else audit.DEVIATING) for view in views
+            question.misfit(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
+            for view in views
         ]
         for view, why in zip(views, misfits, strict=True):
             if not why:  # all are checked before the first is audited
@@ -208,7 +307,7 @@ class Audit:
 
     def again(self, protocol: Any, values: dict[str, Any], kind: str, at: float) -> str:
         """Return the command that gives the same figures."""
-        from p2p_sim.report import parameters
+        from p2p_sim.cli import parameters
 
         own = parameters.named(self.words or [])
         words = ["p2p-sim", "audit"]

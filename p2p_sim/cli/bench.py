@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import HOW, Format, Json, comma_list, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
-from p2p_sim.report.options import HOW, Format, Json, comma_list, count, text, wants_json
 
 BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
 
@@ -38,8 +38,7 @@ class Bench:
 
     def work(self, _command: Command) -> int:
         """Measure and tell."""
-        from p2p_sim.report import console
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         module = benchmark(self.name)
@@ -47,7 +46,7 @@ class Bench:
         size = self._size(module)
         with Progress() as progress, terminal.stdout_kept():
             result = module.main(size, cases, self.repeat, progress)
-        sys.stdout.write(console.as_json(result) if as_json else console.measured(result))
+        sys.stdout.write(terminal.as_json(result) if as_json else terminal.measured(result))
         return 0
 
     def _size(self, module: ModuleType) -> int:

@@ -9,11 +9,7 @@ from typing import Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.people import Joined, synthetic, users_of_data
-from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import Population, check_seed
-from p2p_sim.report import terminal
-from p2p_sim.report.options import (
+from p2p_sim.cli.options import (
     ASKED,
     HOW,
     SYNTHETIC,
@@ -37,6 +33,10 @@ from p2p_sim.report.options import (
     text,
     wants_json,
 )
+from p2p_sim.cli.users import Joined, synthetic, users_of_data
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.report import terminal
 
 
 @app.command(
@@ -70,8 +70,8 @@ class Calibrate:
 
     def work(self, _command: Command) -> int:
         """Solve and tell."""
-        from p2p_sim.report import console, parameters
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli import parameters
+        from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.own(self.words or [], catalogue.everything())
@@ -82,7 +82,7 @@ class Calibrate:
         with Progress() as progress, terminal.stdout_kept():
             told = self._told(kind, vary, fixed, progress)
         told["defaults"] = [name for name in fixed if name not in values]
-        sys.stdout.write(console.as_json(told) if as_json else _as_text(told))
+        sys.stdout.write(terminal.as_json(told) if as_json else _as_text(told))
         return 0
 
     def _told(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> dict[str, Any]:
@@ -124,12 +124,12 @@ class Calibrate:
         self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any
     ) -> Joined | tuple[None, None]:
         """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
-        from p2p_sim.learning import graphs
+        from p2p_sim.learning import experiment
 
         if self.data is None and self.graph is None:
             return None, None
         protocol = kind(**(fixed | {name: 0.25 for name in kind.__dataclass_fields__ if name == vary}))
-        graphs.check(protocol, self.graph)
+        experiment.check(protocol, self.graph)
         if self.data is not None:
             return users_of_data(self, protocol, progress)
         if self.cluster_size is None:
@@ -139,8 +139,8 @@ class Calibrate:
     def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
         """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""
         from p2p_sim.privacy.calibrate import others
-        from p2p_sim.report import account
-        from p2p_sim.report.question import Question
+        from p2p_sim.report import privacy_table
+        from p2p_sim.report.privacy_table import Question
 
         views = {view.key: view for view in others(found.protocol, self.view) if view.key in found.views}
         if people is None:
@@ -148,7 +148,7 @@ class Calibrate:
         else:
             wrong = faults_of(self.fault, found.protocol)
             question = Question(found.protocol, self.delta, None, people, self.channels, faults=wrong)
-            table = account.table_of(question, _none, None, progress)["views"]
+            table = privacy_table.table_of(question, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
             told = {
@@ -159,10 +159,10 @@ class Calibrate:
 
 
 def _figure(profile: Any, delta: float) -> dict[str, Any]:
-    from p2p_sim.report import figures
+    from p2p_sim.report import figure_text
 
     refused = {"refused": profile.why, "basis": "refused"}
-    return refused if profile.law is None else figures.figure(profile, delta)
+    return refused if profile.law is None else figure_text.figure(profile, delta)
 
 
 def _none(*_: Any) -> list[Any]:
@@ -170,10 +170,10 @@ def _none(*_: Any) -> list[Any]:
 
 
 def _hidden(delta: float, size: int | None, people: Population | None) -> str:
-    from p2p_sim.report import account
+    from p2p_sim.report import privacy_table
 
     largest = size if people is None else int(people.sizes.max())
-    return "" if largest is None else account.little(delta, largest)
+    return "" if largest is None else privacy_table.little(delta, largest)
 
 
 def _clusters(people: Population | None) -> dict[str, int] | None:
@@ -184,11 +184,10 @@ def _clusters(people: Population | None) -> dict[str, int] | None:
 
 
 def _as_text(told: Mapping[str, Any]) -> str:
-    from p2p_sim.report import layout
-    from p2p_sim.report.figures import bracket_text
+    from p2p_sim.report.figure_text import bracket_text
 
     fixed = (
-        layout.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
+        terminal.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
         if told["fixed"]
         else ""
     )
@@ -212,4 +211,4 @@ def _as_text(told: Mapping[str, Any]) -> str:
     ]
     head = ["What other views get", "ε (nats)", "basis"]
     remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
-    return "\n".join([*lines, "", layout.table(head, rows), *remarks]) + "\n"
+    return "\n".join([*lines, "", terminal.table(head, rows), *remarks]) + "\n"

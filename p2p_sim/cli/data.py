@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.report.options import Format, Json, wants_json
+from p2p_sim.cli.options import Format, Json, wants_json
 
 
 @app.command("data", cls=OnceCommand, epilog="Example: p2p-sim data --json")
@@ -19,11 +19,11 @@ class Data:
 
     def work(self, _command: Command) -> int:
         """List them."""
-        from p2p_sim.learning import datasets
-        from p2p_sim.report import console, layout
+        from p2p_sim.learning.data import datasets
+        from p2p_sim.report import terminal
 
         as_json = wants_json(self.json, self.format)
         rows = [vars(info) for info in datasets.available()]
         head = ("name", "rows", "features", "label", "positive", "where")
-        sys.stdout.write(console.as_json(rows) if as_json else layout.table_of(head, rows))
+        sys.stdout.write(terminal.as_json(rows) if as_json else terminal.table_of(head, rows))
         return 0

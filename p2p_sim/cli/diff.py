@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import Format, Json, wants_json
 from p2p_sim.report import terminal
-from p2p_sim.report.options import Format, Json, wants_json
 
 
 @app.command("diff", cls=OnceCommand, epilog="Example: p2p-sim diff runs/first runs/second")
@@ -29,15 +29,15 @@ class Diff:
 
     def work(self, _command: Command) -> int:
         """Compare and tell."""
-        from p2p_sim.report import console, diff
-        from p2p_sim.report.progress import Progress
-        from p2p_sim.trace.compare import compare
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.report import message_text
+        from p2p_sim.trace.diff import compare
 
         as_json = wants_json(self.json, self.format)
         with Progress() as progress, terminal.stdout_kept():
             progress("comparing", 0, 0)
             found = compare(Path(self.first), Path(self.second))
             told: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
-            told |= diff.document(found)
-        sys.stdout.write(console.as_json(told) if as_json else diff.as_text(told))
+            told |= message_text.diff_document(found)
+        sys.stdout.write(terminal.as_json(told) if as_json else message_text.diff_text(told))
         return 0 if found.equal else 1

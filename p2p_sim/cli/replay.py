@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import ASKED, KEPT, Json, count, text, whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
-from p2p_sim.report.options import ASKED, KEPT, Json, count, text, whole
 
 _FORMATS = ("table", "json", "csv")
 
@@ -39,9 +39,9 @@ class Replay:
 
     def work(self, _command: Command) -> int:
         """Replay and tell."""
-        from p2p_sim.report import life
-        from p2p_sim.report.progress import Progress
-        from p2p_sim.trace import code
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.report import message_text
+        from p2p_sim.rundir import code_versions
 
         if self.format not in _FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
@@ -54,38 +54,39 @@ class Replay:
             for done, user in enumerate(users):
                 progress("replaying", done, len(users))
                 lives.append(self._told(user))
-        code.warn("replayed", lives[0]["code"])
+        code_versions.warn("replayed", lives[0]["code"])
         form = "json" if self.json else self.format
-        sys.stdout.write(life.FORMATS[form](lives))
+        sys.stdout.write(message_text.REPLAY_FORMATS[form](lives))
         for told in lives if form == "csv" else ():
             whose = f"user {told['user']}: " if len(lives) > 1 else ""
-            for line in life.notes(told):
+            for line in message_text.notes(told):
                 print(f"note: {terminal.visible(whose + line)}", file=sys.stderr)
         return 1 if any(told["compared"] and told["compared"]["different"] for told in lives) else 0
 
     def _told(self, user: int) -> dict[str, Any]:
-        from p2p_sim.report import life
-        from p2p_sim.trace import code
-        from p2p_sim.trace.history import history
+        from p2p_sim.report import message_text
+        from p2p_sim.rundir import code_versions
+        from p2p_sim.trace.recompute import history
 
         run, people, found = history(Path(self.run), user)
-        told = life.document(run, people, found, self.limit)
+        told = message_text.replay_document(run, people, found, self.limit)
         return {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "user": user, "seed": run.seed,
-            "code": code.other_code(run, run.source), **told,
+            "code": code_versions.other_code(run, run.source), **told,
             "compared": _compared(run, told["users"], found),
         }  # fmt: skip
 
 
 def _compared(run: Any, users: int, life: Any) -> dict[str, Any] | None:
     """Return how a life compares with what the run, of so many users, kept; None if it kept no messages."""
-    from p2p_sim.core.level import TraceLevel
-    from p2p_sim.trace import agreement, reader
+    from p2p_sim.core.trace_level import TraceLevel
+    from p2p_sim.rundir import run_directory
+    from p2p_sim.trace import diff
 
     level = TraceLevel.parse(run.trace)
     if not level.keeps:
         return None
-    trace = reader.source(run)
+    trace = run_directory.source(run)
     sampled = level.watched(users)
     whole = trace.complete and (sampled is None or life.user in sampled)
-    return {"trace": run.trace, **asdict(agreement.compared(life, trace, run.source.messages(), whole))}
+    return {"trace": run.trace, **asdict(diff.compared(life, trace, run.source.messages(), whole))}

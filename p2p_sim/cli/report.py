@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from p2p_sim.cli import out_places
 from p2p_sim.cli.app import Command, OnceCommand, app
+from p2p_sim.cli.options import KEPT, Json, flag, text
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import files, terminal
-from p2p_sim.report.options import KEPT, Json, flag, text
+from p2p_sim.report import terminal
 
 
 @app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
@@ -34,21 +35,21 @@ class Report:
 
     def work(self, _command: Command) -> int:
         """Gather and write."""
-        from p2p_sim.report.pages import document, write
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.report import document, sections
 
         form = "json" if self.json else self.format
-        if form not in write.FORMATS:
-            raise InputError(f"--format {self.format!r}: allowed are {', '.join(write.FORMATS)}")
-        out = None if self.out is None else files.check(self.out)
+        if form not in sections.FORMATS:
+            raise InputError(f"--format {self.format!r}: allowed are {', '.join(sections.FORMATS)}")
+        out = None if self.out is None else out_places.check(self.out)
         with Progress() as progress, terminal.stdout_kept():
             progress("writing the report", 0, 0)
             told = document.documents(self.runs, seed=not self.no_seed)
-            page = write.page(told, form)
+            page = sections.page(told, form)
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0
-        place = write.default(self.runs) if out is None else out
-        files.write(place, page, private=write.tells_seed(told))
+        place = sections.default(self.runs) if out is None else out
+        out_places.write(place, page, private=sections.tells_seed(told))
         print(f"Report written to {terminal.visible(str(place))}")
         return 0

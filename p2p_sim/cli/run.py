@@ -10,12 +10,7 @@ from typing import Annotated, Any
 
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.core import seeds
-from p2p_sim.core.errors import InputError
-from p2p_sim.core.level import TraceLevel
-from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import terminal
-from p2p_sim.report.options import (
+from p2p_sim.cli.options import (
     HOW,
     KEPT,
     REAL,
@@ -44,7 +39,12 @@ from p2p_sim.report.options import (
     text,
     wants_json,
 )
-from p2p_sim.trace import command
+from p2p_sim.core import seeds
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.report import terminal
+from p2p_sim.rundir import run_json
 
 _NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
 
@@ -104,42 +104,43 @@ class Run:
         return replace(self, seed=seeds.chosen(self.seed))._work()
 
     def _work(self) -> int:
-        from p2p_sim.learning import graphs
-        from p2p_sim.report import console, costs, directory, memory, parameters, quick, ran
-        from p2p_sim.report.progress import Progress
+        from p2p_sim.cli import out_places, parameters
+        from p2p_sim.cli.progress import Progress
+        from p2p_sim.learning import experiment
+        from p2p_sim.report import privacy_table, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.own(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered)
         self._check()
         faults_of(self.fault, chosen.protocol)
-        graphs.check(chosen.protocol, self.graph)
+        experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
-        stem = directory.stem(
+        stem = out_places.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
-        place = directory.place(self.out, stem, self.force)
+        place = out_places.place(self.out, stem, self.force)
         with place.draft(self._foretell) as draft, Progress() as progress, terminal.stdout_kept():
             run = self._run(chosen.protocol, progress, draft)
             run.notes |= {"command": self._again(chosen.protocol), "defaults": list(chosen.defaults)}
-            run.notes["costs"] = costs.document(
+            run.notes["costs"] = run_summary.costs_document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
             )
             before = time.perf_counter()
             progress("accounting", 0, 0)
-            run.notes["privacy"] = quick.privacy_of(chosen.protocol, run.population, run.faults)
+            run.notes["privacy"] = privacy_table.privacy_of(chosen.protocol, run.population, run.faults)
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
-        told = ran.document(run, name, chosen.defaults, path, memory.peak(self.backend))
-        sys.stdout.write(console.as_json(told) if as_json else ran.as_text(told))
+        told = run_summary.document(run, name, chosen.defaults, path, out_places.peak(self.backend))
+        sys.stdout.write(terminal.as_json(told) if as_json else run_summary.as_text(told))
         return 0
 
     def _again(self, protocol: Any) -> list[str]:
         """Return the command that gives the same run, with every parameter and the seed, in a new folder."""
-        from p2p_sim.report import parameters
+        from p2p_sim.cli import parameters
 
         words = ["p2p-sim", "run", *parameters.words_of(protocol, self.words or [])]
         for each in fields(self):
@@ -150,14 +151,14 @@ class Run:
                 words.append(option(name))
             else:
                 several = value if isinstance(value, list) else [value]
-                words += [word for one in several for word in command.option(option(name), one)]
+                words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
     def _foretell(self, protocol: Any, level: str, population: Any) -> None:
         """Say on stderr how much each trace level will keep."""
-        from p2p_sim.report import foretell
+        from p2p_sim.cli import out_places
 
-        print(foretell.text(protocol, population, level, self.fault), file=sys.stderr, flush=True)
+        print(out_places.text(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
     def _run(self, protocol: Any, progress: Any, draft: Any) -> Any:
         from p2p_sim.learning import experiment

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage
-from p2p_sim.core.compose import Answer, compose
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Receive, Send
+from p2p_sim.core.outgoing import Answer, compose
 from p2p_sim.core.party import Party
-from p2p_sim.core.world import World
 
 Item = tuple[str, str]
 """("send", kind) or ("receive", kind): what all blocks of a role must agree on."""

@@ -1,25 +1,175 @@
-"""The two column spaces: one value a party (a plain array), one value a message (``PerMessage``).
-
-Arithmetic that mixes them spreads party values over messages; ``sum``, ``first``, ``count`` return to parties.
-"""
+"""The two column spaces: one value a party (a plain array), one value a message (``PerMessage``), read or sealed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from p2p_sim.core.envelope import Envelope as Envelope
-from p2p_sim.core.envelope import Trail
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.layouts import Layout as Layout
-from p2p_sim.core.message import SEALED, Message
+from p2p_sim.core.message import SEALED, Message, field_dtype, field_shape
 
 Array = npt.NDArray[Any]
+
+
+class Layout:
+    """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``."""
+
+    def __init__(self, starts: Array | None, parties: int = 0):
+        if starts is None:  # every party holds exactly one: nothing need be stored
+            self.parties = self.size = parties
+            self.dense = True
+        else:
+            self.starts = starts
+            self.parties, self.size = len(starts) - 1, int(starts[-1])
+
+    @classmethod
+    def one_each(cls, parties: int) -> Layout:
+        """Every party holds exactly one."""
+        return cls(None, parties)
+
+    @cached_property
+    def starts(self) -> Array:
+        """The first message of each party, and the end."""
+        return np.arange(self.parties + 1)
+
+    @cached_property
+    def count(self) -> Array:
+        """Messages held, for each party."""
+        return np.asarray(np.diff(self.starts))
+
+    @cached_property
+    def dense(self) -> bool:
+        """Whether every party holds exactly one, so that a message column is a party column."""
+        return self.size == self.parties and bool((self.count == 1).all())
+
+    @cached_property
+    def holder(self) -> Array:
+        """The party, numbered within the block, that holds each message."""
+        return np.repeat(np.arange(self.parties), self.count)
+
+    @cached_property
+    def rank(self) -> Array:
+        """The position of each message among those of its holder."""
+        places = np.arange(self.size)
+        return places if self.parties == 1 else places - self.starts[self.holder]
+
+    def spread(self, column: Array) -> Array:
+        """Give each message its holder's value."""
+        spread: Array = column if self.dense else column[self.holder]
+        return spread
+
+    def filter(self, mask: Array) -> Layout:
+        """Return the layout of the messages that a mask keeps."""
+        kept = np.zeros(self.size + 1, np.int64)
+        np.cumsum(mask, out=kept[1:])
+        return Layout(kept[self.starts])
+
+    def same(self, other: Layout) -> bool:
+        """Whether columns of the two can be combined element by element."""
+        return self is other or (self.dense and other.dense and self.parties == other.parties)
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Which messages of an inbox a column holds: ``picks``, masks and places, were applied one after the other.
+
+    ``inbox``: an object of its own for each inbox.
+    """
+
+    inbox: Any
+    picks: tuple[Array, ...] = ()
+
+    def pick(self, which: Array) -> Trail:
+        """Return the trail of the messages at some places, or under a mask."""
+        return replace(self, picks=(*self.picks, which))
+
+    @property
+    def places(self) -> Array | None:
+        """The places in the inbox, None for all in their order."""
+        places = (np.flatnonzero(which) if which.dtype == np.bool_ else which for which in self.picks)
+        return reduce(lambda held, which: held[which], places) if self.picks else None
+
+    def same(self, other: Trail) -> bool:
+        """Whether two columns hold the same messages in the same order."""
+        if self.inbox is not other.inbox:
+            return False
+        if len(self.picks) == len(other.picks) and all(map(_is, self.picks, other.picks)):
+            return True
+        mine, others = self.places, other.places
+        if mine is None or others is None:
+            some = others if mine is None else mine
+            return some is None or np.array_equal(some, np.arange(len(some)))
+        return np.array_equal(mine, others)
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no message is held twice."""
+        if all(which.dtype == np.bool_ for which in self.picks):
+            return True
+        places = self.places
+        return places is None or not len(places) or int(np.bincount(places).max()) == 1
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """In what a column travels that its holder cannot read.
+
+    ``origin``: role and round in which all of it was sealed, None if in several.  ``message``, ``field``: as what it
+    came; ``trail``: which of an inbox it is.  ``octets`` (messages, bytes): the ciphertexts; where cryptography is
+    modelled, (messages,) the users who can open them, None where that is not one user or the one addressed.
+    """
+
+    origin: tuple[str, int] | None
+    message: Message
+    field: str
+    trail: Trail
+    octets: Array | None = None
+
+    def pick(self, which: Array) -> Envelope:
+        """Return the envelopes at some places."""
+        octets = None if self.octets is None else self.octets[which]
+        return replace(self, trail=self.trail.pick(which), octets=octets)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that are left: the engine takes off the one of who received it."""
+        message = self.message
+        return message.layers[1:] if message.opener == message.recipient else message.layers
+
+
+def mismatch(found: Sequence[Envelope], message: Message, sizes: dict[str, int]) -> str | None:
+    """Say why the columns, in the order of the fields of ``message``, cannot be handed on as it; None if they can.
+
+    Handing on is passing on bytes: all the fields that were sealed together, in their order and types, once each, under
+    the layers that are left.
+    """
+    first = found[0]
+    came = first.message
+    if [one.field for one in found] != list(came.fields) or _types(came, sizes) != _types(message, sizes):
+        return (
+            f"hands on {', '.join(one.field for one in found)} of {came.kind!r}: what was sealed together is handed on "
+            f"together, all fields in their order and of their types: {', '.join(came.fields)}"
+        )
+    if first.layers != message.layers:
+        left, declared = (" and ".join(layers) or "none" for layers in (first.layers, message.layers))
+        return f"the layers of {came.kind!r} that are left are {left}; declared are {declared}"
+    if not all(one.message is came and first.trail.same(one.trail) for one in found[1:]):
+        return "joins fields of different messages: what was sealed together is handed on together"
+    return None if first.trail.distinct else "hands on a message twice: the copy would be refused as one"
+
+
+def _types(message: Message, sizes: dict[str, int]) -> list[Any]:
+    return [(field_dtype(kind), field_shape(kind, sizes)) for kind in message.fields.values()]
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other
 
 
 class PerMessage(NDArrayOperatorsMixin):
@@ -268,3 +418,37 @@ class Rows:
         fields = {name: column[which] for name, column in self.fields.items()}
         trail = self.trail.pick(which)
         return Rows(layout, lambda: self.sender[which], seq, fields, self.origin, trail)
+
+
+def beside(one: Inbox, other: Inbox) -> Inbox:
+    """Return the messages of two issues of one kind: of each holder first those of ``one``.  It cannot be replied to.
+
+    Raises ProtocolError for inboxes of other kinds or of other parties.
+    """
+    if one.message is not other.message or one.layout.parties != other.layout.parties:
+        raise ProtocolError(
+            f"beside: {one.kind!r} of {one.layout.parties} parties and {other.kind!r} of {other.layout.parties} meet"
+        )
+    both = Inbox(one.message, lambda: _rows(one.rows, other.rows), one._reader)
+    both.distinct = False  # the same id may come in both rounds
+    return both
+
+
+def _rows(one: Rows, other: Rows) -> Rows:
+    first, second = one.layout, other.layout
+    starts = first.starts + second.starts
+    places = np.concatenate(
+        [
+            starts[:-1][first.holder] + first.rank,
+            (starts[:-1] + first.count)[second.holder] + second.rank,
+        ]
+    )
+    order = np.argsort(places)
+
+    def put(a: Array, b: Array) -> Array:
+        return np.asarray(np.concatenate([a, b])[order])
+
+    shared = [name for name in one.fields if name in other.fields]
+    fields = {name: put(one.fields[name], other.fields[name]) for name in shared}
+    origin = one.origin if one.origin == other.origin else None
+    return Rows(Layout(starts), lambda: put(one.sender, other.sender), None, fields, origin)

@@ -18,7 +18,7 @@ from p2p_sim.core import exact
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.words import Words, own_words, stream
+from p2p_sim.core.random_words import Words, own_words, stream
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.block import Item
+from p2p_sim.core.deliveries import Totals, output_lanes
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.ledger import Totals, output_lanes
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.site import Directory, disagreement
 

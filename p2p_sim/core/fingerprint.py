@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 
 _FOLDERS = ("core", "crypto", "network")
 """Parts of this package that decide bits, beside the protocols."""
@@ -71,7 +71,9 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
         file = getattr(importlib.import_module(name), "__file__", None)
         if file is not None:
             files[f"{name.replace('.', '/')}.py"] = Path(file)
-    files |= {f"{path.parent.name}/{path.name}": path for own in finding.opened() for path in own.files()}
+    files |= {
+        f"{path.parent.name}/{path.name}": path for own in module_finder.opened() for path in own.files()
+    }
     shipped = importlib.util.find_spec("protocols")
     for folder in (shipped and shipped.submodule_search_locations) or ():
         files |= {f"protocols/{path.name}": path for path in Path(folder).glob("*.py")}

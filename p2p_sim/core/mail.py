@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, Rows
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.message import SEALED
-from p2p_sim.core.plain import as_array
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core import exact, groups
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.words import SEED_LIMIT, stream, words
+from p2p_sim.core.random_words import SEED_LIMIT, stream, words
 
 Array = npt.NDArray[Any]
 
@@ -82,7 +82,7 @@ class Population:
     def from_table(cls, table: Any, *, label: str = "y", cluster: str | None = None) -> Population:
         """Make a population from a mapping, pandas frame or Arrow table: ``label`` is y, the rest become x.
 
-        Every other column must be numeric; ``p2p_sim.learning.datasets`` encodes text columns.
+        Every other column must be numeric; ``p2p_sim.learning.data.datasets`` encodes text columns.
         """
         names = list(getattr(table, "column_names", None) or table.keys())
         for wanted in [label] + ([cluster] if cluster else []):

@@ -7,7 +7,7 @@ from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.words import SEED_LIMIT
+from p2p_sim.core.random_words import SEED_LIMIT
 
 FRESH, GIVEN = "fresh", "given"
 """Where a seed came from: the system's entropy, or whoever called."""

@@ -15,21 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.address_book import World
 from p2p_sim.core.block import Block, Item
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.compose import Answer, looked
+from p2p_sim.core.deliveries import Ledger, Tally, Totals
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fate import Fate
-from p2p_sim.core.ledger import Ledger, Totals
-from p2p_sim.core.level import TraceLevel
+from p2p_sim.core.fault_injection import Fate
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
+from p2p_sim.core.outgoing import Answer, looked
 from p2p_sim.core.party import Party
-from p2p_sim.core.plain import as_array
-from p2p_sim.core.sealer import Sealer
-from p2p_sim.core.sealing import Seals
-from p2p_sim.core.tally import Tally
-from p2p_sim.core.world import World
+from p2p_sim.core.sealing import Sealer, Seals
+from p2p_sim.core.trace_level import TraceLevel
 
 Array = npt.NDArray[Any]
 Bundle = list[Parcel]

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.address_book import World
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fate import Attack
+from p2p_sim.core.fault_injection import Attack
+from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEAL_BYTES, SEALED, USER, Message
-from p2p_sim.core.plain import as_array
-from p2p_sim.core.world import World
 from p2p_sim.crypto import encode
 from p2p_sim.crypto.keys import SimulationKeys
 from p2p_sim.crypto.octets import Octets, repeated

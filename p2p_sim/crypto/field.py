@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.words import Words, high_product
+from p2p_sim.core.random_words import Words, high_product
 from p2p_sim.crypto.octets import Octets, as_rows
 
 PRIME = (1 << 61) - 1

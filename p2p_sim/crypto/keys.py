@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.words import SEED_LIMIT
+from p2p_sim.core.random_words import SEED_LIMIT
 from p2p_sim.crypto.octets import KEY_BYTES, Octets, joined
 from p2p_sim.crypto.pool import spread
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from p2p_sim.core.party import Party
-from p2p_sim.core.words import Words
+from p2p_sim.core.random_words import Words
 from p2p_sim.crypto import field as gf
 from p2p_sim.crypto.octets import KEY_BYTES, Octets, joined
 

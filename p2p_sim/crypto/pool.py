@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, RunLostError
 
 Array = npt.NDArray[Any]
@@ -115,11 +115,11 @@ def _worker() -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-P", "-m", "p2p_sim.crypto.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(finding.folders())},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(module_finder.folders())},
         start_new_session=True,  # Ctrl-C reaches the parent alone, which ends its workers
     )
     assert process.stdin is not None
-    process.stdin.write(pickle.dumps(finding.opened()))  # goes with the first task
+    process.stdin.write(pickle.dumps(module_finder.opened()))  # goes with the first task
     try:
         yield process
     finally:

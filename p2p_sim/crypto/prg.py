@@ -9,7 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.words import Words
+from p2p_sim.core.random_words import Words
 from p2p_sim.crypto.octets import KEY_BYTES, Octets, Some, as_rows, chunks, joined
 from p2p_sim.crypto.pool import spread
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.words import Words
+from p2p_sim.core.random_words import Words
 from p2p_sim.crypto import field as gf
 from p2p_sim.crypto.octets import Octets
 

@@ -1,7 +1,4 @@
-"""The main job in one call: real examples to users, a run among them, a model trained on what it released.
-
-``learn(PeerToPeer(alpha=0.1), "digits", seed=7)`` is ``p2p-sim run peer-to-peer --data digits --seed 7``.
-"""
+"""The main job in one call: real examples to users, a run among them, a model trained on what it released."""
 
 from __future__ import annotations
 
@@ -14,18 +11,94 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.backends.layout import no_graph
 from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
-from p2p_sim.learning import clusters as clustering
-from p2p_sim.learning import corrected, datasets, dealt, graphs, models, proportions, training
-from p2p_sim.learning.datasets import Dataset
+from p2p_sim.learning.data import datasets
+from p2p_sim.learning.data.datasets import Dataset
+from p2p_sim.learning.training import (
+    bag_training,
+    evaluation,
+    label_assignment,
+    models,
+    noise_correction,
+)
+from p2p_sim.learning.training import clusters as clustering
+from p2p_sim.network import edges, topologies
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 
 Array = npt.NDArray[Any]
+
+
+def check(protocol: Any, source: Any) -> None:
+    """Check, before any work, that there is a graph if and only if the protocol uses one; raises InputError.
+
+    ``source``: None, a word such as "regular:20", or what else ``network.topologies.graph_of`` takes.
+    """
+    over = protocol.graph_over()
+    if source is None:
+        if over is not None:
+            raise no_graph(protocol)
+        return
+    if over is None:
+        raise InputError(
+            f"{type(protocol).__name__} uses no graph: leave out --graph {source} (PeerToPeer uses one with over = "
+            "neighbours; one of your own says that it does in `def graph_over(self)`)"
+        )
+    if isinstance(source, str) and not source.endswith(edges.SUFFIXES):
+        topologies.parse(source)
+
+
+def join(
+    protocol: Any,
+    people: Population,
+    source: Any,
+    seed: int,
+    progress: Progress | None = None,
+    *,
+    rows: Array | None = None,
+    total: int = 0,
+) -> tuple[Population, dict[str, Any] | None]:
+    """Return the users joined by a graph, over everybody or in each cluster as the protocol says, and its numbers.
+
+    ``rows``: the row of each user in a data set of ``total`` rows.  The edges of a file then name rows of the data set;
+    those of rows that test are left out.  Without a source, the users as they are and None.  Raises InputError for a
+    graph that cannot be, that leaves a user alone or that is not connected.
+    """
+    if source is None:
+        return people, None
+    if progress is not None:
+        progress(f"joining users: {source}", 0, 0)
+    within, given = protocol.graph_over() == "cluster", source
+    if rows is not None and isinstance(source, (str, Path)) and str(source).endswith(edges.SUFFIXES):
+        given = _of_users(edges.checked(edges.read(source), total), rows, total)
+    joined = topologies.join(people, given, seed, within_clusters=within)
+    return joined, describe(str(source), joined, within)
+
+
+def describe(source: str, people: Population, within: bool) -> dict[str, Any]:
+    """Return where a graph comes from, over whom it is, and how many neighbours users have."""
+    graph = people.graph
+    assert graph is not None
+    sizes = graph.size
+    return {
+        "source": source, "over": "cluster" if within and people.clusters is not None else "everybody",
+        "complete": graph.complete, "minimum": int(sizes.min()), "median": float(np.median(sizes)),
+        "maximum": int(sizes.max()),
+    }  # fmt: skip
+
+
+def _of_users(pairs: Array, rows: Array, total: int) -> Array:
+    """Turn pairs of rows of a data set into pairs of users, without those of rows that are no user."""
+    user = np.full(total, -1, np.int64)
+    user[rows] = np.arange(len(rows))
+    ends = user[pairs]
+    return ends[(ends >= 0).all(axis=1)]
+
 
 TEST_SHARE = 0.2
 USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
@@ -53,7 +126,7 @@ class Result:
 
     run: Run
     examples: Examples
-    comparison: training.Comparison | None
+    comparison: evaluation.Comparison | None
 
 
 def learn(
@@ -80,7 +153,7 @@ def learn(
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
-    graphs.check(protocol, graph)
+    check(protocol, graph)
     seed = seeds.chosen(seed)
     told = progress or _silent
     before = time.perf_counter()
@@ -100,7 +173,7 @@ def learn(
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
     before, total = time.perf_counter(), len(data.y)
     del data  # its features were copied
-    people, about = graphs.join(
+    people, about = join(
         protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
     )
     examples = replace(examples, population=people)
@@ -160,25 +233,25 @@ def gather(
 
 def train(
     run: Run, examples: Examples, model: str = DEFAULT_MODEL, progress: Progress | None = None
-) -> training.Comparison | None:
+) -> evaluation.Comparison | None:
     """Train on the labels that a run released and on the true ones; note accuracies and seconds in it."""
     before = time.perf_counter()
     (progress or _silent)(f"training {model}", 0, 0)
-    columns, people = dealt.returned(run), examples.population
+    columns, people = label_assignment.returned(run), examples.population
     comparison = None
-    pairs = dealt.pairs(columns, people)
+    pairs = label_assignment.pairs(columns, people)
     if people.x is not None and pairs is not None:
-        comparison = training.compare(
+        comparison = evaluation.compare(
             people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
         )
         comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
-        comparison = corrected.beside(comparison, run, people, examples.x_test, examples.y_test)
+        comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test)
     elif people.x is not None:
-        bags = proportions.of_run(columns, run.source, people)
+        bags = bag_training.of_run(columns, run.source, people)
         if bags is not None:
-            comparison = proportions.compare(people, examples.x_test, examples.y_test, bags, model)
+            comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
     if comparison is None and people.x is not None and run.notes.get("released"):
-        run.notes["released"]["untrained"] = dealt.NOBODY_S
+        run.notes["released"]["untrained"] = label_assignment.NOBODY_S
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
@@ -201,7 +274,7 @@ def simulate(
     ``graph``: see ``graphs.join``; ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend,
     shards, trace and so on, see ``p2p_sim.run``.
     """
-    graphs.check(protocol, graph)
+    check(protocol, graph)
     seed = seeds.chosen(seed)
     if protocol.label_count() != 2:
         raise InputError(
@@ -215,7 +288,7 @@ def simulate(
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
-    people, about = graphs.join(protocol, people, graph, seed, progress)
+    people, about = join(protocol, people, graph, seed, progress)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=progress, **how)
     run.notes.update(
@@ -250,7 +323,7 @@ def released(run: Run) -> dict[str, Any] | None:
     Of bags see ``proportions.Proportions.summary``.
     """
     if run.population is not None:
-        told = proportions.of_run(run.outputs.get("learner", {}), run.source, run.population)
+        told = bag_training.of_run(run.outputs.get("learner", {}), run.source, run.population)
         if told is not None:
             return told.summary()
     y = run.outputs.get("learner", {}).get("y")
@@ -290,7 +363,7 @@ def _test_rows(data: Dataset, test: float | None, seed: int) -> tuple[npt.NDArra
     if test is None and data.test is not None:
         return data.test, "the data set's own test part"
     share = TEST_SHARE if test is None else test
-    return training.split(len(data.y), seed, share), f"{100 * share:g} % of the rows, drawn by seed"
+    return evaluation.split(len(data.y), seed, share), f"{100 * share:g} % of the rows, drawn by seed"
 
 
 def _silent(label: str, done: int, total: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.words import Words, stream, words
+from p2p_sim.core.random_words import Words, stream, words
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]

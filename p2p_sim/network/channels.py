@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from p2p_sim.core import exact
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.plain import below
+from p2p_sim.core.kernels_numpy import below
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.words import stream, words
+from p2p_sim.core.random_words import stream, words
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.plain import below
+from p2p_sim.core.kernels_numpy import below
 from p2p_sim.network.blocks import Blocks, Draws, Ints, all_pairs, copies, keys, within
 
 _ROUNDS = 200  # of switching; what is left then is drawn anew

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2p_sim.core.exact import WORD
-from p2p_sim.core.plain import below
+from p2p_sim.core.kernels_numpy import below
 from p2p_sim.network.blocks import Blocks, Draws, Ints, keys, within
 
 _ROUNDS = 100

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.words import stream, words
+from p2p_sim.core.random_words import stream, words
 from p2p_sim.network.adjacency import matrix
 
 Floats = npt.NDArray[np.float64]

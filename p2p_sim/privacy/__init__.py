@@ -5,19 +5,18 @@ from __future__ import annotations
 # Imported here and not on demand: a function must take the name that the file of the same name leaves behind.
 from p2p_sim.privacy import bounds, building_blocks, mechanisms
 from p2p_sim.privacy.accountant import by_cluster, profile
-from p2p_sim.privacy.audit import Audit, audit
-from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.privacy.auditing.audit import Audit, audit
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.calibrate import Calibration, calibrate
-from p2p_sim.privacy.calibrate_noise import NoiseCalibration, calibrate_noise
-from p2p_sim.privacy.compose import LocalBudget, compose, composed
-from p2p_sim.privacy.enumerate import EnumeratedView, enumerate_view
-from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.building_blocks import gaussian, laplace, shuffled_response
+from p2p_sim.privacy.calibrate import Calibration, NoiseCalibration, calibrate, calibrate_noise
+from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
+from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view
+from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile, RefusedError
 from p2p_sim.privacy.registry import Accounting, LabelNoise, accounting, label_noise, register
 from p2p_sim.privacy.setting import Setting, crowd, fits
-from p2p_sim.privacy.standard import gaussian, laplace, shuffled_response
 from p2p_sim.privacy.theorems import Promise
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Which law tells what a view of a protocol shows of one label; a view without a law is refused."""
+"""Which law tells what a view of a protocol shows of one label, and what theorems promise; the rest is refused."""
 
 from __future__ import annotations
 
@@ -9,18 +9,42 @@ from typing import Any, overload
 import numpy as np
 
 from p2p_sim.backends import layout
+from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.found import found_law
-from p2p_sim.privacy.laws.combine import Worst
+from p2p_sim.privacy.enumeration.law_finder import found_law
+from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf, known
-from p2p_sim.privacy.rows import ALL_DEVIATING, USERS
 from p2p_sim.privacy.setting import Setting
-from p2p_sim.views import CHANNELS, Coalition
+from p2p_sim.privacy.table_rows import ALL_DEVIATING, USERS
+from p2p_sim.privacy.theorems import Promise
+
+
+def of(protocol: Protocol, view: str, sizes: Sequence[int], delta: float, reads: bool) -> list[Promise]:
+    """Return the theorems on a view; of several cluster sizes the one with the weakest promise.
+
+    ``reads``: whether the view can read anything that depends on a label.
+    """
+    if not reads:
+        why = "nothing that this view can read depends on a label"
+        return [
+            Promise(
+                name="nothing to read", epsilon=0.0, delta=0.0, holds=True, why="", basis="exact", source=why
+            )
+        ]
+    found = known(protocol).theorems
+    return [] if found is None else found(protocol, view, sizes, delta)
+
+
+def local_epsilon(protocol: Protocol) -> float | None:
+    """Return epsilon of the local randomizer in nats; None for a protocol whose randomizer is not known."""
+    found = known(protocol).local_epsilon
+    return None if found is None else found(protocol)
+
 
 LARGEST = 10**10
 """Largest cluster that is accounted."""
@@ -40,7 +64,7 @@ def profile(
     """Return what one run of a protocol shows a view of one label, replaced.
 
     ``view``: "learner", "user" (a curious peer of the victim's cluster; so is "user:17"), "wire" (sees what travels),
-    or several joined by "+", "learner+3*user", as ``p2p_sim.views`` reads them.  ``cluster_size``: users in the
+    or several joined by "+", "learner+3*user", as ``p2p_sim.coalition`` reads them.  ``cluster_size``: users in the
     victim's cluster; or ``population``: the worst of its clusters; one with a graph, for a protocol that needs it: the
     worst of its users.  ``composition``: "worst", how many of the other honest users have label 1, or "population":
     what the population's clusters really hold, which is a secret that the figure then depends on.  ``channels``:

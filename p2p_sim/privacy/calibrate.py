@@ -1,4 +1,4 @@
-"""Which parameter a promise needs: solve for one, for a named view, and account for what was found."""
+"""Which parameter, or how much noise, a promise needs: solve for it, for a named view, and account for the result."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
+from p2p_sim.privacy.bounds.bound import real, whole
+from p2p_sim.privacy.composition.compose import composed
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
-from p2p_sim.privacy.rows import View, rows
-from p2p_sim.views import Coalition
+from p2p_sim.privacy.table_rows import View, rows
 
 _STEPS = 60
 _MOST = 1e300
@@ -243,3 +245,77 @@ def others(protocol: Protocol, view: str, users: str = "curious") -> list[View]:
     """Return the rows of a table beside the view that was asked for."""
     who = Coalition.parse(view, protocol.roles())
     return [row for row in rows(protocol) if (row.who, row.users) != (who, users)]
+
+
+_NEAR = 1e-9
+_FAR = 1e12  # sensitivities; no sum is worth anything under more noise
+
+
+@dataclass(frozen=True)
+class NoiseCalibration:
+    """The least noise that keeps a promise.
+
+    ``scale``: sigma of Gaussian noise, the scale of Laplace noise, in units of the sum.  ``profile``: of one release.
+    ``achieved``: ε at ``delta`` of all ``times`` releases, in nats, with certified ends; ``slack``: how far its upper
+    end stays below ``epsilon``.
+    """
+
+    scale: float
+    times: int
+    epsilon: float
+    delta: float
+    achieved: Bracket
+    slack: float
+    profile: PrivacyProfile
+
+
+def calibrate_noise(
+    mechanism: Callable[[float, float], PrivacyProfile],
+    *,
+    epsilon: float,
+    delta: float,
+    sensitivity: float = 1.0,
+    times: int = 1,
+) -> NoiseCalibration:
+    """Find the least noise with which ``times`` releases of a sum are together (ε, δ)-private.
+
+    ``mechanism``: ``privacy.laplace`` or ``privacy.gaussian``.  ``epsilon`` >= 0 in nats, ``delta`` in [0, 1).
+    ``sensitivity`` > 0: how far one label, replaced, moves the sum (in L1 for Laplace, in L2 for Gaussian noise).
+    Raises InputError for arguments out of range, and where no noise will do: delta = 0 for a Gaussian, or epsilon = 0.
+
+    *Source:* bisection over the accountant's δ(ε), which falls with the scale; the scale found is accounted for again.
+    """
+    check_target(epsilon, delta)
+    moved, count = real("sensitivity", sensitivity, 0.0), whole("times", times, 1)
+    if moved == 0:
+        raise InputError("sensitivity = 0: the sum does not depend on the label; no noise is needed")
+
+    def account(scale: float) -> PrivacyProfile:
+        found = mechanism(scale * moved, moved)
+        return found if count == 1 else composed(found, count)
+
+    def kept(scale: float) -> bool:
+        found = account(scale)
+        if delta == 0:  # a delta too small for floats is not 0
+            return found.epsilon(0.0) <= epsilon
+        return found.delta_bracket(epsilon).upper <= delta
+
+    good = 1.0
+    while not kept(good):
+        good *= 4
+        if good > _FAR:
+            raise InputError(
+                f"no noise keeps epsilon = {epsilon:g} at delta = {delta:g}: allow more"
+                + ("; Gaussian noise never has delta = 0" if delta == 0 else "")
+            )
+    bad = good / 4
+    while kept(bad) and bad > 1 / _FAR:
+        good, bad = bad, bad / 4
+    while good - bad > _NEAR * good:
+        middle = math.sqrt(good * bad)
+        good, bad = (middle, bad) if kept(middle) else (good, middle)
+    reached = account(good).epsilon_bracket(delta)
+    achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
+    slack = epsilon - achieved.upper
+    profile = mechanism(good * moved, moved)
+    return NoiseCalibration(good * moved, count, float(epsilon), float(delta), achieved, slack, profile)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
@@ -20,10 +21,9 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise
-from p2p_sim.views import Coalition
 
 if TYPE_CHECKING:
-    from p2p_sim.privacy.auditing.base import Statistic
+    from p2p_sim.privacy.auditing.statistic import Statistic
 
 P = TypeVar("P", bound=Protocol)
 

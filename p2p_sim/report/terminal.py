@@ -1,18 +1,20 @@
-"""What goes to which stream: results to stdout, everything else to stderr."""
+"""What commands print: streams, JSON that any program reads, tables of plain text, and numbers in them."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import io
+import json
+import math
 import os
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 _SPELT = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 
@@ -73,3 +75,102 @@ def warnings_as_lines() -> Iterator[None]:
         warnings.showwarning = show
         warnings.simplefilter("always", UserWarning)
         yield
+
+
+def as_json(document: Any) -> str:
+    """Return a document as JSON: infinity as "inf", not-a-number as null."""
+    return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+
+
+def plain(value: Any) -> Any:
+    """Turn what JSON does not know into what it does."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def measured(result: Mapping[str, Any]) -> str:
+    """Return a benchmark's result as text: the machine, and a table of its rows."""
+    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    rows = [dict(row) for row in result["rows"]]
+    for row in rows:
+        goals = row.get("target")
+        if isinstance(goals, Mapping):
+            row["target"] = ", ".join(f"{name} {cell(value)}" for name, value in goals.items())
+    head = list(
+        dict.fromkeys(name for row in rows for name in row if any(r.get(name) is not None for r in rows))
+    )
+    return f"{machine}\n\n{table_of(head, rows)}"
+
+
+def table_of(head: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out rows that are mappings, the names in ``head`` as columns."""
+    return table(head, [[row.get(name) for name in head] for row in rows]) + "\n"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay out rows under a head: columns of numbers to the right, others to the left."""
+    cells = [[cell(value) for value in row] for row in rows]
+    right = [
+        bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
+    ]
+    every = [[visible(name) for name in head], *cells]
+    widths = [max(len(line[i]) for line in every) for i in range(len(head))]
+    lines = []
+    for line in every:
+        padded = [
+            text.rjust(w) if r else text.ljust(w) for text, w, r in zip(line, widths, right, strict=True)
+        ]
+        lines.append("   ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def cell(value: Any) -> str:
+    """Return one value of a table: thousands with commas, four digits of a fraction."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+
+
+def nbytes(count: float) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"
+
+
+def parameters(told: Mapping[str, Any]) -> str:
+    """Return a protocol's parameters, with those that were not given marked as defaults."""
+    defaults = told["defaults"]
+    shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
+    return ", ".join(shown) or "no parameters"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def graph(told: Mapping[str, Any]) -> str:
+    """Return a graph's numbers in words."""
+    over = "over everybody" if told["over"] == "everybody" else "within each cluster"
+    least, most = told["minimum"], told["maximum"]
+    each = (
+        f"{least:,} each"
+        if least == most
+        else f"minimum {least:,}, median {told['median']:,g}, maximum {most:,}"
+    )
+    return f"{told['source']} {over}; neighbours: {each}" + (", herself included" if told["complete"] else "")

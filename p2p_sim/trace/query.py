@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -10,21 +11,100 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError, near
-from p2p_sim.core.ledger import Count
 from p2p_sim.core.message import USER, Message
-from p2p_sim.trace import code, reader, recompute
-from p2p_sim.trace.declared import declared
-from p2p_sim.trace.opened import Opened, opened
-from p2p_sim.trace.pick import Pick
-from p2p_sim.trace.sight import Eyes
-from p2p_sim.trace.slices import Slice
-from p2p_sim.trace.source import check_number
-from p2p_sim.trace.stored import OnDemand
-from p2p_sim.trace.unread import unread
-from p2p_sim.trace.unshipped import recomputing
+from p2p_sim.rundir import code_versions, run_directory
+from p2p_sim.rundir.manifest import declared
+from p2p_sim.rundir.population_file import unread
+from p2p_sim.rundir.run_directory import Opened, Source, opened
+from p2p_sim.rundir.run_json import recomputing
+from p2p_sim.rundir.trace_reader import OnDemand, check_number
+from p2p_sim.trace import recompute
+from p2p_sim.trace.slices import Eyes, Slice, blind, cut, sees_all
 
 Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+_SPARE = 1 << 16  # rows that are held beside those asked for, so that they are not sorted at every batch
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What is asked for.  ``user``: that she sent or received; ``eyes``: who looks, None for all-seeing."""
+
+    user: int | None
+    round: int | None
+    eyes: Eyes | None
+    channels: str
+    limit: int | None
+    offset: int
+
+    def of(self, source: Source, message: Message) -> tuple[Columns, int]:
+        """Return messages of a kind in the order (round, recipient, sender, seq), and how many there are in all."""
+        kind, round, eyes = message.kind, self.round, self.eyes
+        if eyes is None:
+            return source.rows(kind, round=round, user=self.user, limit=self.limit, offset=self.offset)
+        if blind(eyes, message):
+            nothing, _ = source.rows(kind, limit=0)
+            return cut(eyes, message, nothing, self.channels), 0
+        if self.user is None and sees_all(eyes, message):
+            columns, total = source.rows(kind, round=round, limit=self.limit, offset=self.offset)
+            return cut(eyes, message, columns, self.channels), total
+        one = self._one(eyes)
+        if one is None:
+            return self._streamed(source, message, eyes)
+        columns, _ = source.rows(kind, round=round, user=one)
+        seen = cut(eyes, message, columns, self.channels)
+        return _part(seen, slice(self.offset, self._end)), len(seen["round"])
+
+    @property
+    def _end(self) -> int | None:
+        return None if self.limit is None else self.offset + self.limit
+
+    def _one(self, eyes: Eyes) -> int | None:
+        """Return a user who sent or received all that is asked for, of a kind that no server handles."""
+        alone = self.user is None and not eyes.wire and len(eyes.users) == 1
+        return next(iter(eyes.users)) if alone else self.user
+
+    def _streamed(self, source: Source, message: Message, eyes: Eyes) -> tuple[Columns, int]:
+        """Look at every message; of those that are seen keep the first, so that memory stays bounded."""
+        total, held = 0, 0
+        kept: list[Columns] = []
+        for columns in self._cuts(source, message, eyes):
+            total += len(columns["round"])
+            if self._end is not None and kept and len(kept[0]["round"]) == self._end > 0:
+                columns = _may_precede(columns, kept[0])
+            kept.append(columns)
+            held += len(columns["round"])
+            if self._end is not None and held > self._end + _SPARE:
+                kept = [self._first(kept)]
+                held = len(kept[0]["round"])
+        return _part(self._first(kept), slice(self.offset, None)), total
+
+    def _first(self, parts: list[Columns]) -> Columns:
+        """Return the rows that come first, in order."""
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
+        return {name: column[order[: self._end]] for name, column in joined.items()}
+
+    def _cuts(self, source: Source, message: Message, eyes: Eyes) -> Iterator[Columns]:
+        nothing, _ = source.rows(message.kind, limit=0)
+        yield cut(eyes, message, nothing, self.channels)
+        for columns in source.batches(message.kind, self.round):
+            yield cut(eyes, message, columns, self.channels)
+
+
+def _may_precede(columns: Columns, kept: Columns) -> Columns:
+    """Return the rows whose round and recipient do not come after those of the last row kept."""
+    round, recipient = (kept[name][-1] for name in ("round", "recipient"))
+    same = columns["round"] == round
+    before = (columns["round"] < round) | (same & (columns["recipient"] <= recipient))
+    return {name: column[before] for name, column in columns.items()}
+
+
+def _part(columns: Columns, which: slice) -> Columns:
+    return {name: column[which] for name, column in columns.items()}
 
 
 _UNHEARD = ("lost", "undelivered", "tampered", "misdirected")
@@ -95,7 +175,7 @@ def trace_of(
     eyes: Eyes | None = None,
     *,
     whole: bool = False,
-) -> tuple[reader.Source, dict[str, Message], tuple[str, ...]]:
+) -> tuple[run_directory.Source, dict[str, Message], tuple[str, ...]]:
     """Return a trace that holds what a user or a coalition, by default everybody, sent and received.
 
     ``run``: as ``opened`` returns it; ``program``: its protocol, if it is known; ``whole``: if it is recomputed, all
@@ -117,8 +197,8 @@ def trace_of(
     again = SimpleNamespace(source=program, trace="full", counts=run.counts, _trace=past.messages)
     how = f"recomputed from the seed, by running {past.world:,} users again"
     notes = [f"{how}: the trace ({run.trace}) does not hold all of it"]
-    notes += [f"recomputed by other code: {what}" for what in code.other_code(run, program)]
-    return reader.Kept(again), kinds, tuple(notes)
+    notes += [f"recomputed by other code: {what}" for what in code_versions.other_code(run, program)]
+    return run_directory.Kept(again), kinds, tuple(notes)
 
 
 def cut_off(run: Any) -> bool:
@@ -126,7 +206,7 @@ def cut_off(run: Any) -> bool:
     return isinstance(run, Opened) and run.cut_off
 
 
-def lacking(run: Any, kept: reader.Source) -> str | None:
+def lacking(run: Any, kept: run_directory.Source) -> str | None:
     """Say what of a run was not kept; None if all was."""
     if not (cut_off(run) and kept.complete):
         return kept.missing
@@ -134,17 +214,17 @@ def lacking(run: Any, kept: reader.Source) -> str | None:
     return said if kept.missing is None else f"{said}; {kept.missing}"
 
 
-def kept_of(run: Any, program: Any) -> tuple[reader.Source, dict[str, Message]]:
+def kept_of(run: Any, program: Any) -> tuple[run_directory.Source, dict[str, Message]]:
     """Return what a run kept, which may be nothing, and its message kinds."""
     stored = isinstance(run._trace, OnDemand) or program is None
-    kept = reader.source(run) if stored else reader.Kept(run, program)
+    kept = run_directory.source(run) if stored else run_directory.Kept(run, program)
     kinds: dict[str, Message] = declared(kept.manifest["kinds"]) if program is None else program.messages()
     if not kept.complete and not kept.counts:  # of a run that was cut off: what there is
         kept.counts = {key: count for kind in kinds for key, count in _counted(kept, kind).items()}
     return kept, kinds
 
 
-def _counted(trace: reader.Source, kind: str) -> dict[tuple[str, int], Count]:
+def _counted(trace: run_directory.Source, kind: str) -> dict[tuple[str, int], Count]:
     """Count the messages of a trace that does not know."""
     found: dict[tuple[str, int], Count] = {}
     for columns in trace.batches(kind):

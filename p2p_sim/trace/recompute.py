@@ -1,8 +1,9 @@
-"""What a run did not keep, recomputed from its seed: users alone in their closed world, all else by repeating it."""
+"""What a run did not keep, recomputed from its seed, and one user's history from a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
-from p2p_sim.trace.replay import Past, relive
-from p2p_sim.trace.unread import rows_of, unread
+from p2p_sim.rundir import run_json
+from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.population_file import rows_of, unread
+from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_json import in_python
+from p2p_sim.trace.replay import LOST, Life, Past, life_of, relive
 
 Array = npt.NDArray[Any]
 
@@ -109,3 +114,19 @@ def _check_size(run: Any) -> None:
 def ids_of(people: Population) -> Array:
     """Return the ids of all users, ascending."""
     return np.arange(people.users) if people.ids is None else people.ids
+
+
+def history(path: Path, user: int) -> tuple[Opened, Population, Life]:
+    """Return a run, of its population at least the user, and her life, recomputed.
+
+    Raises InputError for a folder that is no run, a run from which nothing can be replayed, a population that was
+    altered, and a user who is not there.
+    """
+    guarded(path, lambda: run_json.told_of(path))  # of a run that was cut off there is none
+    run = Opened(path)
+    if run.source is None:
+        raise InputError(in_python(run, path, f"replay({user}"))
+    if run.seed is None or not run.has_population:
+        raise InputError(LOST)
+    some, past = nearby(run, run.source, np.array([user]), digest=False)
+    return run, some, life_of(run.source, past, user)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from p2p_sim import backends, privacy
+from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing import evidence
-from p2p_sim.privacy.auditing.statistics import statistic
+from p2p_sim.privacy.auditing.audit import statistic_of
 from p2p_sim.privacy.auditing.worlds import Situation
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer, RandomizedResponse
 from tests.audit.twins import Shuffled
 
@@ -55,7 +55,7 @@ def test_one_actor_a_user_measures_it_too() -> None:
 def test_blocks_do_not_matter(view: str) -> None:
     protocol = PeerToPeer(0.1, 0.5)
     who = Coalition.parse(view, protocol.roles())
-    stat = statistic(protocol, who, size=7, composition=2)
+    stat = statistic_of(protocol, who, size=7, composition=2)
     assert stat is not None
     situation, whole = Situation(protocol, who, 7, 2), backends.Settings("local", digest=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing import confidence_bounds
 from protocols import PeerToPeer, RandomizedResponse
 from tests.audit.twins import Peers
 
@@ -75,7 +75,7 @@ def test_a_cluster_of_a_million_works_with_as_many_trials_as_can_say_something()
 def test_every_confidence_is_served(confidence: float) -> None:
     found = audited(trials=20_000, confidence=confidence)
     assert found.confidence == confidence
-    assert found.cap == intervals.cap_epsilon(20_000, 0.0, 1, confidence)
+    assert found.cap == confidence_bounds.cap_epsilon(20_000, 0.0, 1, confidence)
     assert found.exact is not None
     assert 0 < found.lower <= found.exact
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from p2p_sim import privacy
-from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.evidence import Evidence
 from p2p_sim.privacy.auditing.measure import measured
 from protocols import PeerToPeer, RandomizedResponse
@@ -73,6 +73,6 @@ def test_a_best_event_that_is_not_paid_for_is_accused_far_more_often() -> None:
         cuts = np.quantile(scores, np.linspace(0.01, 0.99, 200))
         evidence = Evidence((scores[0], scores[1]), "", {}, cuts, cuts)
         paid += measured("epsilon", 0.0, evidence, CONFIDENCE, None).lower > 0
-        single = (intervals.count(*scores, [cut]) for cut in cuts)
-        free += any(intervals.delta_lower(one, 0.0, 0.5).value > 0 for one in single)
+        single = (confidence_bounds.count(*scores, [cut]) for cut in cuts)
+        free += any(confidence_bounds.delta_lower(one, 0.0, 0.5).value > 0 for one in single)
     assert paid <= MOST < free

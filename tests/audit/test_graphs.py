@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import Party, Rounds
 from p2p_sim.core.groups import Members
 from p2p_sim.network import topologies
-from p2p_sim.privacy.auditing import graphs
+from p2p_sim.privacy.auditing import worlds
 from p2p_sim.privacy.auditing.worlds import Situation
-from p2p_sim.views import Coalition
 from protocols import NetworkShuffle, PeerToPeer, RandomizedResponse
 from tests.privacy import walking
 
@@ -91,7 +91,7 @@ def test_large_worlds_are_weighed_by_where_the_victim_s_report_may_be() -> None:
 
 
 def test_worlds_are_copies_of_one_graph() -> None:
-    world = graphs.world(WALKING, "regular:3", 8, 5)
+    world = worlds.world(WALKING, "regular:3", 8, 5)
     assert world is not None
     assert world.graph is not None
     people = Situation(WALKING, Coalition.parse("learner", ("learner",)), 8, 3, graph=world.graph).population(
@@ -105,7 +105,7 @@ def test_worlds_are_copies_of_one_graph() -> None:
     same = topologies.join(Population(np.zeros(8, bool)), "regular:3", 5).graph
     assert same is not None
     assert triangles(same) == triangles(world.graph)
-    whole = graphs.copies(topologies.join(Population(np.zeros(4, bool)), "complete", 1).graph, 2)  # type: ignore[arg-type]
+    whole = worlds.copies(topologies.join(Population(np.zeros(4, bool)), "complete", 1).graph, 2)  # type: ignore[arg-type]
     assert whole.complete
     assert whole.rows_of(1).tolist() == [4, 5, 6, 7]
 
@@ -123,9 +123,9 @@ def test_weights_are_how_likely_a_report_is_the_victim_s() -> None:
     expected = [
         float(place * 8 / (4 * degree)) for place, degree in zip(places[0], (2, 2, 3, 1), strict=True)
     ]
-    assert graphs.weights(NetworkShuffle(1.0, 3), graph) == pytest.approx(expected)
-    assert graphs.weights(ASKING, graph) == pytest.approx([0, 1 / 2, 1 / 3, 0])
-    assert graphs.weights(RandomizedResponse(1.0), graph) is None
+    assert worlds.report_weights(NetworkShuffle(1.0, 3), graph) == pytest.approx(expected)
+    assert worlds.report_weights(ASKING, graph) == pytest.approx([0, 1 / 2, 1 / 3, 0])
+    assert worlds.report_weights(RandomizedResponse(1.0), graph) is None
 
 
 def test_batches_on_a_graph_take_users_of_every_world() -> None:

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 from p2p_sim import backends, privacy
-from p2p_sim.privacy.auditing import classifier, evidence, intervals, worlds
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing import classifier, confidence_bounds, evidence, worlds
+from p2p_sim.privacy.auditing.audit import statistic_of
 from p2p_sim.privacy.auditing.evidence import Evidence
 from p2p_sim.privacy.auditing.measure import measured
-from p2p_sim.privacy.auditing.statistics import statistic
 from p2p_sim.privacy.auditing.worlds import Situation, batch_seed, batches
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer, RandomizedResponse
 from tests.audit.twins import OneSided
 
@@ -53,7 +53,7 @@ def test_a_perfect_attack_has_a_finite_bound_set_by_the_trials(protocol: Any, vi
         audit = privacy.audit(protocol, view, cluster_size=10, delta=0.0, trials=trials)
         assert audit.exact == math.inf
         assert 0 < audit.lower <= audit.cap < math.inf
-        assert audit.cap == intervals.cap_epsilon(trials, 0.0, 1, 0.95)
+        assert audit.cap == confidence_bounds.cap_epsilon(trials, 0.0, 1, 0.95)
         assert view != "learner" or audit.lower == pytest.approx(audit.cap, rel=1e-9)
         assert (audit.verdict, audit.needed) == ("consistent", None), "nobody can contradict infinity"
         bounds.append(audit.lower)
@@ -101,7 +101,7 @@ def test_no_two_batches_of_any_audits_share_a_stream() -> None:
 def flips(seed: int, trials: int) -> Any:
     """Which victims of randomized response lied, by label, batch by batch."""
     situation = Situation(RandomizedResponse.flipping(0.25), LEARNER, 1, 0)
-    stat = statistic(situation.protocol, LEARNER, size=1, composition=0)
+    stat = statistic_of(situation.protocol, LEARNER, size=1, composition=0)
     assert stat is not None
     for seen in batches(situation, trials, seed, backends.Settings("local")):
         y = stat.read(seen)["y"]
@@ -169,10 +169,10 @@ def test_a_maximum_over_events_is_paid_for() -> None:
     one = privacy.audit(PeerToPeer(0.1), cluster_size=6, delta=0.0, trials=trials)
     many = privacy.audit(PeerToPeer(0.1), cluster_size=6, delta=1e-9, trials=trials)
     assert len(many.points) == 5
-    assert one.cap == intervals.cap_epsilon(trials, 0.0, 1, 0.95)
-    assert many.cap == intervals.cap_epsilon(trials, 1e-9, 6, 0.95) < one.cap
+    assert one.cap == confidence_bounds.cap_epsilon(trials, 0.0, 1, 0.95)
+    assert many.cap == confidence_bounds.cap_epsilon(trials, 1e-9, 6, 0.95) < one.cap
     learned = privacy.audit(RandomizedResponse(1.0, 8), delta=0.0, trials=trials, statistic="classifier")
-    assert learned.cap < intervals.cap_epsilon(trials // 2, 0.0, 1, 0.95)
+    assert learned.cap < confidence_bounds.cap_epsilon(trials // 2, 0.0, 1, 0.95)
 
 
 def test_a_silenced_warning_hides_no_violation() -> None:

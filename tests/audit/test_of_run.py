@@ -12,8 +12,8 @@ from scipy import stats
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.auditing.graphs import around
-from p2p_sim.privacy.auditing.of_run import world_of
+from p2p_sim.privacy.auditing.worlds import around
+from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from protocols import (
     EncryptedShuffle,
     LaplaceLabelProportions,

@@ -8,9 +8,9 @@ import math
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.privacy import promises
-from p2p_sim.report import account, figures
-from p2p_sim.report.question import Question
+from p2p_sim.privacy import accountant
+from p2p_sim.report import figure_text, privacy_table
+from p2p_sim.report.privacy_table import Question
 from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
@@ -61,7 +61,7 @@ def test_one_cluster_has_no_smallest_and_largest(cli):
 
 
 def test_theorems_apply_to_large_clusters():
-    third, ninth = promises.of(PeerToPeer(0.45), "learner", [20_000, 30_000], 1e-6, True)
+    third, ninth = accountant.of(PeerToPeer(0.45), "learner", [20_000, 30_000], 1e-6, True)
     assert third["holds"] is ninth["holds"] is True
     assert 1 < third["epsilon"] < 2
 
@@ -190,7 +190,7 @@ def test_a_run_keeps_its_table(cli, tmp_path):
 def test_both_ends_where_digits_differ():
     def text(low, high, basis="exact"):
         found = {"lower": low, "epsilon": (low + high) / 2, "upper": high, "basis": basis}
-        return figures.bracket_text(found)
+        return figure_text.bracket_text(found)
 
     assert text(1.0, 1.0) == "1"
     assert text(0.19060, 0.19133) == "0.1906 to 0.1914"
@@ -255,5 +255,5 @@ def test_calibrating_another_parameter_of_randomized_response_is_refused(cli, va
 def test_progress_names_the_view_and_how_many_there_are():
     told: list[tuple[str, int, int]] = []
     asked = Question(RandomizedResponse(1.0), 1e-6)
-    account.table_of(asked, promises.of, 1.0, lambda *state: told.append(state))
+    privacy_table.table_of(asked, accountant.of, 1.0, lambda *state: told.append(state))
     assert told[1] == ("accounting for user: one curious peer, view", 2, 3)

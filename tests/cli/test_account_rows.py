@@ -9,10 +9,10 @@ import pytest
 
 from p2p_sim import Population, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.privacy import rows
+from p2p_sim.privacy import table_rows
 from p2p_sim.privacy.laws.noise import Gaussian
-from p2p_sim.report import account, accounted, plots
-from p2p_sim.report.question import Question
+from p2p_sim.report import curves, privacy_table
+from p2p_sim.report.privacy_table import Question
 from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
@@ -123,36 +123,36 @@ class Gossip(Protocol):
 
 
 def test_users_alone_have_rows():
-    found = [(view.name, view.users) for view in rows.rows(Gossip())]
+    found = [(view.name, view.users) for view in table_rows.rows(Gossip())]
     assert found == [("user", "curious"), ("user", "deviating"), ("wire", "curious")]
 
 
 def test_every_server_has_a_row():
     alone, few = ["relay", "analyst", "user"], ["relay+user", "relay+3*user"]
     expected = [*alone, *few, "relay+analyst", "wire", "relay+wire"]
-    assert [view.name for view in rows.rows(Relayed())] == expected
-    assert [view.name for view in rows.rows(RandomizedResponse(1.0))] == ["learner", "user", "wire"]
+    assert [view.name for view in table_rows.rows(Relayed())] == expected
+    assert [view.name for view in table_rows.rows(RandomizedResponse(1.0))] == ["learner", "user", "wire"]
 
 
 def test_what_is_refused_for_one_reason_is_a_line():
     def told(protocol, *views):
         question = Question(protocol, 1e-6, population=Population.synthetic(users=9, seed=1), only=views)
-        return account.table_of(question, lambda *_: [], None)
+        return privacy_table.table_of(question, lambda *_: [], None)
 
     whole = told(Relayed())
-    above, why = accounted.as_text(whole).split("\n")
+    above, why = privacy_table.as_text(whole).split("\n")
     assert above.endswith("; 9 users")
     assert why == f"refused for every view: {whole['views'][0]['refused']}"
-    assert "refused   -" in accounted.as_text(told(Relayed(), "relay"))
+    assert "refused   -" in privacy_table.as_text(told(Relayed(), "relay"))
     whole["views"][2]["refused"] = "another reason"
-    assert accounted.as_text(whole).count("refused   -") == len(whole["views"])
+    assert privacy_table.as_text(whole).count("refused   -") == len(whole["views"])
 
 
 @pytest.mark.parametrize("view", ["learner", "learner+user", "wire"])
 @pytest.mark.parametrize(("alpha", "theta", "size"), [(0.1, 1.0, 100), (0.2, 0.5, 25), (0.0, 1.0, 9)])
 def test_a_curve_is_its_profile_and_the_line_never_below(view, alpha, theta, size):
     law = privacy.profile(PeerToPeer(alpha, theta), view, cluster_size=size).law
-    epsilons, deltas = plots.curve(law)
+    epsilons, deltas = curves.curve(law)
     assert epsilons[0] == 0
     assert (np.diff(epsilons) > 0).all()
     assert law.delta(float(epsilons[-1])).value <= 1e-12 or alpha == 0
@@ -162,7 +162,7 @@ def test_a_curve_is_its_profile_and_the_line_never_below(view, alpha, theta, siz
 
     for epsilon, delta in list(zip(epsilons, deltas, strict=True))[::2]:
         assert delta == pytest.approx(true(epsilon), rel=1e-6)
-    drawn = list(zip(*plots.line(epsilons, deltas), strict=True))
+    drawn = list(zip(*curves.line(epsilons, deltas), strict=True))
     for epsilon, delta in drawn[::7]:
         assert true(epsilon) * (1 - 1e-9) <= delta
         assert delta <= true(epsilon) * 1.5 or epsilon > 0.99 * law.pure()
@@ -171,11 +171,11 @@ def test_a_curve_is_its_profile_and_the_line_never_below(view, alpha, theta, siz
 def test_where_a_curve_is_steep_it_has_points():
     """It was drawn 900 times too low at 0.8222, between two compositions."""
     law = privacy.profile(PeerToPeer(0.1), cluster_size=100).law
-    epsilons, deltas = plots.line(*plots.curve(law))
+    epsilons, deltas = curves.line(*curves.curve(law))
     assert (
         np.exp(np.interp(0.8222, epsilons, np.log(deltas))) >= law.delta(0.8222).value * (1 - 1e-4) > 4.2e-7
     )
-    assert np.abs(np.diff(np.log10(plots.curve(law)[1]))).max() < 0.5
+    assert np.abs(np.diff(np.log10(curves.curve(law)[1]))).max() < 0.5
 
 
 def test_what_was_drawn_is_said(cli, tmp_path):
@@ -203,7 +203,7 @@ def test_a_delta_that_hides_everything(cli):
 def test_curves_of_several_laws_and_of_none_that_end():
     people = Population.from_arrays(y=np.arange(30) < 4, cluster=np.repeat([0, 1], [10, 20]))
     profile = privacy.profile(PeerToPeer(0.2), population=people, composition="population")
-    epsilons, deltas = plots.curve(profile.law)
+    epsilons, deltas = curves.curve(profile.law)
     assert deltas[4] == pytest.approx(profile.delta(float(epsilons[4])), rel=1e-9)
-    endless = plots.curve(Gaussian(1.0))
+    endless = curves.curve(Gaussian(1.0))
     assert 1e-12 <= endless[1][-1] < 1e-11

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import p2p_sim
-from p2p_sim.trace.compare import compare
+from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer
 from tests.cli.test_verbs import plain
 from tests.unit.tiny import people

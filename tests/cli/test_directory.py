@@ -7,7 +7,7 @@ import shutil
 import stat
 
 import p2p_sim
-from p2p_sim.trace import reader
+from p2p_sim.rundir import run_directory
 from tests.cli.conftest import below
 
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
@@ -116,7 +116,7 @@ def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
     def full(*_words):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("p2p_sim.trace.tables.write", full)
+    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", full)
     done = cli(*MANY)
     assert done.status == 2
     assert done.err == "error: cannot write to 'runs': No space left on device\n"
@@ -127,7 +127,7 @@ def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
     def stop(*_words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2p_sim.trace.tables.write", stop)
+    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", stop)
     done = cli(*MANY)
     assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
     assert list(below(tmp_path)) == []
@@ -145,10 +145,10 @@ def test_messages_of_a_run_that_is_interrupted_stay(cli, tmp_path, monkeypatch):
     def stop(*_words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("p2p_sim.trace.tables.write", stop)
+    monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", stop)
     done = cli(*MANY, "--trace", "full", "--out", "runs/mine")
     assert done.status == 130
     (left,) = (tmp_path / "runs").iterdir()
     assert f"the messages of the run that failed are in 'runs/{left.name}'" in done.err
     assert {path.name for path in left.iterdir()} == {"messages"}
-    assert reader.open_trace(left).kept == 1500
+    assert run_directory.open_trace(left).kept == 1500

@@ -64,7 +64,8 @@ def test_an_edge_list_of_synthetic_users(cli, tmp_path):
 
 def test_an_edge_list_of_a_data_set_names_its_rows(cli, tmp_path):
     """Rows that test are left out, so the graph has many ways around them; users are told by their features."""
-    from p2p_sim.learning import datasets, experiment
+    from p2p_sim.learning import experiment
+    from p2p_sim.learning.data import datasets
     from protocols import NetworkShuffle
 
     data = datasets.load("breast-cancer")

@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.trace import reader
+from p2p_sim.rundir import run_directory
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.unit.tiny import people
@@ -64,7 +64,7 @@ def test_names_that_are_no_utf8(cli, run, tmp_path):
         p2p_sim.load(run).save(tmp_path / name)
     assert set(tmp_path.iterdir()) == {run}
     shutil.copytree(run, tmp_path / name)
-    for read in (p2p_sim.load, lambda path: reader.open_trace(path).rows("report")):
+    for read in (p2p_sim.load, lambda path: run_directory.open_trace(path).rows("report")):
         with pytest.raises(InputError, match="names in UTF-8, and this is none: choose another name"):
             read(tmp_path / name)
 
@@ -117,5 +117,5 @@ def test_too_little_memory_is_said_so(cli, run, monkeypatch):
     def full(*_words, **_more):
         raise MemoryError
 
-    monkeypatch.setattr("p2p_sim.trace.opened.Opened.__init__", full)
+    monkeypatch.setattr("p2p_sim.rundir.run_directory.Opened.__init__", full)
     assert cli("trace", "show", "r").err == "error: not enough memory; use a smaller size or --limit\n"

@@ -69,7 +69,7 @@ def test_a_run_replaces_runs_alone(cli, make, force, tmp_path):
 def test_a_run_does_not_replace_what_is_mounted(cli, tmp_path, monkeypatch):
     assert cli(*MANY, "--out", "mine").status == 0
     before = below(tmp_path)
-    monkeypatch.setattr("p2p_sim.trace.store.os.path.ismount", lambda path: str(path) == "mine")
+    monkeypatch.setattr("p2p_sim.rundir.run_directory.os.path.ismount", lambda path: str(path) == "mine")
     done = cli(*MANY, "--out", "mine", "--force")
     assert (done.status, "'mine' is where a disk is mounted: it is not replaced" in done.err) == (2, True)
     assert below(tmp_path) == before

@@ -24,7 +24,7 @@ import numpy as np
 
 from p2p_sim import privacy
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
-from p2p_sim.views import Coalition
+from p2p_sim.coalition import Coalition
 
 
 @dataclass(frozen=True)

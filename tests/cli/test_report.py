@@ -12,8 +12,9 @@ import time
 import numpy as np
 import pytest
 
-from p2p_sim.report import console, layout, progress
-from p2p_sim.report.progress import Progress
+from p2p_sim.cli import progress
+from p2p_sim.cli.progress import Progress
+from p2p_sim.report import terminal
 
 
 def test_json_is_json():
@@ -21,7 +22,7 @@ def test_json_is_json():
         "infinite": [np.inf, -np.inf], "none": float("nan"), "numpy": (np.int64(3), np.float32(0.5), np.bool_(True)),
         7: {"path": object}, "text": "é",
     }  # fmt: skip
-    told = json.loads(console.as_json(document), parse_constant=lambda name: pytest.fail(name))
+    told = json.loads(terminal.as_json(document), parse_constant=lambda name: pytest.fail(name))
     assert told["infinite"] == ["inf", "-inf"]
     assert told["none"] is None
     assert told["numpy"] == [3, 0.5, True]
@@ -29,13 +30,13 @@ def test_json_is_json():
 
 
 def test_table():
-    text = layout.table(["name", "n", "share"], [["a", 1234567, 0.123456], ["long name", None, 2.0]])
+    text = terminal.table(["name", "n", "share"], [["a", 1234567, 0.123456], ["long name", None, 2.0]])
     assert text.splitlines() == [
         "name                n    share",
         "a           1,234,567   0.1235",
         "long name           -        2",
     ]
-    assert layout.table(["name"], []) == "name"
+    assert terminal.table(["name"], []) == "name"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_table():
     ],
 )
 def test_nbytes(count, text):
-    assert layout.nbytes(count) == text
+    assert terminal.nbytes(count) == text
 
 
 def test_progress_is_silent_in_short_work():

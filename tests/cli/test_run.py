@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.learning import clusters, corrected, datasets, training
+from p2p_sim.learning.data import datasets
+from p2p_sim.learning.training import clusters, evaluation, noise_correction
 from protocols import PeerToPeer, RandomizedResponse
 
 KEYS = {
@@ -67,7 +68,7 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
     told = cli("run", "peer-to-peer", *words).json
     assert set(told) == KEYS
     data = datasets.load("digits")
-    test = training.split(len(data.y), 7, 0.2)
+    test = evaluation.split(len(data.y), 7, 0.2)
     cluster = clusters.kmeans(data.x[~test], 12, 7)
     order = np.argsort(cluster, kind="stable")
     x, y = data.x[~test][order], data.y[~test][order]
@@ -75,9 +76,9 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
         PeerToPeer(0.05, 0.7), p2p_sim.Population.from_arrays(y=y, x=x, cluster=cluster[order]), seed=7
     )
     got = run.output("learner")
-    expected = training.compare(x, y, data.x[test], data.y[test], got["sender"], got["y"])
+    expected = evaluation.compare(x, y, data.x[test], data.y[test], got["sender"], got["y"])
     assert told["digest"] == run.digest
-    knowing = corrected.beside(expected, run, run.population, data.x[test], data.y[test])
+    knowing = noise_correction.beside(expected, run, run.population, data.x[test], data.y[test])
     assert knowing.accuracy_corrected is not None
     assert told["accuracy"] == vars(knowing)
     assert told["messages"] == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import p2p_sim
-from p2p_sim.trace.cone import cone
+from p2p_sim.trace.causality import cone
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.unit.tiny import people
 

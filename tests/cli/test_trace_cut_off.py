@@ -11,9 +11,9 @@ import time
 import pytest
 
 import p2p_sim
-from p2p_sim.trace import manifest
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.web.known import known
+from p2p_sim.render.web.overview import known
+from p2p_sim.rundir import manifest
+from p2p_sim.rundir.run_directory import Opened
 from protocols import PeerToPeer
 from tests.unit.tiny import people
 

@@ -9,8 +9,8 @@ import networkx
 import pytest
 
 import p2p_sim
-from p2p_sim.report import sequence
-from p2p_sim.trace.around import around
+from p2p_sim.render import sequence
+from p2p_sim.trace.neighbourhood import around
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_verbs import plain

@@ -9,8 +9,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.report import sequence
-from p2p_sim.trace.around import around
+from p2p_sim.render import sequence
+from p2p_sim.trace.neighbourhood import around
 from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer
 from tests.cli.test_trace_export import said
 from tests.trace_export.material import many

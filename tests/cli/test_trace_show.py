@@ -17,7 +17,7 @@ import p2p_sim
 import protocols
 from p2p_sim.core import Bytes, Message, Protocol, Vector
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import messages, terminal
+from p2p_sim.report import message_text, terminal
 from p2p_sim.trace import query
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.unit.tiny import people
@@ -83,11 +83,11 @@ def test_pages(cli, run):
 def test_parquet_holds_what_can_be_read(tmp_path):
     made = p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), people(), seed=3, trace="full")
     part = query.messages(made, as_="learner")
-    table = parquet.read_table(io.BytesIO(messages.parquet(part)))
+    table = parquet.read_table(io.BytesIO(message_text.parquet(part)))
     assert table.num_rows == len(part) == 12
     assert table["y"].to_pylist() == made.messages("mixed")["y"].tolist()
     assert set(table["kind"].to_pylist()) == {"mixed"}
-    sealed = parquet.read_table(io.BytesIO(messages.parquet(query.messages(made, as_="shuffler"))))
+    sealed = parquet.read_table(io.BytesIO(message_text.parquet(query.messages(made, as_="shuffler"))))
     assert sealed["y"].null_count == sealed.num_rows == 24
     assert set(sealed["sender_role"].to_pylist()) == {"shuffler2", "shuffler"}
 
@@ -144,7 +144,7 @@ def test_control_characters_are_spelt_out(cli, tmp_path, monkeypatch):
     assert "\x1b" not in refused.err
     rows = list(csv.DictReader(io.StringIO(cli("trace", "show", folder, "--format", "csv").out)))
     assert len(rows) == 24
-    table = parquet.read_table(io.BytesIO(messages.parquet(query.messages(made))))
+    table = parquet.read_table(io.BytesIO(message_text.parquet(query.messages(made))))
     assert {"note.v", "word.v"} < set(table.column_names)  # of different types
     assert json.loads(cli("trace", "show", folder, "--json").out)["run"] == folder
 

@@ -10,8 +10,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.report import sequence
-from p2p_sim.trace.around import around
+from p2p_sim.render import sequence
+from p2p_sim.trace.neighbourhood import around
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.test_perfetto import checked
 from tests.trace_export.test_shiviz import entries

@@ -13,11 +13,11 @@ import pytest
 import p2p_sim
 import protocols
 from p2p_sim import cli as program
+from p2p_sim.cli import parameters
 from p2p_sim.cli.app import OnceCommand, app
-from p2p_sim.cli.trace.group import trace
-from p2p_sim.learning.named import NAMED
-from p2p_sim.report import parameters
-from p2p_sim.report.options import comma_list, whole
+from p2p_sim.cli.options import comma_list, whole
+from p2p_sim.cli.trace_tables import trace
+from p2p_sim.learning.data.named_datasets import NAMED
 from tests.cli.conftest import below
 
 COMMAND = (sys.executable, "-W", "error", "-m", "p2p_sim.cli")

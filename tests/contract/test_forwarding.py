@@ -11,7 +11,7 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Bytes, Message, Protocol, ProtocolError, Vector
-from p2p_sim.core.envelope import Trail
+from p2p_sim.core.columns import Trail
 
 USERS = 6
 MODES = ("modelled", "real")

@@ -11,7 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
-from p2p_sim.core import Message, Party, Protocol, Rounds, compute
+from p2p_sim.core import Message, Party, Protocol, Rounds, kernels
 from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.test_details import people
 
@@ -93,14 +93,14 @@ def test_numba_that_cannot_compile_is_done_without(monkeypatch: pytest.MonkeyPat
             raise RuntimeError("cannot cache function: no locator available")
         return real(name)
 
-    real = compute.importlib.import_module
-    monkeypatch.setattr(compute.importlib, "import_module", cannot)
+    real = kernels.importlib.import_module
+    monkeypatch.setattr(kernels.importlib, "import_module", cannot)
     monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
     with pytest.warns(UserWarning, match="running without it, slower; set NUMBA_CACHE_DIR"):
-        assert compute.choose(10**6).__name__ == "p2p_sim.core.plain"
+        assert kernels.choose(10**6).__name__ == "p2p_sim.core.kernels_numpy"
     monkeypatch.setenv("P2P_SIM_NUMBA", "1")
     with pytest.raises(InputError, match="P2P_SIM_NUMBA=1, but numba cannot compile here"):
-        compute.choose(5)
+        kernels.choose(5)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, ProtocolError, privacy
-from p2p_sim.privacy.rows import View, rows
+from p2p_sim.privacy.table_rows import View, rows
 from protocols import (
     ALL,
     EncryptedShuffle,

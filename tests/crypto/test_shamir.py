@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_sim import InputError
-from p2p_sim.core.words import words
+from p2p_sim.core.random_words import words
 from p2p_sim.crypto import field, shamir
 from p2p_sim.crypto.shamir import ShareError
 

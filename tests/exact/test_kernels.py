@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from p2p_sim.core import kernels, plain
+from p2p_sim.core import kernels_numba, kernels_numpy
 from tests.exact import oracle
 
-BOTH = pytest.mark.parametrize("module", [plain, kernels], ids=("plain", "kernels"))
+BOTH = pytest.mark.parametrize("module", [kernels_numpy, kernels_numba], ids=("plain", "kernels"))
 SEEDS = (0, 41, 1 << 63, (1 << 64) - 1)
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 63, 1000)
 STARTS = (0, 1, 2, 3, 4, 5, 999, 2**31 - 1008)
@@ -38,9 +38,13 @@ def same(one: np.ndarray, other: np.ndarray) -> None:
 
 
 def test_both_modules_offer_the_same_functions():
-    assert set(plain.__all__) == set(kernels.__all__)
-    public = {name for name, value in vars(plain).items() if callable(value) and name in plain.__all__}
-    assert public == set(plain.__all__) - {"BLOCK"}
+    assert set(kernels_numpy.__all__) == set(kernels_numba.__all__)
+    public = {
+        name
+        for name, value in vars(kernels_numpy).items()
+        if callable(value) and name in kernels_numpy.__all__
+    }
+    assert public == set(kernels_numpy.__all__) - {"BLOCK"}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,7 +52,10 @@ def test_both_modules_offer_the_same_functions():
 def test_words(seed, stream):
     for start in STARTS:
         for count in SIZES:
-            same(kernels.words(seed, stream, start, count), plain.words(seed, stream, start, count))
+            same(
+                kernels_numba.words(seed, stream, start, count),
+                kernels_numpy.words(seed, stream, start, count),
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -56,19 +63,20 @@ def test_words(seed, stream):
 def test_bernoulli(seed, threshold):
     for start in STARTS:
         for count in SIZES:
-            flips = kernels.bernoulli(seed, 1 << 63, start, count, threshold)
-            same(flips, plain.bernoulli(seed, 1 << 63, start, count, threshold))
+            flips = kernels_numba.bernoulli(seed, 1 << 63, start, count, threshold)
+            same(flips, kernels_numpy.bernoulli(seed, 1 << 63, start, count, threshold))
             same(
                 flips,
                 np.array(
-                    [w < threshold for w in plain.words(seed, 1 << 63, start, count).tolist()], np.bool_
+                    [w < threshold for w in kernels_numpy.words(seed, 1 << 63, start, count).tolist()],
+                    np.bool_,
                 ),
             )
 
 
 @BOTH
 def test_bernoulli_thresholds_cut_exactly_at_the_word(module):
-    for word in plain.words(9, 9, 4, 5).tolist():
+    for word in kernels_numpy.words(9, 9, 4, 5).tolist():
         at, above = (module.bernoulli(9, 9, 4, 5, threshold).tolist() for threshold in (word, word + 1))
         assert sum(above) - sum(at) == 1, "only the word itself lies between"
 
@@ -80,8 +88,13 @@ def test_words_at_and_item_words(dtype):
             rng().integers(0, ROWS, size).astype(dtype), rng().integers(0, 2**31 - 1, size).astype(dtype)
         )
         for seed in SEEDS:
-            same(kernels.words_at(seed, 1 << 63, parties), plain.words_at(seed, 1 << 63, parties))
-            same(kernels.item_words(seed, 7, parties, slots), plain.item_words(seed, 7, parties, slots))
+            same(
+                kernels_numba.words_at(seed, 1 << 63, parties), kernels_numpy.words_at(seed, 1 << 63, parties)
+            )
+            same(
+                kernels_numba.item_words(seed, 7, parties, slots),
+                kernels_numpy.item_words(seed, 7, parties, slots),
+            )
 
 
 LIMITS = (1, 2, 3, 10, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53 + 1, 2**62, 2**63 - 1)
@@ -236,8 +249,8 @@ def test_absorb_one_column(name, salt):
         if isinstance(column, np.ndarray):
             locked(column)
         expected = oracle.absorb(salt, [[v] for v in as_integers(column, count)])
-        assert plain.absorb(salt, [column], count) == expected
-        assert kernels.absorb(salt, [column], count) == expected
+        assert kernels_numpy.absorb(salt, [column], count) == expected
+        assert kernels_numba.absorb(salt, [column], count) == expected
 
 
 def test_absorb_all_columns_together_and_their_order():
@@ -246,15 +259,17 @@ def test_absorb_all_columns_together_and_their_order():
     rows = list(zip(*(as_integers(column, count) for column in columns), strict=True))
     for order in (1, -1):
         expected = oracle.absorb(12345, [row[::order] for row in rows])
-        assert plain.absorb(12345, columns[::order], count) == expected
-        assert kernels.absorb(12345, columns[::order], count) == expected
-    assert plain.absorb(12345, columns, count) != plain.absorb(12345, columns[::-1], count)
+        assert kernels_numpy.absorb(12345, columns[::order], count) == expected
+        assert kernels_numba.absorb(12345, columns[::order], count) == expected
+    assert kernels_numpy.absorb(12345, columns, count) != kernels_numpy.absorb(12345, columns[::-1], count)
 
 
 @pytest.mark.parametrize("count", [4095, 4096, 4097, 9000])
 def test_absorb_in_several_cache_blocks(count):
     columns = [make(count) for make in COLUMNS.values()]
-    assert kernels.absorb((1 << 64) - 1, columns, count) == plain.absorb((1 << 64) - 1, columns, count)
+    assert kernels_numba.absorb((1 << 64) - 1, columns, count) == kernels_numpy.absorb(
+        (1 << 64) - 1, columns, count
+    )
 
 
 @BOTH

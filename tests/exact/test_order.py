@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from p2p_sim.core import kernels, plain
-from p2p_sim.core.words import item_words, order, own_words
+from p2p_sim.core import kernels_numba, kernels_numpy
+from p2p_sim.core.random_words import item_words, order, own_words
 
 WORDS = np.random.default_rng(5).integers(0, 2**64, 5000, dtype=np.uint64)
 CASES = {
@@ -45,7 +45,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("module", [plain, kernels], ids=("plain", "kernels"))
+@pytest.mark.parametrize("module", [kernels_numpy, kernels_numba], ids=("plain", "kernels"))
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS.keys())
 @pytest.mark.parametrize("name", ["random", "few values", "few upper halves", "equal in their upper half"])
 def test_orders_are_those_of_each_party_s_words(module: Any, counts: list[int], name: str) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from p2p_sim.core import words
+from p2p_sim.core import random_words
 from tests.exact import oracle
 
 SEEDS = (0, 7, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
@@ -61,11 +61,11 @@ def test_the_pure_python_cipher_is_numpys(seed, stream):
 def test_a_stream_is_numbered_by_the_first_8_bytes_of_sha256_little_endian():
     for role, name, step in (("user", "flip", 0), ("learner", "noise", 12), ("user", "ünïcode", 3)):
         raw = hashlib.sha256(f"{role}/{name}/{step}".encode()).digest()
-        assert words.stream(role, name, step) == sum(byte << (8 * i) for i, byte in enumerate(raw[:8]))
+        assert random_words.stream(role, name, step) == sum(byte << (8 * i) for i, byte in enumerate(raw[:8]))
 
 
 def test_one_stream_number_is_as_sha256sum_prints_it():
-    assert words.stream("user", "flip", 0) == 0xFC94533955155634
+    assert random_words.stream("user", "flip", 0) == 0xFC94533955155634
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -74,7 +74,7 @@ def test_one_stream_number_is_as_sha256sum_prints_it():
 def test_words_are_outputs_of_the_zero_counter(seed, stream, start):
     for count in (0, 1, 2, 6):
         expected = [oracle.output(seed, stream, (0, 0, 0, 0), start + i) for i in range(count)]
-        drawn = words.words(seed, stream, start, count)
+        drawn = random_words.words(seed, stream, start, count)
         assert drawn.dtype == np.uint64
         assert drawn.tolist() == expected
 
@@ -84,8 +84,8 @@ def test_words_are_outputs_of_the_zero_counter(seed, stream, start):
 def test_words_at_takes_any_parties_in_any_order(seed, dtype):
     parties = np.array([5, 0, LAST, 5, 2, 3, 4, 1_000_003], dtype)
     expected = [oracle.output(seed, 99, (0, 0, 0, 0), int(u)) for u in parties]
-    assert words.words_at(seed, 99, parties).tolist() == expected
-    assert words.words_at(seed, 99, parties[:0]).tolist() == []
+    assert random_words.words_at(seed, 99, parties).tolist() == expected
+    assert random_words.words_at(seed, 99, parties[:0]).tolist() == []
 
 
 @pytest.mark.parametrize("count", [7_999, 8_000, 8_001, 130_001])
@@ -94,11 +94,11 @@ def test_many_words_are_numpys(count, high):
     """So many that they go lane by lane, and in several parts: of each lane about a quarter, and of one lane alone."""
     start, rng = high - 300_000, np.random.Generator(np.random.Philox(count))
     places = rng.integers(0, 300_001, count)
-    stretch = words.words(SEEDS[3], STREAMS[3], start, 300_001)
+    stretch = random_words.words(SEEDS[3], STREAMS[3], start, 300_001)
     for some in (places, places // 4 * 4, places[:0]):
-        assert np.array_equal(words.words_at(SEEDS[3], STREAMS[3], start + some), stretch[some])
+        assert np.array_equal(random_words.words_at(SEEDS[3], STREAMS[3], start + some), stretch[some])
     owner, slots = rng.integers(0, 5, count) * high // 4, rng.integers(0, 3_000, count)
-    drawn = words.item_words(SEEDS[3], STREAMS[3], owner, slots)
+    drawn = random_words.item_words(SEEDS[3], STREAMS[3], owner, slots)
     for party in np.unique(owner).tolist():
         own = numpy_outputs(SEEDS[3], STREAMS[3], [0, party + 1, 0, 0], 3_000)
         assert np.array_equal(drawn[owner == party], np.array(own, np.uint64)[slots[owner == party]])
@@ -109,7 +109,7 @@ def test_many_words_are_numpys(count, high):
 def test_item_words_are_outputs_at_counter_0_u_plus_1(seed, stream):
     parties = np.array([0, 0, 1, 17, LAST, LAST, 3, 3], np.int64)
     slots = np.array([0, 1, 0, 6, 3, 4, 2**31, 2**40 + 1], np.int64)
-    drawn = words.item_words(seed, stream, parties, slots).tolist()
+    drawn = random_words.item_words(seed, stream, parties, slots).tolist()
     assert drawn == [
         oracle.output(seed, stream, (0, u + 1, 0, 0), r)
         for u, r in zip(parties.tolist(), slots.tolist(), strict=True)
@@ -120,11 +120,11 @@ def test_item_words_are_outputs_at_counter_0_u_plus_1(seed, stream):
 
 
 def test_parties_items_names_and_steps_do_not_share_words():
-    seen = set(words.words(3, words.stream("user", "a", 0), 0, 64).tolist())
+    seen = set(random_words.words(3, random_words.stream("user", "a", 0), 0, 64).tolist())
     for role, name, step in (("user", "a", 1), ("user", "b", 0), ("learner", "a", 0)):
-        seen |= set(words.words(3, words.stream(role, name, step), 0, 64).tolist())
+        seen |= set(random_words.words(3, random_words.stream(role, name, step), 0, 64).tolist())
     holders, slots = np.divmod(np.arange(64), 8)
-    seen |= set(words.item_words(3, words.stream("user", "a", 0), holders, slots).tolist())
+    seen |= set(random_words.item_words(3, random_words.stream("user", "a", 0), holders, slots).tolist())
     assert len(seen) == 5 * 64
 
 
@@ -134,4 +134,4 @@ def test_high_product_is_the_high_half_of_the_128_bit_product():
     values = edge + rng.integers(0, 2**64, 40, dtype=np.uint64).tolist()
     a, b = (grid.ravel() for grid in np.meshgrid(np.array(values, np.uint64), np.array(values, np.uint64)))
     expected = [x * y >> 64 for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    assert words.high_product(a, b).tolist() == expected
+    assert random_words.high_product(a, b).tolist() == expected

@@ -10,7 +10,7 @@ import pytest
 
 from p2p_sim.backends import local
 from p2p_sim.core import Population
-from p2p_sim.core.level import TraceLevel
+from p2p_sim.core.trace_level import TraceLevel
 from protocols import PeerToPeer, RandomizedResponse
 from tests.exact import interpreter
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from p2p_sim.core import InputError, ProtocolError, kernels, plain
+from p2p_sim.core import InputError, ProtocolError, kernels_numba, kernels_numpy
 from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.draw import Draw
 from p2p_sim.core.groups import Members
@@ -22,7 +22,7 @@ PLACES = {
     "last rows": range(2**31 - 4, 2**31 - 1),
     "ids of a part": np.array([2, 3, 17, 900, 2**31 - 2]),
 }
-MODULES = {"plain": plain, "kernels": kernels}
+MODULES = {"plain": kernels_numpy, "kernels": kernels_numba}
 
 
 class Case:
@@ -200,7 +200,7 @@ def test_permutation(case):
 def test_permutation_breaks_ties_by_index():
     equal = SimpleNamespace(
         item_words=lambda seed, key, party, rank: np.array([5, 1, 5, 1, 9, 9, 9], np.uint64),
-        orders=plain.orders,
+        orders=kernels_numpy.orders,
     )
     draw = Draw(0, "user", range(2), equal)
     tokens = PerMessage(np.zeros(7), Layout(np.array([0, 4, 7])))

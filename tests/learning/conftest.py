@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import pytest
 
-from p2p_sim.learning import sources
-from p2p_sim.learning.datasets import Dataset, load
-from p2p_sim.learning.named import NAMED
+from p2p_sim.learning.data import sources
+from p2p_sim.learning.data.datasets import Dataset, load
+from p2p_sim.learning.data.named_datasets import NAMED
 
 
 @lru_cache(maxsize=1)  # one at a time: some are large

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.datasets import load
+from p2p_sim.learning.data.datasets import load
 
 
 def npz(**arrays):

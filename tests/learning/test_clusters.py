@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.clusters import kmeans, sizes
+from p2p_sim.learning.training.clusters import kmeans, sizes
 
 PROGRAM = """
 import hashlib, numpy as np
-from p2p_sim.core.words import words
-from p2p_sim.learning.clusters import kmeans
+from p2p_sim.core.random_words import words
+from p2p_sim.learning.training.clusters import kmeans
 x = (words(5, 9, 0, 6000 * 20) >> np.uint64(40)).reshape(6000, 20).astype(np.float32)
 print(hashlib.sha256(kmeans(x, 30, seed=3).tobytes()).hexdigest())
 """

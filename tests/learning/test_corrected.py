@@ -13,9 +13,10 @@ from scipy.stats import binomtest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.learning import corrected, dealt, experiment, models, origins
-from p2p_sim.learning.datasets import Dataset
-from p2p_sim.learning.regression import match
+from p2p_sim.learning import experiment
+from p2p_sim.learning.data.datasets import Dataset
+from p2p_sim.learning.training import label_assignment, models, noise_correction
+from p2p_sim.learning.training.losses import match
 from p2p_sim.network import topologies
 from p2p_sim.privacy import LabelNoise
 from protocols import (
@@ -78,7 +79,7 @@ Y = np.array([1, 0, 1, 1])
 
 def test_labels_of_senders_are_bags_of_one() -> None:
     columns = {"sender": np.array([4, 0, 4, 2]), "y": Y}
-    bags = corrected.released(columns, PEOPLE, LabelNoise(Fraction(0)))
+    bags = noise_correction.released(columns, PEOPLE, LabelNoise(Fraction(0)))
     assert bags is not None
     assert bags.bag.tolist() == [0, 1, 2, 3, 4, 5]
     assert bags.counts.tolist() == [[1, 0], [0, 0], [0, 1], [0, 0], [0, 2], [0, 0]]
@@ -86,8 +87,8 @@ def test_labels_of_senders_are_bags_of_one() -> None:
 
 def test_labels_of_a_cluster_are_one_bag_whoever_sent_them() -> None:
     noise = LabelNoise(Fraction(0), 3, "cluster")
-    sent = corrected.released({"sender": np.array([4, 0, 1, 3]), "y": Y}, PEOPLE, noise)
-    shuffled = corrected.released({"cluster": np.array([3, 7, 3, 30]), "y": Y}, PEOPLE, noise)
+    sent = noise_correction.released({"sender": np.array([4, 0, 1, 3]), "y": Y}, PEOPLE, noise)
+    shuffled = noise_correction.released({"cluster": np.array([3, 7, 3, 30]), "y": Y}, PEOPLE, noise)
     for bags in (sent, shuffled):
         assert bags is not None
         assert bags.bag.tolist() == [1, 0, 1, 2, 0, 1]
@@ -96,18 +97,18 @@ def test_labels_of_a_cluster_are_one_bag_whoever_sent_them() -> None:
 
 def test_labels_of_everybody_or_of_no_cluster_are_no_bags() -> None:
     columns = {"sender": np.array([4, 0, 1, 3]), "y": Y}
-    assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "everybody")) is None
+    assert noise_correction.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "everybody")) is None
     columns = {"cluster": np.array([3, 7, 3, 5]), "y": Y}
-    assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "cluster")) is None
+    assert noise_correction.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, "cluster")) is None
 
 
 def test_clusters_of_one_user_are_labels_of_senders() -> None:
     people = Population.from_arrays(y=np.arange(50) % 3 == 0, cluster=np.arange(50)[::-1])
     run = p2p_sim.run(EncryptedShuffle(2.0), people, seed=0)
-    shuffled = corrected.released(run.output("learner"), people, privacy.label_noise(run.source))
+    shuffled = noise_correction.released(run.output("learner"), people, privacy.label_noise(run.source))
     assert shuffled is not None
     y = run.output("learner")["y"][np.argsort(run.output("learner")["cluster"])][::-1]  # by user
-    alone = corrected.released({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
+    alone = noise_correction.released({"sender": np.arange(50), "y": y}, people, LabelNoise(Fraction(0)))
     assert alone is not None
     assert np.array_equal(shuffled.counts[shuffled.bag], alone.counts[alone.bag])
 
@@ -151,8 +152,8 @@ def better(protocol: Any, examples: Dataset, graph: str | None = None) -> Any:
     result = experiment.learn(protocol, examples, graph=graph, seed=0)
     found, people, noise = result.comparison, result.examples.population, privacy.label_noise(protocol)
     x_test, y_test = result.examples.x_test, result.examples.y_test
-    bags = corrected.released(result.run.output("learner"), people, noise)
-    pairs = dealt.pairs(result.run.output("learner"), people)
+    bags = noise_correction.released(result.run.output("learner"), people, noise)
+    pairs = label_assignment.pairs(result.run.output("learner"), people)
     assert found is not None
     assert bags is not None
     assert pairs is not None
@@ -234,7 +235,7 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
     examples = replace(examples, population=people)
     run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people, seed=0), people.users
     for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
-        monkeypatch.setattr(origins, "LONGEST", longest)
+        monkeypatch.setattr(noise_correction, "LONGEST", longest)
         found = experiment.train(run, examples)
         assert found is not None
         assert (found.accuracy_corrected is None) is not fits
@@ -256,4 +257,4 @@ def test_labels_that_stood_still_are_those_of_senders() -> None:
 def test_labels_that_came_over_a_graph_that_is_not_there_are_anybody_s() -> None:
     columns = {"sender": np.array([4, 0, 1, 3]), "y": Y}
     for whose in ("neighbours", "walk"):
-        assert corrected.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, whose)) is None
+        assert noise_correction.released(columns, PEOPLE, LabelNoise(Fraction(0), 2, whose)) is None

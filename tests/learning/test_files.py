@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.datasets import load
+from p2p_sim.learning.data.datasets import load
 
 CSV = "age,town,label\n30,Rome,1\n41.5,Oslo,0\n22,Rome,0\n"
 X = [[30.0, 0, 1], [41.5, 1, 0], [22, 0, 1]]
@@ -182,7 +182,7 @@ def test_numbers_keep_their_values(tmp_path):
 
 
 def test_too_many_cells_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("p2p_sim.learning.encode.CELL_LIMIT", 8)
+    monkeypatch.setattr("p2p_sim.learning.data.tabular.CELL_LIMIT", 8)
     path = write(tmp_path / "a.csv", CSV)
     with pytest.raises(InputError, match="3 rows of 3 features, over the 8 cells"):
         load(path)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import sources
-from p2p_sim.learning.datasets import available, load
-from p2p_sim.learning.named import NAMED
+from p2p_sim.learning.data import sources
+from p2p_sim.learning.data.datasets import available, load
+from p2p_sim.learning.data.named_datasets import NAMED
 from tests.learning.conftest import need
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
@@ -210,7 +210,7 @@ def test_a_set_that_is_nowhere(monkeypatch, tmp_path: Path):
 
 
 def test_cifar10_without_pillow(monkeypatch):
-    from p2p_sim.learning import images
+    from p2p_sim.learning.data import images
 
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(InputError, match="pip install pillow"):

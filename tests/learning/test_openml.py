@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning import openml, readers, sources
-from p2p_sim.learning.datasets import load
-from p2p_sim.learning.named import NAMED, OpenML
-from p2p_sim.learning.table import Category
+from p2p_sim.learning.data import named_datasets, sources
+from p2p_sim.learning.data.datasets import load
+from p2p_sim.learning.data.named_datasets import NAMED, OpenML
+from p2p_sim.learning.data.tabular import Category
 from tests.learning.conftest import need
 
 
@@ -47,7 +47,7 @@ def small(monkeypatch, name, **changes):
 
 def frame_of(named, order):
     """Write the folder's table as OpenML would give it: text as categories, '?' as missing."""
-    table = readers.from_folder(named)
+    table = named_datasets.from_folder(named)
     cells = {}
     for name, column in table.columns.items():
         if isinstance(column, Category):
@@ -144,10 +144,10 @@ def test_content_is_checked_against_the_pinned_sum(monkeypatch, serve):
 
 
 def test_content_sum_is_free_of_order_and_known():
-    assert openml.content_sum([]) == "0" * 16
-    assert openml.content_sum([b"abc"]) == "eacf018fbf1678ba"  # SHA-256("abc") = ba7816bf8f01cfea...
-    assert openml.content_sum([b"abc", b"d"]) == openml.content_sum([b"d", b"abc"])
-    assert openml.content_sum([b"abc", b"abc"]) != openml.content_sum([b"abc"])
+    assert named_datasets.content_sum([]) == "0" * 16
+    assert named_datasets.content_sum([b"abc"]) == "eacf018fbf1678ba"  # SHA-256("abc") = ba7816bf8f01cfea...
+    assert named_datasets.content_sum([b"abc", b"d"]) == named_datasets.content_sum([b"d", b"abc"])
+    assert named_datasets.content_sum([b"abc", b"abc"]) != named_datasets.content_sum([b"abc"])
 
 
 @pytest.mark.parametrize("name", ["adult", "magic"])
@@ -172,7 +172,7 @@ def test_openml_gives_what_the_folder_gives(name, monkeypatch, serve):
 
 def frame_of_magic(named):
     """OpenML's copy has a column of row numbers, ID, before the features."""
-    table = readers.from_folder(named)
+    table = named_datasets.from_folder(named)
     label = table.columns[named.label]
     frame = pd.DataFrame({f"{name}:": table.columns[name] for name in named.numeric})
     frame.insert(0, "ID", np.arange(len(frame)))
@@ -181,9 +181,9 @@ def frame_of_magic(named):
 
 def test_the_pinned_sum_of_images_is_that_of_the_folder():
     need("fashion-mnist")
-    table = readers.from_folder(NAMED["fashion-mnist"])
-    rows = openml.image_rows(table.matrix, table.columns["class"].codes)
-    assert openml.content_sum(rows) == NAMED["fashion-mnist"].openml.content
+    table = named_datasets.from_folder(NAMED["fashion-mnist"])
+    rows = named_datasets.image_rows(table.matrix, table.columns["class"].codes)
+    assert named_datasets.content_sum(rows) == NAMED["fashion-mnist"].openml.content
 
 
 @pytest.mark.parametrize("error", [URLError("no route"), TimeoutError("slow"), ValueError("OpenML says no")])

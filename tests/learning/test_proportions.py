@@ -10,9 +10,9 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.learning import experiment
-from p2p_sim.learning.datasets import Dataset
-from p2p_sim.learning.proportions import MODEL, Proportions, of_run
-from p2p_sim.learning.regression import match
+from p2p_sim.learning.data.datasets import Dataset
+from p2p_sim.learning.training.bag_training import MODEL, Proportions, of_run
+from p2p_sim.learning.training.losses import match
 from protocols import LabelProportions, LaplaceLabelProportions, RandomizedResponse, SecureAggregation
 from tests.learning.test_corrected import FALSE_ALARM, gain
 

@@ -11,8 +11,7 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from p2p_sim import InputError
-from p2p_sim.learning.losses import Bags, channel
-from p2p_sim.learning.regression import TOLERANCE, match
+from p2p_sim.learning.training.losses import TOLERANCE, Bags, channel, match
 
 FALSE_ALARM = 1e-9
 USERS = 30_000

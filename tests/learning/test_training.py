@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.words import stream, words
-from p2p_sim.learning import training
-from p2p_sim.learning.clusters import kmeans
-from p2p_sim.learning.datasets import load
-from p2p_sim.learning.models import make
-from p2p_sim.learning.training import compare, split
+from p2p_sim.core.random_words import stream, words
+from p2p_sim.learning.data.datasets import load
+from p2p_sim.learning.training import evaluation
+from p2p_sim.learning.training.clusters import kmeans
+from p2p_sim.learning.training.evaluation import compare, split
+from p2p_sim.learning.training.models import make
 
 KNOWN_SPLIT = [8, 14, 17, 19]  # by a Philox4x64-10 in pure Python
 
@@ -36,7 +36,7 @@ def test_split_is_of_the_right_size_and_seeded():
 
 
 def test_split_ties_go_by_index(monkeypatch):
-    monkeypatch.setattr(training, "words", lambda seed, stream, start, count: np.zeros(count, np.uint64))
+    monkeypatch.setattr(evaluation, "words", lambda seed, stream, start, count: np.zeros(count, np.uint64))
     assert split(1000, seed=0, test=0.2).tolist() == [True] * 200 + [False] * 800
 
 
@@ -151,7 +151,7 @@ def test_released_labels_of_one_class_give_that_class(digits):
 
 def test_failing_to_converge_is_said_and_no_crash(digits, monkeypatch):
     x, y, x_test, y_test = digits
-    monkeypatch.setattr(training, "make", lambda name: make(name, max_iter=2))
+    monkeypatch.setattr(evaluation, "make", lambda name: make(name, max_iter=2))
     found = compare(x, y, x_test, y_test, np.arange(len(y)), y)
     assert "logistic-regression on the released labels: lbfgs failed to converge" in found.note
     assert "on the true labels" in found.note
@@ -166,7 +166,7 @@ def test_other_warnings_reach_the_caller(digits, monkeypatch):
         def predict(self, x):
             return np.zeros(len(x), bool)
 
-    monkeypatch.setattr(training, "make", lambda name: Loud())
+    monkeypatch.setattr(evaluation, "make", lambda name: Loud())
     x, y, x_test, y_test = digits
     with pytest.warns(UserWarning, match="look here"):
         compare(x, y, x_test, y_test, np.arange(len(y)), y)

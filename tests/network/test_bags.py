@@ -9,8 +9,7 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim.core.groups import clusters
-from p2p_sim.network.bags import bag_numbers, bags_of, smallest
-from p2p_sim.network.rings import Ring
+from p2p_sim.network.bags import Ring, bag_numbers, bags_of, smallest
 from protocols import LabelProportions
 
 CASES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from p2p_sim.privacy.laws.combine import Atoms
+from p2p_sim.privacy.laws.mixtures import Atoms
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.privacy.found import found_law
+from p2p_sim.privacy.enumeration.law_finder import found_law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting
-from p2p_sim.views import Coalition
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from p2p_sim.core.message import Message
-from p2p_sim.privacy.auditing.worlds import Columns, Seen
+from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 
 
 def message(kind, sender, recipient, **fields):
@@ -18,7 +18,7 @@ def columns(declared, sender, recipient, fields, rounds=None, readable=None):
     """Columns of a kind; a server's end is 0."""
     sender, recipient = np.broadcast_arrays(np.asarray(sender, np.int64), np.asarray(recipient, np.int64))
     rounds = np.ones(len(sender), np.int64) if rounds is None else np.asarray(rounds)
-    return Columns(declared, rounds, sender, recipient, fields, readable)
+    return SeenMessages(declared, rounds, sender, recipient, fields, readable)
 
 
 def reports(bits):

@@ -13,11 +13,11 @@ import pytest
 from mpmath import mp, mpf  # type: ignore[import-untyped]
 
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.privacy import promises
+from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import worst_basis
-from p2p_sim.privacy.laws.combine import Nothing, Worst
-from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
-from p2p_sim.privacy.laws.urn import bit_margin, margin_error
+from p2p_sim.privacy.laws.mixtures import Nothing, Worst
+from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import bit_margin, margin_error
 from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 ALMOST = math.nextafter(0.5, 0)
@@ -116,7 +116,7 @@ def test_colluders_beyond_700_nats() -> None:
 @pytest.mark.parametrize("flip", FLIPS)
 def test_what_a_one_more_is_worth(flip: float) -> None:
     for part in (0.0, 1e-9, 0.3, 0.999999, 1.0):
-        at = part * promises.local_epsilon(PeerToPeer(flip))  # type: ignore[operator]
+        at = part * accountant.local_epsilon(PeerToPeer(flip))  # type: ignore[operator]
         truth = 1 - 2 * mpf(flip) - mpf(flip) * mp.expm1(mpf(at))
         assert abs(bit_margin(flip, at) - truth) <= margin_error(flip)
 
@@ -125,9 +125,9 @@ def test_the_local_budget_of_weak_flips() -> None:
     for flip in FLIPS:
         truth = mp.log((1 - mpf(flip)) / mpf(flip))
         for protocol in (PeerToPeer(flip), PeerPermutation(flip)):
-            assert abs(promises.local_epsilon(protocol) - truth) <= 1e-15 * truth
-    assert promises.local_epsilon(PeerToPeer(0.0)) == math.inf
-    assert promises.local_epsilon(PeerToPeer(0.5)) == 0
+            assert abs(accountant.local_epsilon(protocol) - truth) <= 1e-15 * truth
+    assert accountant.local_epsilon(PeerToPeer(0.0)) == math.inf
+    assert accountant.local_epsilon(PeerToPeer(0.5)) == 0
 
 
 def test_the_pure_budget_is_rounded_outward() -> None:
@@ -220,8 +220,8 @@ def test_who_never_lies_tells_all(epsilon: float) -> None:
     found = privacy.profile(RandomizedResponse(epsilon))
     assert found.epsilon(0.0) == found.epsilon(0.5) == math.inf
     assert found.delta(1e9) == 1
-    assert promises.local_epsilon(RandomizedResponse(epsilon)) == math.inf
-    assert promises.local_epsilon(EncryptedShuffle(epsilon)) == math.inf
+    assert accountant.local_epsilon(RandomizedResponse(epsilon)) == math.inf
+    assert accountant.local_epsilon(EncryptedShuffle(epsilon)) == math.inf
 
 
 def test_the_last_budget_that_lies() -> None:
@@ -235,6 +235,6 @@ def test_what_is_assumed_of_messages() -> None:
     faulty = privacy.profile(asks, cluster_size=4, faults=["drop=0.1"])
     assert arrives not in faulty.assumes
     assert "retries tell no more" in faulty.source
-    assert faulty.epsilon(0.0) == promises.local_epsilon(
+    assert faulty.epsilon(0.0) == accountant.local_epsilon(
         asks
     )  # the learner's law without retries is not used

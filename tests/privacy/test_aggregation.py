@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.privacy import promises
-from p2p_sim.privacy.laws.shares import DiscreteLaplace, NoiseShares, table
+from p2p_sim.privacy import accountant
+from p2p_sim.privacy.laws.noise import DiscreteLaplace, NoiseShares, table
 from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
-from protocols.polya import polya_weights
+from protocols.secure_aggregation import polya_weights
 
 
 def brute(noise: Any, steps: int, epsilon: float) -> float:
@@ -199,14 +199,14 @@ def test_another_noise_than_was_said_is_found(claimed: float) -> None:
 
 def test_promises_say_for_whom_they_hold() -> None:
     def holds(protocol: Any, view: str) -> bool:
-        return bool(promises.of(protocol, view, [8], 1e-6, True)[0]["holds"])
+        return bool(accountant.of(protocol, view, [8], 1e-6, True)[0]["holds"])
 
     assert holds(LaplaceLabelProportions(1.0), "learner")
     assert not holds(LaplaceLabelProportions(1.0), "aggregator")
     assert holds(SecureAggregation(8, epsilon=1.0), "aggregator")
     assert not holds(SecureAggregation(8, epsilon=1.0), "learner+user")
     assert not holds(SecureAggregation(8), "learner")
-    assert promises.of(LabelProportions(8), "learner", [8], 1e-6, True) == []
+    assert accountant.of(LabelProportions(8), "learner", [8], 1e-6, True) == []
 
 
 @pytest.mark.parametrize("faults", [["drop=0.1"], ["loss=0.1", "late=0.01"], ["duplicate=0.5"]])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import betainc
 
-from p2p_sim.privacy.laws import beta
-from p2p_sim.privacy.laws.urn import Draws, Urn
+from p2p_sim.privacy.mechanisms.peer_to_peer import urn
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Draws, Urn
 
 
 def every_event(draws: Draws, m: int, epsilon: float, flip: float) -> float:
@@ -49,20 +49,20 @@ def test_sums_of_tails(parts: int) -> None:
     """The rows of weights are the transpose of integrating, then averaging."""
     rng = np.random.default_rng(parts)
     mass, low, size, m, k = rng.random(300) / 150, 900.0, 3000, 1000, 330
-    found = beta.Tables(mass, low, size, parts).sums(m, k)
+    found = urn.Tables(mass, low, size, parts).sums(m, k)
     assert found is not None
     one_by_one = betainc(k, m - k + 1, (low + np.arange(301)) / size)
     assert found.rest == pytest.approx(float(mass @ one_by_one[:-1]), rel=1e-11)
     assert found.more == pytest.approx(float(mass @ np.diff(one_by_one)), rel=1e-10)
-    np.testing.assert_allclose(beta.tails(m, k, size, low, 301, parts), one_by_one, rtol=2e-12)
+    np.testing.assert_allclose(urn.tails(m, k, size, low, 301, parts), one_by_one, rtol=2e-12)
 
 
 def test_where_densities_are_not_smooth_there_are_no_tables() -> None:
-    assert beta.steps(1000, 300, 3000, 800.0, 1000.0) == 1
-    assert beta.steps(1000, 10, 3000, 800.0, 1000.0) == 0  # too few ones for the series of a factorial
-    assert beta.steps(1000, 300, 3000, 2.0, 1000.0) == 0
-    assert beta.steps(1000, 900, 3000, 800.0, 1000.0) == 0 or beta.steps(1000, 900, 3000, 800.0, 1000.0) > 1
-    assert beta.tables(np.ones(200_000), 1e6, 10**7, 1) is None
+    assert urn.steps(1000, 300, 3000, 800.0, 1000.0) == 1
+    assert urn.steps(1000, 10, 3000, 800.0, 1000.0) == 0  # too few ones for the series of a factorial
+    assert urn.steps(1000, 300, 3000, 2.0, 1000.0) == 0
+    assert urn.steps(1000, 900, 3000, 800.0, 1000.0) == 0 or urn.steps(1000, 900, 3000, 800.0, 1000.0) > 1
+    assert urn.tables(np.ones(200_000), 1e6, 10**7, 1) is None
 
 
 def test_large_epsilon_is_no_overflow() -> None:

@@ -13,7 +13,7 @@ import pytest
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy import building_blocks as blocks
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
-from p2p_sim.report import plots
+from p2p_sim.report import curves
 from protocols import RandomizedResponse
 
 F = Fraction
@@ -273,7 +273,7 @@ def test_a_law_by_a_stranger_works_everywhere() -> None:
     ):
         assert made.epsilon(1e-3) <= math.log(3)
         assert privacy.composed(made, 3).basis == "upper"
-    epsilons, deltas = plots.curve(Stranger())
+    epsilons, deltas = curves.curve(Stranger())
     assert deltas[0] == 0.5
     assert epsilons[-1] <= math.log(3)
     found = privacy.audit(RandomizedResponse(math.log(3)), against=mine, trials=2000, delta=0.0)

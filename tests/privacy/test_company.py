@@ -14,10 +14,9 @@ from p2p_sim import privacy
 from p2p_sim.core.groups import Members, neighbours
 from p2p_sim.network.topologies import build
 from p2p_sim.network.walks import distribution
-from p2p_sim.privacy.laws import company as companies
-from p2p_sim.privacy.laws.company import company, places
-from p2p_sim.privacy.laws.crowds import Ceiling, crowded, likely
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws import random_size_shuffle as companies
+from p2p_sim.privacy.laws.random_size_shuffle import Ceiling, company, crowded, likely, places
+from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from tests.privacy import walking
 
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(2))

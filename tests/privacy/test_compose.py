@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError
-from p2p_sim.privacy.compose import LocalBudget, compose, composed
-from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
+from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.profile import Law, PrivacyProfile, RefusedError
 from tests.privacy.composing import ENDLESS, FOUR, of, rr
 

@@ -12,14 +12,19 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from p2p_sim.privacy.compose import compose, composed
-from p2p_sim.privacy.laws import shifted
-from p2p_sim.privacy.laws.dots import laplace as dots
-from p2p_sim.privacy.laws.grids import grid_power
-from p2p_sim.privacy.laws.laplace_runs import WIDEST, LaplaceRuns
-from p2p_sim.privacy.laws.nodes import SLACK, degree, nodes
+from p2p_sim.privacy.composition import noise_compositions
+from p2p_sim.privacy.composition.compose import compose, composed
+from p2p_sim.privacy.composition.dominating_pair import laplace as dots
+from p2p_sim.privacy.composition.noise_compositions import (
+    SLACK,
+    WIDEST,
+    GaussianRun,
+    LaplaceRuns,
+    degree,
+    nodes,
+)
+from p2p_sim.privacy.composition.pld_grid import grid_power
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
-from p2p_sim.privacy.laws.shifted import GaussianRun
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composing import FOUR, of, rr
 
@@ -121,7 +126,7 @@ def test_forty_digits_by_residues(width: float, runs: int) -> None:
 def test_beyond_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many runs, or too wide, go on a grid, whose value is above."""
     exact = composed(noisy(0.05), 200)
-    monkeypatch.setattr(shifted, "MOST_RUNS", 199)
+    monkeypatch.setattr(noise_compositions, "MOST_RUNS", 199)
     beyond = composed(noisy(0.05), 200)
     assert (exact.basis, beyond.basis) == ("exact", "upper")
     for delta in (1e-3, 1e-6, 1e-12):

@@ -11,9 +11,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from p2p_sim.privacy.compose import compose
-from p2p_sim.privacy.laws import shifted
-from p2p_sim.privacy.laws.laplace_pairs import LaplacePair
+from p2p_sim.privacy.composition import noise_compositions
+from p2p_sim.privacy.composition.compose import compose
+from p2p_sim.privacy.composition.noise_compositions import LaplacePair
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composing import ENDLESS, of, rr
@@ -112,7 +112,7 @@ def test_ordered_and_in_range(parts: list[tuple[PrivacyProfile, int]]) -> None:
 def test_the_grid_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [(noisy(1.0), 8), (noisy(0.3), 12)]
     exact = compose(parts)
-    monkeypatch.setattr(shifted, "WORK", 1)
+    monkeypatch.setattr(noise_compositions, "WORK", 1)
     grid = compose(parts)
     assert (exact.basis, grid.basis) == ("exact", "upper")
     for delta in (1e-2, 1e-6, 1e-12):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from p2p_sim import InputError, privacy
-from p2p_sim.privacy.compose import compose, composed
-from p2p_sim.privacy.laws.combine import Atoms, Scaled, Worst
-from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
+from p2p_sim.privacy.composition.compose import compose, composed
+from p2p_sim.privacy.laws.mixtures import Atoms, Scaled, Worst
+from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
 from protocols import PeerToPeer
 from tests.privacy.composing import FOUR, of, rr

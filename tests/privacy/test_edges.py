@@ -12,11 +12,11 @@ import pytest
 from p2p_sim import Population, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.laws.categories import Blanket, every_composition, shuffled_response
-from p2p_sim.privacy.laws.combine import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
+from p2p_sim.privacy.laws.shuffled_categories import Blanket, every_composition, shuffled_response
 from protocols import PeerToPeer, RandomizedResponse
 
 VIEWS = ("learner", "user", "learner+user", "wire", "learner+wire")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, ProtocolError
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.privacy.enumerate import enumerate_view
-from p2p_sim.views import Coalition
+from p2p_sim.privacy.enumeration.enumerate import enumerate_view
 from protocols import PeerToPeer, RandomizedResponse
 
 QUARTER = PeerToPeer(alpha=0.25)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population, privacy
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.laws.shares import NoiseShares
+from p2p_sim.privacy.laws.noise import NoiseShares
 from p2p_sim.privacy.mechanisms.secure_aggregation import least_together
 from p2p_sim.privacy.setting import Setting
-from p2p_sim.views import Coalition
 from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
 
 LOST, GONE = ["loss=0.2"], ["drop=0.2"]

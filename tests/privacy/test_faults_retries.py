@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population, privacy
-from p2p_sim.privacy.enumerate import EnumeratedView
+from p2p_sim.privacy.enumeration.enumerate import EnumeratedView
 from protocols import PeerToPeer
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.privacy.enumerate import enumerate_view
+from p2p_sim.privacy.enumeration.enumerate import enumerate_view
 from protocols import RandomizedResponse
 from tests.privacy.own import (
     Hidden,

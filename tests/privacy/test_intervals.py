@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing import intervals
-from p2p_sim.privacy.auditing.intervals import Hits, count, delta_lower, epsilon_lower
+from p2p_sim.privacy.auditing import confidence_bounds
+from p2p_sim.privacy.auditing.confidence_bounds import Hits, count, delta_lower, epsilon_lower
 
 FALSE_ALARM = 1e-9
 
@@ -29,7 +29,7 @@ def at_least(hits: int, trials: int, p: float) -> Fraction:
 @pytest.mark.parametrize("error", [0.2, 0.025, 1e-6])
 def test_bounds_solve_the_exact_binomial_sums(trials, error):
     hits = np.arange(trials + 1)
-    low, high = intervals.lower(hits, trials, error), intervals.upper(hits, trials, error)
+    low, high = confidence_bounds.lower(hits, trials, error), confidence_bounds.upper(hits, trials, error)
     assert low[0] == 0
     assert high[-1] == 1
     for k in range(1, trials + 1):
@@ -47,16 +47,19 @@ def test_bounds_solve_the_exact_binomial_sums(trials, error):
 )
 def test_bounds_of_many_trials_against_the_tails_of_scipy(hits, trials):
     error = 1e-4
-    low, high = float(intervals.lower(hits, trials, error)), float(intervals.upper(hits, trials, error))
+    low, high = (
+        float(confidence_bounds.lower(hits, trials, error)),
+        float(confidence_bounds.upper(hits, trials, error)),
+    )
     assert stats.binom.sf(hits - 1, trials, low) == pytest.approx(error, rel=1e-4)
     assert stats.binom.cdf(hits, trials, high) == pytest.approx(error, rel=1e-4)
     assert low < hits / trials < high
 
 
 def test_bounds_at_no_and_all_hits_are_closed_forms():
-    assert float(intervals.lower(50, 50, 0.01)) == pytest.approx(0.01 ** (1 / 50), rel=1e-10)
-    assert float(intervals.upper(0, 50, 0.01)) == pytest.approx(1 - 0.01 ** (1 / 50), rel=1e-10)
-    assert float(intervals.upper(0, 10**9, 1e-30)) == pytest.approx(30 * math.log(10) / 1e9, rel=1e-6)
+    assert float(confidence_bounds.lower(50, 50, 0.01)) == pytest.approx(0.01 ** (1 / 50), rel=1e-10)
+    assert float(confidence_bounds.upper(0, 50, 0.01)) == pytest.approx(1 - 0.01 ** (1 / 50), rel=1e-10)
+    assert float(confidence_bounds.upper(0, 10**9, 1e-30)) == pytest.approx(30 * math.log(10) / 1e9, rel=1e-6)
 
 
 def test_counting_uses_closed_ends_and_takes_infinite_scores():
@@ -90,20 +93,20 @@ def test_a_perfect_attack_reaches_the_cap_and_no_more():
     for n in (1, 10, 1000, 10**6):
         hits = Hits([0] * 3, [n] * 3, [n] * 3, [0] * 3, n, n)
         found = epsilon_lower(hits, 1e-6, 0.95)
-        cap = intervals.cap_epsilon(n, 1e-6, 3, 0.95)
+        cap = confidence_bounds.cap_epsilon(n, 1e-6, 3, 0.95)
         assert math.isfinite(found.value)
         assert found.value == pytest.approx(cap, rel=1e-9)
         assert found.value <= cap
         assert delta_lower(hits, 0.5, 0.95).value == pytest.approx(
-            intervals.cap_delta(n, 0.5, 3, 0.95), rel=1e-9
+            confidence_bounds.cap_delta(n, 0.5, 3, 0.95), rel=1e-9
         )
 
 
 def test_the_cap_of_unequal_directions_counts_their_events():
     hits = Hits([0] * 3, [100] * 3, [100], [0], 100, 100)
     found = epsilon_lower(hits, 0.0, 0.95).value
-    assert found == pytest.approx(intervals.cap_epsilon(100, 0.0, hits.events / 2, 0.95), rel=1e-9)
-    assert found > intervals.cap_epsilon(100, 0.0, 3, 0.95)
+    assert found == pytest.approx(confidence_bounds.cap_epsilon(100, 0.0, hits.events / 2, 0.95), rel=1e-9)
+    assert found > confidence_bounds.cap_epsilon(100, 0.0, 3, 0.95)
 
 
 def test_swapped_worlds_give_the_same_bounds():
@@ -124,7 +127,7 @@ def test_the_event_that_gave_the_bound_is_named():
     found = epsilon_lower(hits, 0.0, 0.95)
     assert found[1:] == ("above", 1, 900, 400)
     error = 0.05 / 6  # three events, two bounds each
-    low, high = intervals.lower(900, 1000, error), intervals.upper(400, 1000, error)
+    low, high = confidence_bounds.lower(900, 1000, error), confidence_bounds.upper(400, 1000, error)
     assert found.value == pytest.approx(math.log(low / high), rel=1e-9)
     assert delta_lower(hits, 0.3, 0.95).value == pytest.approx(low - math.exp(0.3) * high, rel=1e-9)
 
@@ -176,45 +179,56 @@ def test_choosing_thresholds_on_the_counted_trials_would_exceed_the_stated_rate(
     for _ in range(repeats):
         a, b = generator.random((2, trials))
         hits = count(a, b, np.concatenate([a, b]))
-        low, high = intervals.lower(hits.above_b, trials, error), intervals.upper(hits.above_a, trials, error)
+        low, high = (
+            confidence_bounds.lower(hits.above_b, trials, error),
+            confidence_bounds.upper(hits.above_a, trials, error),
+        )
         wrong += bool((low > high).any())
     assert wrong > stats.binom.isf(FALSE_ALARM, repeats, 1 - confidence)
 
 
 @pytest.mark.parametrize("claim", [0.1, 1.0, 5.0, 12.0])
 def test_trials_for_a_claim_are_the_least(claim):
-    n = intervals.trials_for_epsilon(claim, 1e-5, 4, 0.95)
-    assert intervals.cap_epsilon(n, 1e-5, 4, 0.95) > claim >= intervals.cap_epsilon(n - 1, 1e-5, 4, 0.95)
-    m = intervals.trials_for_delta(0.9, claim, 4, 0.95)
-    assert intervals.cap_delta(m, claim, 4, 0.95) > 0.9 >= intervals.cap_delta(m - 1, claim, 4, 0.95)
+    n = confidence_bounds.trials_for_epsilon(claim, 1e-5, 4, 0.95)
+    assert (
+        confidence_bounds.cap_epsilon(n, 1e-5, 4, 0.95)
+        > claim
+        >= confidence_bounds.cap_epsilon(n - 1, 1e-5, 4, 0.95)
+    )
+    m = confidence_bounds.trials_for_delta(0.9, claim, 4, 0.95)
+    assert (
+        confidence_bounds.cap_delta(m, claim, 4, 0.95)
+        > 0.9
+        >= confidence_bounds.cap_delta(m - 1, claim, 4, 0.95)
+    )
 
 
 def test_claims_that_no_trials_can_exceed():
-    assert intervals.trials_for_epsilon(100.0, 0.0, 4, 0.95) is None
-    assert intervals.trials_for_delta(1.0, 0.0, 4, 0.95) is None
+    assert confidence_bounds.trials_for_epsilon(100.0, 0.0, 4, 0.95) is None
+    assert confidence_bounds.trials_for_delta(1.0, 0.0, 4, 0.95) is None
 
 
 def test_trials_to_measure_reach_the_target_and_fewer_do_not():
     p, q, target = 0.73, 0.27, 0.9
-    n = intervals.trials_to_measure(p, q, 0.0, target, 2, 0.95)
+    n = confidence_bounds.trials_to_measure(p, q, 0.0, target, 2, 0.95)
     for trials, reached in ((n, True), (int(n * 0.98), False)):
-        assert (intervals.expected_epsilon(p, q, 0.0, trials, 0.95, 2) >= target) is reached
+        assert (confidence_bounds.expected_epsilon(p, q, 0.0, trials, 0.95, 2) >= target) is reached
     whole = Hits([round(q * n)] * 2, [round(p * n)] * 2, [0] * 2, [0] * 2, n, n)
     assert epsilon_lower(whole, 0.0, 0.95).value == pytest.approx(target, rel=1e-3)
-    m = intervals.trials_to_measure_delta(p, q, 0.2, 0.3, 2, 0.95)
+    m = confidence_bounds.trials_to_measure_delta(p, q, 0.2, 0.3, 2, 0.95)
     assert (
-        intervals.expected_delta(p, q, 0.2, m, 0.95, 2)
+        confidence_bounds.expected_delta(p, q, 0.2, m, 0.95, 2)
         >= 0.3
-        > intervals.expected_delta(p, q, 0.2, m // 2, 0.95, 2)
+        > confidence_bounds.expected_delta(p, q, 0.2, m // 2, 0.95, 2)
     )
 
 
 def test_targets_beyond_the_truth_are_never_measured():
-    assert intervals.trials_to_measure(0.73, 0.27, 0.0, math.log(0.73 / 0.27), 1, 0.95) is None
-    assert intervals.trials_to_measure(0.3, 0.3, 0.0, 0.0, 1, 0.95) is None
-    assert intervals.trials_to_measure_delta(0.5, 0.5, 0.0, 0.1, 1, 0.95) is None
-    assert intervals.trials_to_measure_delta(0.4, 0.0, 1.0, 0.4, 1, 0.95) is None
-    assert intervals.trials_to_measure(0.4, 0.0, 0.0, 5.0, 1, 0.95) is not None
+    assert confidence_bounds.trials_to_measure(0.73, 0.27, 0.0, math.log(0.73 / 0.27), 1, 0.95) is None
+    assert confidence_bounds.trials_to_measure(0.3, 0.3, 0.0, 0.0, 1, 0.95) is None
+    assert confidence_bounds.trials_to_measure_delta(0.5, 0.5, 0.0, 0.1, 1, 0.95) is None
+    assert confidence_bounds.trials_to_measure_delta(0.4, 0.0, 1.0, 0.4, 1, 0.95) is None
+    assert confidence_bounds.trials_to_measure(0.4, 0.0, 0.0, 5.0, 1, 0.95) is not None
 
 
 GOOD = Hits([1], [2], [3], [4], 10, 10)
@@ -228,19 +242,19 @@ GOOD = Hits([1], [2], [3], [4], 10, 10)
         (lambda: epsilon_lower(GOOD, 1.0, 0.9), "delta = 1.0"),
         (lambda: delta_lower(GOOD, -0.1, 0.9), "epsilon = -0.1"),
         (lambda: delta_lower(GOOD, math.inf, 0.9), "epsilon = inf"),
-        (lambda: intervals.lower(11, 10, 0.1), "hits = 11: must be from 0 to the 10 trials"),
-        (lambda: intervals.upper(0.5, 10, 0.1), "hits = 0.5: must be whole"),
-        (lambda: intervals.lower(0, 0, 0.1), "trials = 0: must be a whole number, at least 1"),
-        (lambda: intervals.lower(0, 10, 0), "error = 0"),
+        (lambda: confidence_bounds.lower(11, 10, 0.1), "hits = 11: must be from 0 to the 10 trials"),
+        (lambda: confidence_bounds.upper(0.5, 10, 0.1), "hits = 0.5: must be whole"),
+        (lambda: confidence_bounds.lower(0, 0, 0.1), "trials = 0: must be a whole number, at least 1"),
+        (lambda: confidence_bounds.lower(0, 10, 0), "error = 0"),
         (lambda: replace(GOOD, above_a=[-1]), "above_a = -1"),
         (lambda: replace(GOOD, above_a=[1, 2]), "as many in both worlds"),
         (lambda: Hits([], [], [], [], 1, 1), "at least one in all"),
         (lambda: count([math.nan], [0.0], [0.0]), "scores_a: NaN"),
         (lambda: count([0.0], [], [0.0]), "scores_b: no scores"),
-        (lambda: intervals.cap_epsilon(10, 0.0, 0, 0.9), "thresholds = 0"),
-        (lambda: intervals.cap_epsilon(10, 0.0, 1.3, 0.9), "thresholds = 1.3"),
-        (lambda: intervals.trials_to_measure(1.5, 0.1, 0.0, 1.0, 1, 0.9), "p = 1.5"),
-        (lambda: intervals.trials_to_measure(0.5, -0.1, 0.0, 1.0, 1, 0.9), "q = -0.1"),
+        (lambda: confidence_bounds.cap_epsilon(10, 0.0, 0, 0.9), "thresholds = 0"),
+        (lambda: confidence_bounds.cap_epsilon(10, 0.0, 1.3, 0.9), "thresholds = 1.3"),
+        (lambda: confidence_bounds.trials_to_measure(1.5, 0.1, 0.0, 1.0, 1, 0.9), "p = 1.5"),
+        (lambda: confidence_bounds.trials_to_measure(0.5, -0.1, 0.0, 1.0, 1, 0.9), "q = -0.1"),
     ],
 )
 def test_bad_input_is_named(call, text):

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, backends
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.privacy.auditing.lawtest import CELLS, EXPECTED, LEAST_WORLDS, law_test
-from p2p_sim.privacy.auditing.statistics import statistic
+from p2p_sim.privacy.auditing.audit import statistic_of
+from p2p_sim.privacy.auditing.law_test import CELLS, EXPECTED, LEAST_WORLDS, law_test
 from p2p_sim.privacy.auditing.worlds import Situation, batches
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer, RandomizedResponse
 
 WORLDS = 20_000
@@ -55,7 +55,7 @@ class Twin(Protocol):
 
 def stat_of(view: str, ones: int, size: int = SIZE, protocol: Any = HONEST) -> Any:
     who = Coalition.parse(view, ("user", "learner"))
-    return statistic(protocol, who, size=size, composition=ones)
+    return statistic_of(protocol, who, size=size, composition=ones)
 
 
 def sampled(
@@ -168,7 +168,9 @@ def test_small_samples_are_not_passed_silently() -> None:
         assert not found.rejected
         assert ("has 99 worlds: the law is tested with 100" in found.why) != tested
     assert "no worlds" in law_test(stat, {}, 1, 0.001).why
-    blind = statistic(HONEST, Coalition.parse("wire", ("user",)), size=9, composition=0, channels="encrypted")
+    blind = statistic_of(
+        HONEST, Coalition.parse("wire", ("user",)), size=9, composition=0, channels="encrypted"
+    )
     assert blind is not None
     nothing = law_test(blind, {0: {"nothing": np.zeros(500, np.int8)}}, 1, 0.001)
     assert not nothing.tested

@@ -20,7 +20,7 @@ import json, resource
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # an explosion ends here, not in the machine
 from p2p_sim import privacy
 from p2p_sim.report import account, memory
-from p2p_sim.report.question import Question
+from p2p_sim.report.privacy_table import Question
 from protocols import PeerToPeer
 """
 TABLE = """

@@ -11,11 +11,11 @@ import pytest
 
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.laws import peer_to_peer
-from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
-from p2p_sim.privacy.laws.reports import Reports
-from p2p_sim.privacy.laws.tails import binomial, two_levels
-from p2p_sim.privacy.laws.urn import Urn, upper_tails
+from p2p_sim.privacy.laws.binomial_tails import binomial, two_levels
+from p2p_sim.privacy.mechanisms.peer_to_peer import cluster_reports
+from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.report_counts import Reports
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, upper_tails
 from protocols import PeerToPeer
 from tests.privacy import brute
 
@@ -153,7 +153,7 @@ def test_blocks_are_bounded(n: int, c: int, theta: float, monkeypatch: pytest.Mo
 
     wide = [(3, 9), (20, 40), (0, n - 1 - c)]
     assert all(room(*block) >= 1 for block in [(0, 0), *wide])
-    monkeypatch.setattr(peer_to_peer, "two_levels", lambda users, *_: (0.0, users, users))
+    monkeypatch.setattr(cluster_reports, "two_levels", lambda users, *_: (0.0, users, users))
     assert any(room(*block) < 1 for block in wide)  # with more coins than there are
 
 

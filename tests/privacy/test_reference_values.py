@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.privacy.auditing import clopper
+from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.bounds import clustering2022, shuffle
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.profile import Bracket
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -85,7 +85,11 @@ def theorem3(p: Given, _: str) -> Found:
 def perfect(_: Given, text: str) -> Found:
     assert text == "1e6 trials per world, 0.05 split over two bounds"
     trials, error = 10**6, 0.05 / 2
-    return float(clopper.ratio(clopper.lower(trials, trials, error), clopper.upper(0, trials, error), 0.0))
+    return float(
+        confidence_bounds.ratio(
+            confidence_bounds.lower(trials, trials, error), confidence_bounds.upper(0, trials, error), 0.0
+        )
+    )
 
 
 HOW: dict[str, Callable[[Given, str], Found]] = {
@@ -107,7 +111,7 @@ HOW: dict[str, Callable[[Given, str], Found]] = {
     "peer-to-peer one peer": peers("user"),
     "Theorem 3 (printed)": theorem3,
     "Lemma 9": lambda p, _: clustering2022.lemma9(p["s"], p["alpha"], p["theta"], delta=p["delta"]).epsilon,
-    "Clopper-Pearson upper": lambda _, __: float(clopper.upper(0, 100, 0.05)),
+    "Clopper-Pearson upper": lambda _, __: float(confidence_bounds.upper(0, 100, 0.05)),
     "audit cap with a perfect attack": perfect,
 }
 

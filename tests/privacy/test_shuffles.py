@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.privacy import promises
-from p2p_sim.privacy.laws.combine import Nothing
+from p2p_sim.privacy import accountant
+from p2p_sim.privacy.laws.mixtures import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.rows import rows
+from p2p_sim.privacy.table_rows import rows
 from protocols import EncryptedShuffle, PeerPermutation, RandomizedResponse
 
 DELTA = 1e-6
@@ -26,7 +26,7 @@ def test_the_learner_s_figure_is_that_of_the_shuffle_and_in_order_with_the_theor
     for size, local in ((1000, 1.0), (5000, 0.5), (300, 2.0)):
         exact = epsilon(EncryptedShuffle(local), size=size)
         assert exact == pytest.approx(privacy.shuffled_response(size, local).epsilon(DELTA), rel=1e-9)
-        told = {p["name"]: p for p in promises.of(EncryptedShuffle(local), "learner", [size], DELTA, True)}
+        told = {p["name"]: p for p in accountant.of(EncryptedShuffle(local), "learner", [size], DELTA, True)}
         assert exact <= told["stronger clone"]["epsilon"] <= told["clone"]["epsilon"]
         if told["FMT 2021"]["holds"]:
             assert told["clone"]["epsilon"] <= told["FMT 2021"]["epsilon"]
@@ -38,8 +38,8 @@ def test_colluding_users_shrink_the_crowd() -> None:
         assert epsilon(SHUFFLE, f"learner+{c}*user") == pytest.approx(
             epsilon(SHUFFLE, size=100 - c), rel=1e-9
         )
-        told = promises.of(SHUFFLE, f"learner+{c}*user", [100], DELTA, True)
-        alone = promises.of(SHUFFLE, "learner", [100 - c], DELTA, True)
+        told = accountant.of(SHUFFLE, f"learner+{c}*user", [100], DELTA, True)
+        alone = accountant.of(SHUFFLE, "learner", [100 - c], DELTA, True)
         assert [p["epsilon"] for p in told] == [p["epsilon"] for p in alone]
 
 
@@ -58,7 +58,7 @@ def test_nothing_or_all(protocol, view, law) -> None:
     profile = privacy.profile(protocol, view, cluster_size=100)
     assert profile.basis == "exact"
     assert isinstance(profile.law, law)
-    promised = promises.of(protocol, view, [100], DELTA, profile.law.pure() > 0)
+    promised = accountant.of(protocol, view, [100], DELTA, profile.law.pure() > 0)
     assert all(p["epsilon"] >= profile.epsilon(DELTA) for p in promised)
 
 

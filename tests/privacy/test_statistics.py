@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population, backends, privacy
-from p2p_sim.privacy.auditing import reading
-from p2p_sim.privacy.auditing.lawtest import law_test
-from p2p_sim.privacy.auditing.statistics import statistic
-from p2p_sim.privacy.auditing.worlds import Columns, Seen, Situation, batches
-from p2p_sim.privacy.laws.urn import Urn, upper_tails
-from p2p_sim.views import Coalition
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing import common_statistics
+from p2p_sim.privacy.auditing.audit import statistic_of
+from p2p_sim.privacy.auditing.law_test import law_test
+from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages, Situation, batches
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, upper_tails
 from protocols import PeerToPeer, RandomizedResponse
 
 VIEWS = [
@@ -35,7 +35,7 @@ def coalition_of(view: str) -> Coalition:
 
 
 def made(protocol: Any, view: str, size: int, composition: int, channels: str = "plain") -> Any:
-    return statistic(protocol, coalition_of(view), size=size, composition=composition, channels=channels)
+    return statistic_of(protocol, coalition_of(view), size=size, composition=composition, channels=channels)
 
 
 def every_way(n: int, view: str, channels: str) -> tuple[Seen, Any, Any, Any]:
@@ -57,7 +57,7 @@ def every_way(n: int, view: str, channels: str) -> tuple[Seen, Any, Any, Any]:
         if len(sender[rows]):
             readable = None if reads is None or reads[rows].all() else reads[rows]
             args = (rounds[rows], sender[rows], recipient[rows], columns, readable)
-            kinds[kind] = Columns(messages[kind], *args)
+            kinds[kind] = SeenMessages(messages[kind], *args)
 
     put("ask", seen, users, asked)
     put("label", seen, asked, users, open_, y_hat=told)
@@ -284,5 +284,5 @@ def test_counting_in_any_order(size: int, dtype: Any) -> None:
         sender, bit = users[kept], y[kept]
         expected = kept.reshape(worlds, size).sum(1), (kept & y).reshape(worlds, size).sum(1)
         for order in (slice(None), slice(None, None, -1)):
-            found = reading.counted(sender[order], bit[order], size, worlds)
+            found = common_statistics.counted(sender[order], bit[order], size, worlds)
             assert [part.tolist() for part in found] == [part.tolist() for part in expected]

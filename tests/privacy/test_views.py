@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population, privacy
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer
 
 ROLES = ("user", "learner", "shuffler")

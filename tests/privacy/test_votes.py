@@ -12,10 +12,9 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.laws import votes
-from p2p_sim.privacy.laws.combine import Atoms, Scaled
+from p2p_sim.privacy.laws.mixtures import Atoms, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
+from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes, neighbours
 from p2p_sim.privacy.profile import Law
 from protocols import PeerToPeer
 from tests.privacy import walking
@@ -38,7 +37,7 @@ def people(name: str) -> Population:
 def bounds(name: str, flip: float, theta: float) -> list[Law]:
     degrees, unseen = neighbours._worst(people(name))
     assert unseen is not None
-    return [votes.fresh(flip, theta, degrees, unseen), votes.least(flip, theta, degrees)]
+    return [neighbour_votes.fresh(flip, theta, degrees, unseen), neighbour_votes.least(flip, theta, degrees)]
 
 
 @pytest.mark.parametrize("flip", [Fraction(1, 4), Fraction(2, 5)])
@@ -63,7 +62,7 @@ def test_votes_of_users_met_before_would_be_seen() -> None:
     near, flip = walking.near(edges, users), Fraction(1, 4)
     pair = [walking.reported(near, [bit, 0, 0, 0, 0], flip, Fraction(1)) for bit in (0, 1)]
     truth = float(walking.delta(*pair, RATIOS[2]))
-    strangers = votes.fresh(0.25, 1.0, np.full(4, 4), np.full(4, 6))
+    strangers = neighbour_votes.fresh(0.25, 1.0, np.full(4, 4), np.full(4, 6))
     assert (
         strangers.delta(math.log(RATIOS[2])).upper
         < truth
@@ -75,7 +74,7 @@ def test_votes_of_users_met_before_would_be_seen() -> None:
 def test_a_vote_dominates_what_a_neighbour_reports(zeros: bool) -> None:
     """Whatever labels and offsets, from one and from the other direction, by fractions."""
     degree, flip, theta = 4, Fraction(1, 4), Fraction(3, 4)
-    vote = votes._vote(float(flip), float(theta) / degree, 2)
+    vote = neighbour_votes._vote(float(flip), float(theta) / degree, 2)
     for offset, ones in itertools.product(
         (0, 1), (0, 1, 2)
     ):  # of 3 others, 2 are fresh, ``ones`` with label 1
@@ -94,7 +93,7 @@ def test_a_vote_dominates_what_a_neighbour_reports(zeros: bool) -> None:
 
 
 def test_a_vote_has_the_loss_of_its_ones() -> None:
-    vote = votes._vote(0.25, 0.1, 5)
+    vote = neighbour_votes._vote(0.25, 0.1, 5)
     for epsilon in (0.0, 0.3, 1.0):
         s = np.arange(6)
         expected = 0.1 * (binom.pmf(s, 5, 0.25) * np.maximum(0, 1 - np.expm1(epsilon) * s)).sum()
@@ -111,29 +110,29 @@ def test_a_tally_is_the_law_of_its_votes() -> None:
             for r in (right, 1 - right)
         )
         pairs.append((p, q))
-    tally = votes.Tally.of(m, np.array([float(g) for g in given]))
+    tally = neighbour_votes.Tally.of(m, np.array([float(g) for g in given]))
     for ratio in RATIOS:
         truth = float(sum(max(Fraction(0), p - ratio * q) for p, q in pairs))
         low, value, high = tally.delta(math.log(ratio))
         assert low <= truth <= high
         assert value == pytest.approx(truth, rel=1e-12)
     assert tally.pure() == pytest.approx(math.log(max(p / q for p, q in pairs)))
-    assert votes.Tally.of(0, np.ones(2)).pure() == math.inf
+    assert neighbour_votes.Tally.of(0, np.ones(2)).pure() == math.inf
 
 
 def test_a_flip_in_front_of_a_law() -> None:
     p, q, flip = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.3, 0.6]), 0.2
     inner = Atoms(p[None], q[None])
     outer = Atoms(((1 - flip) * p + flip * q)[None], ((1 - flip) * q + flip * p)[None])
-    law = votes.AfterRandomizedResponse(flip, inner)
+    law = neighbour_votes.AfterRandomizedResponse(flip, inner)
     assert law.pure() == pytest.approx(outer.pure())
     for epsilon in (0.0, 0.1, 0.5, 0.9):
         for mine, truth in zip(law.directions(epsilon), outer.directions(epsilon), strict=True):
             assert mine.value == pytest.approx(truth.value, rel=1e-9)
             assert mine.upper >= truth.value
-    assert votes.AfterRandomizedResponse(flip, Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))).delta(
-        0.3
-    ).value == (pytest.approx(LocalResponse.flipping(flip).delta(0.3).value, rel=1e-9))
+    assert neighbour_votes.AfterRandomizedResponse(
+        flip, Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))
+    ).delta(0.3).value == (pytest.approx(LocalResponse.flipping(flip).delta(0.3).value, rel=1e-9))
 
 
 @pytest.mark.parametrize("shape", ["regular:4", "scale-free:2", "small-world:4,0.3", "grid"])

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from p2p_sim import Population, privacy
-from p2p_sim.privacy.laws import effort, peer_to_peer
-from p2p_sim.privacy.laws.peer_to_peer import ClusterReports
-from p2p_sim.privacy.laws.tails import binomial
-from p2p_sim.privacy.laws.urn import Urn
-from p2p_sim.privacy.laws.walk import average, averages
-from p2p_sim.privacy.laws.worst import search
+from p2p_sim.privacy.laws.binomial_tails import binomial
+from p2p_sim.privacy.laws.branch_and_bound import search
+from p2p_sim.privacy.mechanisms.peer_to_peer import cluster_reports
+from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.report_counts import average, averages
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn
 from protocols import PeerToPeer
 from tests.privacy import brute
 
@@ -30,9 +30,9 @@ Array = npt.NDArray[np.float64]
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """What is computed may be changed here: nothing kept before or after is used."""
-    peer_to_peer._gain.cache_clear()
+    cluster_reports._gain.cache_clear()
     yield monkeypatch
-    peer_to_peer._gain.cache_clear()
+    cluster_reports._gain.cache_clear()
 
 
 def every_composition(n: int, c: int, alpha: float, theta: float, epsilon: float) -> Array:
@@ -163,7 +163,7 @@ def test_a_search_equals_a_scan(
     n: int, c: int, alpha: float, theta: float, limits: pytest.MonkeyPatch
 ) -> None:
     every = max(ClusterReports(alpha, theta, n, c, i, True).delta(0.2).value for i in range(n - c))
-    limits.setattr(effort, "SCAN", 0)
+    limits.setattr(cluster_reports, "SCAN", 0)
     law = ClusterReports(alpha, theta, n, c)
     assert law.proven
     assert not law.plan.scanned
@@ -171,14 +171,14 @@ def test_a_search_equals_a_scan(
     assert law.delta(0.2).upper >= every * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("value", [0, peer_to_peer.VALUE])
+@pytest.mark.parametrize("value", [0, cluster_reports.VALUE])
 def test_too_many_cases_are_bracketed_and_called_lower(value: int, limits: pytest.MonkeyPatch) -> None:
     """Colluders who forget, or know nothing, give the value; those who know more give the upper end."""
     exact, alone = truth(26, 9, 0.1, 0.6, 0.3), of(17, 0, 0.1, 0.6 * 17 / 26).delta(0.3)
     caught = (1 - (1 - 1 / 26) ** 9) * max(0.0, 0.9 - 0.1 * math.exp(0.3))
-    limits.setattr(effort, "SCAN", 0)
-    limits.setattr(effort, "VALUE", 0)
-    limits.setattr(peer_to_peer, "VALUE", value)
+    limits.setattr(cluster_reports, "SCAN", 0)
+    limits.setattr(cluster_reports, "VALUE", 0)
+    limits.setattr(cluster_reports, "VALUE", value)
     profile = of(26, 9, 0.1, 0.6)
     low, found, high = profile.delta_bracket(0.3)
     assert profile.basis == "lower"

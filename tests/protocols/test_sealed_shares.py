@@ -10,9 +10,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.backends import Settings
+from p2p_sim.coalition import Coalition
 from p2p_sim.crypto import pairs
 from p2p_sim.privacy.auditing.worlds import Situation, observe
-from p2p_sim.views import Coalition
 from protocols import EncryptedShuffle, SecureAggregation
 
 FALSE_ALARM = 1e-9

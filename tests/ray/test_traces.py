@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.trace import reader
+from p2p_sim.rundir import run_directory
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 from tests.contract.test_battery import equal
 
@@ -22,7 +22,7 @@ NAMES = ["peer-to-peer", "encrypted shuffle by three", "secure aggregation", "ne
 def check(protocol: Any, population: Any, out: Path, **how: Any) -> p2p_sim.Run:
     here = p2p_sim.run(protocol, population, seed=7, trace="full", faults=how.get("faults"))
     there = p2p_sim.run(protocol, population, seed=7, trace="full", out=out, **how)
-    found = reader.open_trace(out)
+    found = run_directory.open_trace(out)
     assert there.digest == here.digest
     assert (found.complete, found.missing, dict(found.counts)) == (True, None, here.counts)
     for kind, message in protocol.messages().items():
@@ -71,7 +71,7 @@ def test_a_shard_that_does_not_see_the_folder(tmp_path: Path, monkeypatch: pytes
     # as if the shard ran on a machine that mounts other disks
     given = PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](20)
     monkeypatch.setattr(
-        "p2p_sim.trace.writer.Folder.__reduce__", lambda self: (type(self), ("/elsewhere", "1"))
+        "p2p_sim.rundir.trace_writer.Folder.__reduce__", lambda self: (type(self), ("/elsewhere", "1"))
     )
     with pytest.raises(InputError, match="a shard does not see the folder '/elsewhere'"):
         p2p_sim.run(*given, trace="full", backend="shards", shards=2, out=tmp_path / "run", seed=0)

@@ -151,11 +151,11 @@ def test_another_numba_is_refused_before_anything_is_computed(
 def test_workers_have_the_path_of_this_process(tmp_path: Path) -> None:
     import ray
 
-    from p2p_sim.core import finding
+    from p2p_sim.core import module_finder
 
     @ray.remote
     def path() -> list[str]:
         return sys.path
 
-    here = finding.folders()
+    here = module_finder.folders()
     assert ray.get(path.remote())[: len(here)] == here

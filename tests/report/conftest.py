@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from p2p_sim import cli as program
-from p2p_sim.report.pages import document, write
+from p2p_sim.report import document, sections
 from tests.told import told_in
 from tests.web.conftest import chromium
 
@@ -47,7 +47,7 @@ def audited(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def page(form: str, *paths: Path, **how: bool) -> str:
-    return write.page(document.documents([str(path) for path in paths], **how), form)
+    return sections.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def manifest(path: Path) -> Any:

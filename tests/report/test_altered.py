@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.report.pages import document
+from p2p_sim.report import document
 from protocols import PeerToPeer
 from tests.report.conftest import RUNS, manifest
 

@@ -12,18 +12,17 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import kept
-from p2p_sim.report.figures import number_text
-from p2p_sim.report.learnt import learnt
-from p2p_sim.report.pages import document, write
-from p2p_sim.trace.opened import Opened
+from p2p_sim.report import document, kept_audits, sections
+from p2p_sim.report.figure_text import number_text
+from p2p_sim.report.view_summary import learnt
+from p2p_sim.rundir.run_directory import Opened
 from protocols import PeerToPeer
 from tests.report.conftest import read, tables, words
 from tests.told import told_in
 
 
 def page(form: str, *paths: Path, **how: bool) -> str:
-    return write.page(document.documents([str(path) for path in paths], **how), form)
+    return sections.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def stored(place: Path) -> dict:
@@ -90,7 +89,7 @@ def attacks_of(place):
 def test_the_seed_of_an_audit_is_withheld_with_that_of_the_run(copy):
     again(copy, "--seed", "918273999")
     assert "918273999" in page("json", copy)
-    for form in write.FORMATS:
+    for form in sections.FORMATS:
         assert "918273999" not in page(form, copy, seed=False)
     assert "--seed ..." in json.loads(page("json", copy, seed=False))["runs"][0]["attacks"][1]["command"]
 
@@ -173,7 +172,7 @@ def test_a_file_that_cannot_be_trusted_is_named_and_left_as_it_is(copy, spoil, c
     (copy / "audit.json").write_text(json.dumps(told))
     before = (copy / "audit.json").read_bytes()
     with pytest.raises(InputError, match=f"audit.json' {'has ' if spoil is newer else ''}{WRONG[spoil]}"):
-        kept.read(copy, p2p_sim.load(copy))
+        kept_audits.read(copy, p2p_sim.load(copy))
     for command in (["report", str(copy)], ["audit", "--run", str(copy)]):
         capsys.readouterr()
         assert program.main(command) == 2
@@ -192,20 +191,20 @@ def test_an_altered_audit_is_named(copy, capsys):
         with pytest.raises(
             InputError, match=r"audit.json' was altered since it was written.*audit the run again"
         ):
-            kept.read(copy, p2p_sim.load(copy))
+            kept_audits.read(copy, p2p_sim.load(copy))
         assert program.main(["report", str(copy)]) == 2
         assert "audit.json' was altered" in capsys.readouterr().err
         shown = learnt(Opened(copy), "learner")["rows"][-1]
         assert shown["basis"] == "not shown"
         assert "audit.json' was altered" in shown["text"]
         file.write_text(json.dumps(whole))  # laid out in another way: the same
-        assert kept.read(copy, p2p_sim.load(copy)) == whole["audits"]
+        assert kept_audits.read(copy, p2p_sim.load(copy)) == whole["audits"]
 
 
 def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
     told = stored(copy)
     (copy / "audit.json").write_text(json.dumps(told))
-    assert kept.read(copy, p2p_sim.load(copy)) == told["audits"]
+    assert kept_audits.read(copy, p2p_sim.load(copy)) == told["audits"]
     again(copy, "--view", "learner", "--at-epsilon", "0.1")
     assert "checksum" in json.loads((copy / "audit.json").read_text())
 
@@ -214,4 +213,4 @@ def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
 def test_what_is_no_document_is_damaged(copy, text):
     (copy / "audit.json").write_text(text)
     with pytest.raises(InputError, match=r"audit.json' is damaged .*delete it, and audit the run again"):
-        kept.read(copy, p2p_sim.load(copy))
+        kept_audits.read(copy, p2p_sim.load(copy))

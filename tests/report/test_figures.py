@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import p2p_sim
 from p2p_sim import privacy
-from p2p_sim.report import account
-from p2p_sim.report.figures import bound_text, bracket_text, figure
-from p2p_sim.report.learnt import learnt
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.overview import in_focus, overview
+from p2p_sim.render.web.overview import in_focus, known, overview
+from p2p_sim.report import privacy_table
+from p2p_sim.report.figure_text import bound_text, bracket_text, figure
+from p2p_sim.report.view_summary import learnt
 from tests.contract.cases import PROTOCOLS, people_of
 
 AT = 1e-6
@@ -29,7 +28,7 @@ def run(request):
 
 
 def test_the_page_tells_the_figure_of_every_viewpoint(run, monkeypatch):
-    monkeypatch.setattr(account, "QUICK_SECONDS", 1e6)  # however busy the machine
+    monkeypatch.setattr(privacy_table, "QUICK_SECONDS", 1e6)  # however busy the machine
     told = known(run)
     for point in overview(run, "run", told)["viewpoints"]:
         view = in_focus(point["view"], 4) or told.main

@@ -13,8 +13,8 @@ import p2p_sim
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.network import topologies
-from p2p_sim.report.figures import bracket_text, figure
-from p2p_sim.report.learnt import MEANINGS, _odds, learnt
+from p2p_sim.report.figure_text import bracket_text, figure
+from p2p_sim.report.view_summary import MEANINGS, _odds, learnt
 from protocols import NetworkShuffle, PeerToPeer
 
 PEOPLE = Population.synthetic(users=200, cluster_size=50, seed=1)

@@ -8,8 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from p2p_sim.report import terminal
-from p2p_sim.report.pages.blocks import Section, Table, Words
-from p2p_sim.report.pages.markdown import markdown
+from p2p_sim.report.page import Section, Table, Words, markdown
 from tests.report.conftest import RUNS, page, read, tables, words
 from tests.trace_export.material import EVIL
 

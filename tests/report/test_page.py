@@ -11,8 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import console
-from p2p_sim.report.pages import document, write
+from p2p_sim.report import document, sections, terminal
 from protocols import PeerToPeer
 from tests.report.conftest import SEED, manifest, page, read, tables, words
 from tests.told import told_in
@@ -85,7 +84,7 @@ def test_the_command_tells_every_parameter_and_the_seed(runs):
 
 
 def test_a_withheld_seed_is_nowhere(runs):
-    for form in write.FORMATS:
+    for form in sections.FORMATS:
         text = page(form, runs / "peers", runs / "shuffle", seed=False)
         assert str(SEED) not in text
         assert "--seed" in text
@@ -179,7 +178,7 @@ def test_a_run_from_python_and_one_without_its_population(tmp_path):
 
 def test_json_is_the_documents(runs):
     told = document.documents([str(runs / "peers")])
-    assert page("json", runs / "peers") == console.as_json(told)
+    assert page("json", runs / "peers") == terminal.as_json(told)
     assert (told["format"], told["cautions"]) == (document.FORMAT, [])
     assert set(told["runs"][0]) >= {"run", "privacy", "costs", "messages", "versions", "command", "attacks"}
 

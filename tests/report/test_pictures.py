@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from scipy import stats
 
-from p2p_sim.report import measured
-from p2p_sim.report.pages import document, drawing, epsilons, words
+from p2p_sim.report import audit_table, document, figure_text
+from p2p_sim.report import figures as figures_module
 from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
 from tests.told import told_in
@@ -28,9 +28,9 @@ def test_pictures_say_what_the_tables_say(runs):
     found = {name: text_of(svg) for name, svg in figures(read(page("html", runs / "peers"))).items()}
     for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
         if view["exact"]:
-            assert epsilons.who(view["view"]) in found["privacy"]
-            assert words.epsilon(view["exact"]) in found["privacy"]
-            assert epsilons.mark(view["exact"]["basis"])[2] in found["privacy"]
+            assert figures_module.who(view["view"]) in found["privacy"]
+            assert figure_text.epsilon(view["exact"]) in found["privacy"]
+            assert figures_module.mark(view["exact"]["basis"])[2] in found["privacy"]
     accuracy = manifest(runs / "peers")["notes"]["accuracy"]
     for key in ("accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"):
         assert f"{100 * accuracy[key]:.2f}" in found["utility"]
@@ -50,7 +50,7 @@ def test_whoever_does_not_see_a_picture_is_told_what_it_shows(runs):
     told = figures(read(page("html", runs / "peers")))["privacy"].get("aria-label")
     for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
         if view["exact"]:
-            assert f"{view['view']} {words.epsilon(view['exact'])} {view['exact']['basis']}" in told
+            assert f"{view['view']} {figure_text.epsilon(view['exact'])} {view['exact']['basis']}" in told
 
 
 def test_a_run_without_figures_has_no_picture_of_them(runs, tmp_path):
@@ -66,9 +66,9 @@ def test_a_run_without_figures_has_no_picture_of_them(runs, tmp_path):
 
 
 def test_bases_differ_in_their_marks_and_areas_in_their_hatches():
-    bases = [epsilons.mark(basis) for basis in ("exact", "upper", "lower", "measured")]
+    bases = [figures_module.mark(basis) for basis in ("exact", "upper", "lower", "measured")]
     assert len({shape for shape, _, _ in bases}) == len({colour for _, colour, _ in bases}) == 4
-    areas = [(style["color"], style["hatch"]) for style in map(drawing.filling, range(49))]
+    areas = [(style["color"], style["hatch"]) for style in map(figures_module.filling, range(49))]
     assert len(set(areas)) == 49
     assert all(len({hatch for _, hatch in areas[i : i + 7]}) == 7 for i in range(0, 49, 7))
 
@@ -104,8 +104,8 @@ def test_measured_exact_and_promised_stand_side_by_side(audited):
     assert {row[0] for row in rows if row[5]} == set(known)
     for row in rows:
         if row[5]:
-            figure = words.typeset(measured.bound(known[row[0]]))
-            assert row[5] == f"{figure}, {measured.confidence(known[row[0]])}"
+            figure = figure_text.typeset(audit_table.bound(known[row[0]]))
+            assert row[5] == f"{figure}, {audit_table.confidence(known[row[0]])}"
     assert "measured: at least" in text_of(figures(root)["privacy"])
 
 
@@ -144,7 +144,9 @@ def test_other_processes_draw_the_same(runs, tmp_path):
 
 
 def test_names_that_are_cut_keep_their_ends():
-    one, other = (drawing.short(f"/home/somebody/long/folder/{name}/peers") for name in ("first", "other"))
+    one, other = (
+        figures_module.short(f"/home/somebody/long/folder/{name}/peers") for name in ("first", "other")
+    )
     assert (len(one), one[:9], one[-12:]) == (28, "/home/som", "/first/peers")
     assert one != other
-    assert (drawing.short("x" * 28), drawing.short("a\nb")) == ("x" * 28, "a b")
+    assert (figures_module.short("x" * 28), figures_module.short("a\nb")) == ("x" * 28, "a b")

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from p2p_sim.report.pages import alike, document, epsilons, tradeoff, words, write
-from p2p_sim.report.plots import COLOURS
+from p2p_sim.report import document, figure_text, figures, sections
+from p2p_sim.report.curves import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
 
@@ -32,7 +32,7 @@ def many(runs, number):
 
 
 def told_page(runs):
-    return write.page({"runs": runs, "cautions": alike.cautions(runs)}, "html")
+    return sections.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
 
 
 def test_runs_side_by_side(runs):
@@ -47,7 +47,7 @@ def test_runs_side_by_side(runs):
     ]
     walked = next(v for v in manifest(runs / "walk")["notes"]["privacy"]["views"] if v["name"] == "learner")
     assert columns["ε: learner"][2:] == [
-        "not computed", f"{words.epsilon(walked['exact'])} ({walked['exact']['basis']})"
+        "not computed", f"{figure_text.epsilon(walked['exact'])} ({walked['exact']['basis']})"
     ]  # fmt: skip
     assert columns["ε: wire"][2] == "∞ (upper)"
     assert columns["protocol"] == [words[0] for words in RUNS.values()]
@@ -120,9 +120,9 @@ def panels(told):
 def test_every_run_has_a_mark_inside_every_panel(runs, most):
     told = many(runs, 3)
     told[2]["messages"] = [row | {"bytes": most * row["bytes"]} for row in told[2]["messages"]]
-    for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS):
+    for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in figures.VIEWS):
         assert row["exact"]
-    every, views = list(panels(told).values()), len(tradeoff.shown(told))
+    every, views = list(panels(told).values()), len(figures.shown(told))
     assert len(every) == 2 * views
     for number, (marks, drawn) in enumerate(every):
         trained = number < views  # these panels come first
@@ -170,8 +170,8 @@ def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
     text = told_page(told)
     assert "picture-tradeoff" not in text
     assert "picture-privacy" in text
-    assert epsilons.drawn(told) == epsilons.views(told[:1], 1)
-    assert tradeoff.shown(told) == []
+    assert figures.drawn(told) == figures.views(told[:1], 1)
+    assert figures.shown(told) == []
 
 
 def test_a_run_of_which_everything_is_refused_lacks_all_views(runs):
@@ -194,9 +194,9 @@ DIFFERENCES = {
 @pytest.mark.parametrize(("change", "said"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_what_hinders_a_comparison_is_named(runs, change, said):
     told = many(runs, 3)
-    assert alike.cautions(told) == []
+    assert document.cautions(told) == []
     change(told[1])
-    (sentence,) = alike.cautions(told)
+    (sentence,) = document.cautions(told)
     assert sentence.startswith(said)
     assert "run 0, run 2" in sentence
     assert "run 1" in sentence

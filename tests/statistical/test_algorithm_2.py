@@ -12,7 +12,7 @@ import pytest
 
 from p2p_sim.backends import local
 from p2p_sim.core import Message, Population, Protocol
-from p2p_sim.core.level import TraceLevel
+from p2p_sim.core.trace_level import TraceLevel
 from protocols import PeerToPeer
 from tests.statistical import chi
 

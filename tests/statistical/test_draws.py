@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from p2p_sim.core import kernels, plain
+from p2p_sim.core import kernels_numba, kernels_numpy
 from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.draw import Draw
 from p2p_sim.core.groups import Members
@@ -18,7 +18,7 @@ from tests.statistical import chi
 USERS = 240_000
 
 
-@pytest.fixture(params=(plain, kernels), ids=("numpy", "numba"))
+@pytest.fixture(params=(kernels_numpy, kernels_numba), ids=("numpy", "numba"))
 def draw(request):
     return Draw(20_260, "user", range(USERS), request.param)
 

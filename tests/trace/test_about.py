@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace.opened import Opened
+from p2p_sim.rundir.run_directory import Opened
 from protocols import PeerToPeer
 from tests.told import told_in
 

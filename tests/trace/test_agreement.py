@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.trace import agreement
-from p2p_sim.trace.kept import Kept
+from p2p_sim.rundir.trace_reader import Kept
+from p2p_sim.trace import diff
 from protocols import PeerToPeer
 from tests.unit.tiny import people
 
@@ -49,7 +49,7 @@ def test_what_differs_is_counted_and_named(change, whole, held, different):
     row = int(np.flatnonzero(labels["recipient"] == USER)[0])
     if change is not None:
         trace._columns = {**run._trace, "label": change(labels, row)}
-    found = agreement.compared(life, trace, run.source.messages(), whole)
+    found = diff.compared(life, trace, run.source.messages(), whole)
     assert (found.held - found.replayed, found.different) == (held, different)
     assert (found.first is None) == (different == 0)
     if found.first is not None:
@@ -60,5 +60,5 @@ def test_what_she_sent_herself_counts_once():
     run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
     life = run.replay(10)  # alone in her cluster: she asks and answers herself
     assert life.sent["label"]["recipient"].tolist() == life.received["label"]["sender"].tolist() == [10]
-    found = agreement.compared(life, Kept(run), run.source.messages(), whole=True)
+    found = diff.compared(life, Kept(run), run.source.messages(), whole=True)
     assert (found.held, found.replayed, found.different) == (3, 3, 0)

@@ -12,7 +12,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core import Message, Protocol, fingerprint
-from p2p_sim.trace import code
+from p2p_sim.rundir import code_versions
 from protocols import PeerToPeer
 from tests.told import told_in
 from tests.unit.tiny import people
@@ -32,9 +32,9 @@ class Own(Protocol):
 
 
 def test_the_fingerprint_is_of_engine_and_protocol():
-    shipped = code.fingerprint(PeerToPeer(0.1))
-    assert shipped == code.fingerprint(PeerToPeer(0.3))
-    assert shipped != code.fingerprint(Own())
+    shipped = code_versions.fingerprint(PeerToPeer(0.1))
+    assert shipped == code_versions.fingerprint(PeerToPeer(0.3))
+    assert shipped != code_versions.fingerprint(Own())
     assert len(shipped) == 12
     assert int(shipped, 16) >= 0
 
@@ -45,15 +45,15 @@ def test_it_changes_with_what_decides_bits_and_with_nothing_else(folder, monkeyp
     for name in ("core", "crypto", "network", "report"):
         shutil.copytree(package / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(fingerprint, "__file__", str(tmp_path / "core" / "fingerprint.py"))
-    before = code.fingerprint(PeerToPeer(0.1))
+    before = code_versions.fingerprint(PeerToPeer(0.1))
     with (tmp_path / folder / "__init__.py").open("a") as file:
         file.write("\n")
-    assert (code.fingerprint(PeerToPeer(0.1)) == before) == (folder == "report")
+    assert (code_versions.fingerprint(PeerToPeer(0.1)) == before) == (folder == "report")
 
 
 def test_a_protocol_without_a_file(monkeypatch):
     monkeypatch.setattr(Own, "__module__", "nowhere")
-    assert code.fingerprint(Own()) != code.fingerprint(PeerToPeer(0.1))
+    assert code_versions.fingerprint(Own()) != code_versions.fingerprint(PeerToPeer(0.1))
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def saved(tmp_path):
 
 def test_a_run_knows_its_code(saved):
     run = p2p_sim.load(saved)
-    assert run.versions == code.versions(run.source)
+    assert run.versions == code_versions.versions(run.source)
     assert run.versions["numpy"] == np.__version__
-    assert code.other_code(run, run.source) == []
+    assert code_versions.other_code(run, run.source) == []
 
 
 def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
@@ -74,12 +74,12 @@ def test_other_code_is_told_and_kept_when_a_run_is_saved_again(saved, tmp_path):
     told["versions"] |= {"numpy": "1.0", "code": "0" * 12, "pyarrow": "1.0"}
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
-    here = code.versions(run.source)
+    here = code_versions.versions(run.source)
     with pytest.warns(UserWarning, match=r"replayed by other code .* numpy 1\.0 then"):
         run.replay(4)
     with pytest.warns(UserWarning, match=r"recomputed by other code .* numpy 1\.0 then"):
         assert run.view("user:4").draws
-    assert code.other_code(run, run.source) == [
+    assert code_versions.other_code(run, run.source) == [
         f"code {'0' * 12} then, {here['code']} now", f"numpy 1.0 then, {here['numpy']} now"
     ]  # fmt: skip
     run.save(tmp_path / "again")
@@ -94,9 +94,9 @@ def test_versions_that_decide_bits_are_told(saved, name):
     told["versions"][name] = "0.0"
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
-    here = code.versions(run.source)[name]
+    here = code_versions.versions(run.source)[name]
     other = [f"{name} 0.0 then, {here} now"] if name not in ("ray", "scikit-learn", "pyarrow") else []
-    assert code.other_code(run, run.source) == other
+    assert code_versions.other_code(run, run.source) == other
 
 
 def test_a_run_by_an_older_version_has_no_fingerprint(saved):
@@ -104,5 +104,7 @@ def test_a_run_by_an_older_version_has_no_fingerprint(saved):
     del told["versions"]["code"]
     (saved / "run.json").write_text(json.dumps(told))
     run = p2p_sim.load(saved)
-    assert code.other_code(run, run.source) == [f"code unknown then, {code.fingerprint(run.source)} now"]
-    assert code.other_code(p2p_sim.run(PeerToPeer(0.1), people(), seed=0), PeerToPeer(0.1)) == []
+    assert code_versions.other_code(run, run.source) == [
+        f"code unknown then, {code_versions.fingerprint(run.source)} now"
+    ]
+    assert code_versions.other_code(p2p_sim.run(PeerToPeer(0.1), people(), seed=0), PeerToPeer(0.1)) == []

@@ -12,9 +12,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import query, reader, recompute, source
-from p2p_sim.trace.apart import apart
-from p2p_sim.trace.compare import Unlike, compare
+from p2p_sim.rundir import run_directory, trace_reader
+from p2p_sim.trace import query, recompute
+from p2p_sim.trace.diff import Unlike, apart, compare
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.told import told_in
@@ -65,7 +65,7 @@ def order_of(run: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [{"seed": 4}, {"flipped": True}], ids=str)
 def test_what_differs_is_what_differs_by_hand(name: str, how: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source, "BATCH", 7)
+    monkeypatch.setattr(trace_reader, "BATCH", 7)
     one, other = run_of(name), run_of(name, **how)
     found = compare(one, other)
     counts, ids = by_hand(one, other)
@@ -95,7 +95,7 @@ def test_equal_runs_are_equal(name: str, tmp_path: Any) -> None:
     assert found.compared == (len(rows(one)),) * 2
 
 
-class Shuffled(reader.Kept):
+class Shuffled(run_directory.Kept):
     """A trace that holds its rows in another order, in batches of another size."""
 
     def batches(self, kind: str, round: int | None = None) -> Any:
@@ -109,9 +109,9 @@ class Shuffled(reader.Kept):
 def test_the_order_of_a_trace_is_no_difference() -> None:
     one, other = run_of("secure aggregation"), run_of("secure aggregation", seed=4)
     kinds = one.source.messages()
-    assert list(apart(reader.source(one), Shuffled(one), kinds)) == []
+    assert list(apart(run_directory.source(one), Shuffled(one), kinds)) == []
     assert list(apart(Shuffled(one), Shuffled(other), kinds)) == list(
-        apart(reader.source(one), reader.source(other), kinds)
+        apart(run_directory.source(one), run_directory.source(other), kinds)
     )
 
 

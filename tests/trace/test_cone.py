@@ -9,8 +9,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import query, recompute, source
-from p2p_sim.trace.cone import Half, cone
+from p2p_sim.rundir import trace_reader
+from p2p_sim.trace import query, recompute
+from p2p_sim.trace.causality import Half, cone
 from p2p_sim.trace.slices import Event
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.ray.programs import Gossip
@@ -60,7 +61,7 @@ def check(half: Half, wanted: list[Event], way: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cones_are_those_followed_by_hand(name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source, "BATCH", 7)
+    monkeypatch.setattr(trace_reader, "BATCH", 7)
     run = run_of(name)
     events = list(query.messages(run).events())
     by_kind: dict[tuple[str, int], Event] = {}

@@ -14,10 +14,10 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import reader, tables
-from p2p_sim.trace.compare import compare
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.writer import Folder
+from p2p_sim.rundir import parquet_columns, run_directory
+from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.trace_writer import Folder
+from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.told import told_in
@@ -47,7 +47,7 @@ def test_a_single_altered_byte_is_found_when_the_file_is_read(kind, path):
     octets = bytearray(file.read_bytes())
     octets[len(octets) // 2] ^= 1
     file.write_bytes(octets)
-    found = reader.open_trace(path)
+    found = run_directory.open_trace(path)
     with pytest.raises(InputError, match=rf"damaged: '.*{kind}.*' was altered, its SHA-256"):
         found.rows(kind)
     with pytest.raises(InputError, match="was altered"):
@@ -60,14 +60,14 @@ def test_a_file_that_was_cut_or_is_missing(path):
     file = file_of(path, "label")
     octets = file.read_bytes()
     file.write_bytes(octets[:-1])
-    for opened in (reader.open_trace, p2p_sim.load):
+    for opened in (run_directory.open_trace, p2p_sim.load):
         with pytest.raises(
             InputError, match=rf"label.*has {len(octets) - 1:,} bytes instead of {len(octets):,}"
         ):
             opened(path)
     file.unlink()
     with pytest.raises(InputError, match=r"label.*is missing; restore it"):
-        reader.open_trace(path)
+        run_directory.open_trace(path)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_file_that_was_cut_or_is_missing(path):
 def test_a_damaged_manifest(content, path):
     (path / "messages/manifest.json").write_bytes(content)
     with pytest.raises(InputError, match="damaged"):
-        reader.open_trace(path)
+        run_directory.open_trace(path)
 
 
 @pytest.mark.parametrize("key", ["complete", "level", "kinds", "counts", "files"])
@@ -87,7 +87,7 @@ def test_a_manifest_that_lacks_something(key, path):
     del told[key]
     file.write_text(json.dumps(told))
     with pytest.raises(InputError, match="damaged"):
-        reader.open_trace(path)
+        run_directory.open_trace(path)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_manifest_that_refers_to_what_is_not_there(change, path):
     told["files"][1] |= change
     file.write_text(json.dumps(told))
     with pytest.raises(InputError, match="its manifest says"):
-        reader.open_trace(path / "messages")  # where nothing tells its checksum
+        run_directory.open_trace(path / "messages")  # where nothing tells its checksum
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_altered_manifest_is_named(change, path):
     told = told_in(path, "messages/manifest.json")
     told["files"][0] |= change
     file.write_text(json.dumps(told, indent=1) + "\n")
-    for opened in (reader.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
+    for opened in (run_directory.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
         with pytest.raises(InputError, match=r"messages/manifest.json' is damaged: its SHA-256 is"):
             opened(path)
 
@@ -126,14 +126,14 @@ def test_the_messages_of_another_run_are_refused(path, tmp_path):
     shutil.rmtree(path / "messages")
     shutil.copytree(tmp_path / "other/messages", path / "messages")
     with pytest.raises(InputError, match=r"messages/manifest.json' is damaged: its SHA-256 is"):
-        reader.open_trace(path)
+        run_directory.open_trace(path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 2}', "[" * 100_000])
 def test_a_damaged_run_json_is_named(content, path):
     (path / "run.json").write_text(content)
-    for opened in (reader.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
-        if content == '{"format": 2}' and opened is reader.open_trace:
+    for opened in (run_directory.open_trace, p2p_sim.load, lambda folder: compare(folder, folder)):
+        if content == '{"format": 2}' and opened is run_directory.open_trace:
             continue  # enough for a trace
         with pytest.raises(InputError, match=r"run.json' is damaged"):
             opened(path)
@@ -148,15 +148,15 @@ def faulty(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("part", ["outputs", "faults"])
 def test_altered_outputs_and_faults_are_named(part, faulty):
     file = next((faulty / part).rglob("*.parquet"))
-    columns = tables.read_all(file.parent)[file.stem]
+    columns = parquet_columns.read_all(file.parent)[file.stem]
     before = p2p_sim.load(faulty)
-    tables.write(file, {name: column[::-1] for name, column in columns.items()})
+    parquet_columns.write(file, {name: column[::-1] for name, column in columns.items()})
     with pytest.raises(InputError, match=rf"{part}/{file.name}' is damaged: its SHA-256 is"):
         p2p_sim.load(faulty)
     file.unlink()
     with pytest.raises(InputError, match=rf"{part}/{file.name}' is missing; restore it"):
         p2p_sim.load(faulty)
-    tables.write(file, columns)
+    parquet_columns.write(file, columns)
     assert p2p_sim.load(faulty).digest == before.digest
 
 
@@ -205,18 +205,18 @@ def test_a_graph_that_is_gone_is_named(tmp_path):
 def test_newer_versions_are_refused_and_named(path):
     rewrite(path / "messages/manifest.json", format=3)
     with pytest.raises(InputError, match=r"manifest.json' has format 3; this version reads up to 2"):
-        reader.open_trace(path)
+        run_directory.open_trace(path)
     for versions, writer in (({"p2p-sim": "9.1"}, r", '9\.1'"), ({"p2p-sim": 9}, ""), ([], "")):
         rewrite(path / "run.json", format=3, versions=versions)
         said = r"has format 3; this version reads formats 1 and 2: read it with the version that wrote it"
-        for opened in (reader.open_trace, p2p_sim.load):
+        for opened in (run_directory.open_trace, p2p_sim.load):
             with pytest.raises(InputError, match=said + writer + "$"):
                 opened(path)
 
 
 def test_no_run_at_all(tmp_path):
     with pytest.raises(InputError, match=r"is not a run directory: it has no run.json; name the folder that"):
-        reader.open_trace(tmp_path)
+        run_directory.open_trace(tmp_path)
     p2p_sim.run(PeerToPeer(0.1), PEOPLE, out=tmp_path / "bare", seed=0)
     assert not (tmp_path / "bare/messages").exists()
     p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="counts", out=tmp_path / "counted", seed=0)
@@ -239,9 +239,9 @@ def test_the_first_format_is_still_read(level, tmp_path):
     for file in sorted((path / "messages").rglob("*"), reverse=True):
         file.unlink() if file.is_file() else file.rmdir()
     for kind in run.source.messages() if level != "none" else ():
-        tables.write(path / f"messages/{kind}.parquet", run.messages(kind))
+        parquet_columns.write(path / f"messages/{kind}.parquet", run.messages(kind))
     again = p2p_sim.load(path)
-    found = reader.open_trace(path)
+    found = run_directory.open_trace(path)
     assert found.kept == (again.kept() or 0) == (run.kept() or 0)
     for kind in run.source.messages() if level != "none" else ():
         for name, column in run.messages(kind).items():
@@ -275,7 +275,7 @@ def test_traces_without_columns_of_nulls_are_still_read(tmp_path):
         entry |= {"bytes": file.stat().st_size, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     manifest.write_text(json.dumps(told))
     assert nulls
-    found = reader.open_trace(path / "messages")
+    found = run_directory.open_trace(path / "messages")
     for kind, columns in before.items():
         for user in (None, 17):
             rows = found.rows(kind, user=user)[0]

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from p2p_sim.core.address_book import World
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.world import World
-from p2p_sim.trace.draws import Recorder
+from p2p_sim.trace.replay import Recorder
 
 IDS = ([3, 4, 5], [1, 4, 6], [0], [7])
 

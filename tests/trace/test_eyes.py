@@ -13,15 +13,14 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.report import messages, sequence
-from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.render import scene, sequence
+from p2p_sim.render.web.messages import Look, Place, gather, lanes
+from p2p_sim.render.web.overview import known
+from p2p_sim.report import message_text
+from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.trace import query
-from p2p_sim.trace.around import around
-from p2p_sim.trace.diagram import scene
+from p2p_sim.trace.neighbourhood import around
 from p2p_sim.trace.slices import Event, Slice
-from p2p_sim.trace.web.gather import Place, gather
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.lanes import Look, lanes
 from tests.contract.cases import PROTOCOLS, people_of
 
 USERS = 13
@@ -123,7 +122,7 @@ def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
         assert of_slice(around(run, some, **asked)) == touched, view
         pages = [query.messages(run, limit=7, offset=offset, **asked) for offset in range(0, len(wanted), 7)]
         assert {key: value for page in pages for key, value in of_slice(page).items()} == wanted, view
-        tables = messages.tables(part)
+        tables = message_text.tables(part)
         shown = {row["id"]: (row["readable"], row["fields"]) for table in tables for row in table["rows"]}
         assert shown == wanted, view
 

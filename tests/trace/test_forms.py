@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core import Bytes, Message, Party, Protocol, Vector
-from p2p_sim.core.ledger import Count
-from p2p_sim.trace import manifest, ordering, source, stored, writer
+from p2p_sim.core.deliveries import Count
+from p2p_sim.rundir import manifest, trace_file, trace_reader, trace_writer
 from protocols import PeerToPeer
 
 
@@ -102,25 +102,25 @@ def rows_of(columns: dict[str, Any], kind: str) -> list[tuple[Any, ...]]:
     return [(*head, one) for head, one in zip(heads, told, strict=True)]
 
 
-def written(folder: Path, made: Any) -> stored.Stored:
-    sink, files = writer.Writer(folder, 0), []
+def written(folder: Path, made: Any) -> trace_reader.Stored:
+    sink, files = trace_writer.Writer(folder, 0), []
     for kind, round, batches in made:
         for addresses, fields in batches:
             sink.take(kind, round, addresses, fields)
         files += sink.cut()
     counts = {(kind, 0): Count() for kind in FIELDS}
     manifest.write(folder, manifest.ended(manifest.begun(PROTOCOL, "full", 50, ""), counts, files))
-    return stored.Stored(folder)
+    return trace_reader.Stored(folder)
 
 
 @settings(max_examples=150, deadline=None)
 @given(made=parcels(), most=st.sampled_from([5, 1 << 24]), group=st.sampled_from([1, 6, 1 << 17]))
 def test_what_is_written_is_read(made, most, group):
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "MOST_ROWS", most)
-        patch.setattr(writer, "_GROUP", group)
-        patch.setattr(writer, "_MOST_GROUP", 2 * group)
-        patch.setattr(source, "BATCH", 4)
+        patch.setattr(trace_writer, "MOST_ROWS", most)
+        patch.setattr(trace_writer, "_GROUP", group)
+        patch.setattr(trace_writer, "_MOST_GROUP", 2 * group)
+        patch.setattr(trace_reader, "BATCH", 4)
         found = written(Path(name), made)
         for kind in FIELDS:
             rows = [
@@ -153,10 +153,10 @@ ODD = {
 @pytest.mark.parametrize("people", ODD)
 @pytest.mark.parametrize("faults", [None, ["loss=0.2", "duplicate=0.2", "late=0.2", "drop=0.1"]])
 def test_odd_populations(people, faults, tmp_path, monkeypatch):
-    monkeypatch.setattr(ordering, "_FEW", 20)  # pages are looked for, not sorted for, from here on
-    monkeypatch.setattr(ordering, "_CHUNK", 7)
-    monkeypatch.setattr(ordering, "_SHIFT", 3)
-    monkeypatch.setattr(ordering, "_BINS", 4)
+    monkeypatch.setattr(trace_file, "_FEW", 20)  # pages are looked for, not sorted for, from here on
+    monkeypatch.setattr(trace_file, "_CHUNK", 7)
+    monkeypatch.setattr(trace_file, "_SHIFT", 3)
+    monkeypatch.setattr(trace_file, "_BINS", 4)
     population = Population.from_arrays(**ODD[people])
     protocol = PeerToPeer(0.2, 0.6, retries=2)
     whole = p2p_sim.run(protocol, population, seed=4, trace="full", faults=faults)
@@ -164,7 +164,7 @@ def test_odd_populations(people, faults, tmp_path, monkeypatch):
         out = tmp_path / f"{blocks}"
         run = p2p_sim.run(protocol, population, seed=4, trace="full", faults=faults, blocks=blocks, out=out)
         assert run.digest == whole.digest
-        found = stored.Stored(out / "messages")
+        found = trace_reader.Stored(out / "messages")
         for kind in protocol.messages():
             wanted = whole.messages(kind)
             for low, high in ((0, None), (0, 3), (2, 9), (11, 12), (30, 60), (500, 501)):

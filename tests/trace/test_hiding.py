@@ -10,9 +10,8 @@ import numpy as np
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol
-from p2p_sim.report.cone import sentence
-from p2p_sim.trace.cone import cone
-from p2p_sim.trace.hiding import Alike, Hidden
+from p2p_sim.report.message_text import sentence
+from p2p_sim.trace.causality import Alike, Hidden, cone
 from protocols import (
     EncryptedShuffle,
     LabelProportions,

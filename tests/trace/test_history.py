@@ -13,9 +13,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
-from p2p_sim.trace import people, store, tables
-from p2p_sim.trace.history import history
-from p2p_sim.trace.near import near
+from p2p_sim.rundir import parquet_columns, population_file, run_directory
+from p2p_sim.rundir.population_file import near
+from p2p_sim.trace.recompute import history
 from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 from tests.told import told_in
@@ -33,7 +33,7 @@ GROUPS = (
 
 @pytest.fixture(autouse=True)
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "_ROWS", 7)
+    monkeypatch.setattr(population_file, "_ROWS", 7)
 
 
 def forbid(*_: Any) -> None:
@@ -91,7 +91,7 @@ def test_only_her_cluster_is_read(protocol: str, name: str, tmp_path: Path, monk
         if whole.clusters is not None:
             assert hers.label.tolist() == told_of_her.label.tolist()
     if whole.clusters is not None or alone:
-        monkeypatch.setattr(people, "read", forbid)
+        monkeypatch.setattr(population_file, "read", forbid)
         assert history(tmp_path / "run", 5)[2].world <= len(mine) + USERS // 2
 
 
@@ -123,7 +123,7 @@ def test_where_anybody_may_have_written_everybody_is_read(tmp_path: Path, monkey
         InputError, match=r"Astray is not a shipped protocol: in Python, .*; p2p_sim.load\('.*run'\)"
     ):
         history(tmp_path / "run", 22)
-    monkeypatch.setattr(store, "_program", lambda *_: Astray())
+    monkeypatch.setattr(run_directory, "_program", lambda *_: Astray())
     _, some, life = history(tmp_path / "run", 22)
     assert some.users == life.world == USERS
     assert life.received["word"]["sender"].tolist() == [21]
@@ -131,14 +131,14 @@ def test_where_anybody_may_have_written_everybody_is_read(tmp_path: Path, monkey
 
 def test_an_altered_population_is_named(tmp_path: Path) -> None:
     path = p2p_sim.run(PeerToPeer(0.1), POPULATIONS["scattered"](USERS), seed=0).save(tmp_path / "run")
-    file = path / people.FILE
+    file = path / population_file.FILE
     octets = file.read_bytes()
-    columns = tables.read(file)
+    columns = parquet_columns.read(file)
     for changed in (octets[:-1], octets[:100] + bytes([octets[100] ^ 1]) + octets[101:], b""):
         file.write_bytes(changed)
         with pytest.raises(InputError, match=r"population.parquet' is damaged: its SHA-256 is"):
             history(path, 3)
-    tables.write(file, columns | {"y": ~columns["y"]})
+    parquet_columns.write(file, columns | {"y": ~columns["y"]})
     with pytest.raises(InputError, match=r"population.parquet' is damaged: its SHA-256 is"):
         history(path, 3)
     file.unlink()
@@ -151,13 +151,13 @@ def test_a_run_that_tells_no_checksum_of_its_population(tmp_path: Path) -> None:
     run = p2p_sim.run(RandomizedResponse(1.0), POPULATIONS["scattered"](USERS), seed=3)
     path = run.save(tmp_path / "run")
     told = told_in(path)
-    assert told["sha256"].pop(people.FILE)
+    assert told["sha256"].pop(population_file.FILE)
     (path / "run.json").write_text(json.dumps(told))
     _, some, life = history(path, 3)
     assert some.users == USERS
     same(life, run.replay(3))
-    columns = tables.read(path / people.FILE)
-    tables.write(path / people.FILE, columns | {"y": ~columns["y"]})
+    columns = parquet_columns.read(path / population_file.FILE)
+    parquet_columns.write(path / population_file.FILE, columns | {"y": ~columns["y"]})
     with pytest.raises(InputError, match="is not the population of this run"):
         history(path, 3)
 

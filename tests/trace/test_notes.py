@@ -11,7 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import notes, reader
+from p2p_sim.rundir import integrity, run_directory
 from protocols import NetworkShuffle, PeerToPeer
 from tests.contract.cases import people_of
 
@@ -28,7 +28,7 @@ def cut_off(monkeypatch: Any, tmp_path: Path, protocol: Any, people: Population,
     def stop(*_: Any) -> None:
         raise Cut
 
-    monkeypatch.setattr(f"p2p_sim.trace.draft.{before}", stop)
+    monkeypatch.setattr(f"p2p_sim.rundir.trace_writer.{before}", stop)
     with pytest.raises(Cut), pytest.warns(UserWarning, match="messages so far"):
         p2p_sim.run(protocol, people, trace="full", out=tmp_path / "run", seed=0)
     monkeypatch.undo()
@@ -42,7 +42,7 @@ def left(monkeypatch, tmp_path):
 
 
 def rows_of(folder: Path) -> dict[str, dict[str, Any]]:
-    found = reader.open_trace(folder)
+    found = run_directory.open_trace(folder)
     assert not found.complete
     return {kind: found.rows(kind)[0] for kind in found.kinds}
 
@@ -90,7 +90,7 @@ def test_altered_notes_are_named(left):
 def test_a_file_of_which_nothing_was_noted_is_told(left):
     (file,) = left.glob(".site-*")
     file.write_bytes(file.read_bytes()[:-9])  # the end of the last line, that of the reports
-    found = reader.open_trace(left)
+    found = run_directory.open_trace(left)
     assert "1 unfinished file(s) cannot be read" in str(found.missing)
     assert [found.rows(kind)[1] for kind in found.kinds] == [90, 90, 0]
 
@@ -101,7 +101,7 @@ def test_files_that_are_written_again_at_the_end(monkeypatch, tmp_path):
     people = people_of(walk, "contiguous", 60)
     whole = p2p_sim.run(walk, people, trace="full", seed=0)
     left = cut_off(monkeypatch, tmp_path, walk, people, "manifest.ended")
-    twice = {name: found for name, found in (notes.read(left) or {}).items() if len(found) == 2}
+    twice = {name: found for name, found in (integrity.read(left) or {}).items() if len(found) == 2}
     assert twice
     for kind, columns in rows_of(left).items():
         assert all(np.array_equal(columns[name], column) for name, column in whole.messages(kind).items())
@@ -141,18 +141,18 @@ def test_a_manifest_that_tells_no_checksum_and_is_none_is_named(path, value, tmp
     told = json.loads(file.read_text())
     del told["checksum"]
     file.write_text(json.dumps(told))
-    reader.open_trace(file.parent)
+    run_directory.open_trace(file.parent)
     if path[-1] in ("counts", "files", "sender", "fields") and value in ([], {}, "<x>"):
         value = 7.5  # those could be
     _set(told, path, value)
     file.write_text(json.dumps(told))
     with pytest.raises(InputError, match="damaged"):
-        reader.open_trace(file.parent)
+        run_directory.open_trace(file.parent)
 
 
 def test_an_earlier_versions_run_that_was_cut_off_is_read(left):
     whole = rows_of(left)
-    notes.forget(left)
+    integrity.forget(left)
     for kind, columns in rows_of(left).items():
         assert all(np.array_equal(whole[kind][name], column) for name, column in columns.items())
     (file,) = (left / "ask").rglob("*.parquet")
@@ -165,4 +165,4 @@ def test_an_earlier_versions_run_that_was_cut_off_is_read(left):
     ):
         assert old in octets
         file.write_bytes(octets.replace(old, new))
-        assert "cannot be read" in str(reader.open_trace(left).missing)
+        assert "cannot be read" in str(run_directory.open_trace(left).missing)

@@ -11,10 +11,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
+from p2p_sim.rundir.run_directory import Opened
 from p2p_sim.trace import query
-from p2p_sim.trace.compare import compare
-from p2p_sim.trace.cone import cone
-from p2p_sim.trace.opened import Opened
+from p2p_sim.trace.causality import cone
+from p2p_sim.trace.diff import compare
 from p2p_sim.trace.stats import stats
 from protocols import PeerToPeer
 from tests.told import told_in

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import cli
-from p2p_sim.trace import draft, manifest, reader
+from p2p_sim.rundir import manifest, run_directory, trace_writer
 from tests.contract.cases import PROTOCOLS, people_of
 
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
@@ -98,7 +98,7 @@ def test_files_of_several_forms_read_as_one(program: str, tmp_path: Path) -> Non
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
     """A walk of whose run ``killed`` holds what a kill before its last step leaves: files as they were written."""
     walk, people = PROTOCOLS["network shuffle"], people_of(PROTOCOLS["network shuffle"], "contiguous", 60)
-    monkeypatch.setattr(draft, "alike", lambda folder, files: files)
+    monkeypatch.setattr(trace_writer, "alike", lambda folder, files: files)
     monkeypatch.chdir(tmp_path)
     run = p2p_sim.run(walk, people, trace="full", out="whole", seed=0)
     shutil.copytree("whole/messages", "killed/messages")
@@ -117,7 +117,7 @@ def test_what_a_killed_run_left_becomes_one_table_by_the_command_that_is_said(
         tuple(parquet.read_schema(file).names) for file in Path("killed/messages/hop").rglob("*.parquet")
     }
     assert len(forms) > 1
-    missing = reader.open_trace("killed").missing
+    missing = run_directory.open_trace("killed").missing
     assert missing is not None
     (command,) = re.findall(r"files of hop differ in columns, for other programs (.*) > hop.parquet", missing)
     assert "files of report" not in missing
@@ -136,7 +136,7 @@ def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
     p2p_sim.run(program, people_of(program, "contiguous", 60), trace="full", out=tmp_path / "run", seed=0)
     folder = tmp_path / "run/messages"
     manifest.write(folder, {**manifest.read(folder), "complete": False})
-    missing = reader.open_trace(folder).missing
+    missing = run_directory.open_trace(folder).missing
     assert missing is not None
     assert "differ in columns" not in missing
 

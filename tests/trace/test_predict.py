@@ -10,10 +10,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
+from p2p_sim.cli import out_places
 from p2p_sim.core.faults import Faults
-from p2p_sim.report import foretell
-from p2p_sim.trace import pilot
-from p2p_sim.trace.predict import FACTOR, predict
+from p2p_sim.trace import size_estimate
+from p2p_sim.trace.size_estimate import FACTOR, predict
 from protocols import LabelProportions, PeerToPeer
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
@@ -93,8 +93,8 @@ def test_random_ids_take_the_bytes_of_large_ones(how, tmp_path, monkeypatch):
     nbytes = written(PeerToPeer(0.1, 0.1), people, "full", tmp_path / "run")[1]
     (found,) = predict(PeerToPeer(0.1, 0.1), people, "full")
     assert LEAST < found.nbytes / nbytes < MOST
-    few = pilot.few
-    monkeypatch.setattr(pilot, "few", lambda *given: (few(*given)[0], None))
+    few = size_estimate.few
+    monkeypatch.setattr(size_estimate, "few", lambda *given: (few(*given)[0], None))
     (small,) = predict(PeerToPeer(0.1, 0.1), people, "full")
     assert (LEAST < small.nbytes / nbytes < MOST) == (how == "together")
 
@@ -138,16 +138,16 @@ def test_odd_populations(tmp_path):
 
 def test_a_line_says_it(tmp_path):
     people = Population.synthetic(users=5000, cluster_size=50)
-    told = foretell.text(PeerToPeer(0.1), people, "full")
+    told = out_places.text(PeerToPeer(0.1), people, "full")
     assert told.startswith("trace full: about 15,000 messages, ")
     assert "; sample=1000: about " in told
     assert "counts: no messages, 1.26 kB; none: no messages" in told
-    sampled = foretell.text(PeerToPeer(0.1), people, "sample=10")
+    sampled = out_places.text(PeerToPeer(0.1), people, "sample=10")
     assert [part.partition(":")[0] for part in sampled.split("; ")] == [
         "trace sample=10", "full", "counts", "none",
     ]  # fmt: skip
     many = Population.from_arrays(y=np.arange(40) % 5)
-    refused = foretell.text(PeerToPeer(0.1), many, "full")
+    refused = out_places.text(PeerToPeer(0.1), many, "full")
     assert refused.startswith(
         "trace full: what it takes is not known beforehand (PeerToPeer handles 2 label values"
     )

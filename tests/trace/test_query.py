@@ -11,8 +11,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.trace import pick, query, reader, recompute, source
-from p2p_sim.trace.draft import Draft
+from p2p_sim.rundir import run_directory, trace_reader
+from p2p_sim.rundir.trace_writer import Draft
+from p2p_sim.trace import query, recompute
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.told import told_in
@@ -57,7 +58,7 @@ def wanted(
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_messages_are_those_asked_for(name: str, view: str | None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source, "BATCH", 7)  # several batches
+    monkeypatch.setattr(trace_reader, "BATCH", 7)  # several batches
     run = run_of(name)
     for user in (None, 0, 5):
         for round in (None, 1, 3):
@@ -72,7 +73,7 @@ def test_messages_are_those_asked_for(name: str, view: str | None, monkeypatch: 
 
 @pytest.mark.parametrize("view", [None, "learner", "user:5", "wire", "3*user"])
 def test_limit_and_offset_cut_and_say_so(view: str | None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source, "BATCH", 5)
+    monkeypatch.setattr(trace_reader, "BATCH", 5)
     run = run_of("peer-to-peer")
     for kind in run.source.messages():
         whole = wanted(run, kind, None, None, view)
@@ -185,8 +186,8 @@ def test_no_run(tmp_path: Any) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 4, 50, None])
 @pytest.mark.parametrize("view", ["3*user", "wire", "wire+user:4"])
 def test_pages_of_a_view_do_not_depend_on_how_the_run_was_cut(tmp_path, monkeypatch, view, limit):
-    monkeypatch.setattr(source, "BATCH", 3)
-    monkeypatch.setattr(pick, "_SPARE", 1)
+    monkeypatch.setattr(trace_reader, "BATCH", 3)
+    monkeypatch.setattr(query, "_SPARE", 1)
     pages = []
     for blocks in (1, 4, 12):
         path = tmp_path / str(blocks)
@@ -218,13 +219,13 @@ class Backwards:
 
 @pytest.mark.parametrize("limit", [1, 4, 11])
 def test_whatever_the_order_of_a_trace_the_first_are_shown(monkeypatch, limit):
-    monkeypatch.setattr(source, "BATCH", 3)
-    monkeypatch.setattr(pick, "_SPARE", 1)
+    monkeypatch.setattr(trace_reader, "BATCH", 3)
+    monkeypatch.setattr(query, "_SPARE", 1)
     run = run_of("peer-to-peer")
-    kept, eyes = reader.source(run), run.coalition("wire+user:4")
+    kept, eyes = run_directory.source(run), run.coalition("wire+user:4")
     for kind, message in run.source.messages().items():
-        whole, total = pick.Pick(None, None, eyes, "plain", None, 0).of(kept, message)
-        found = pick.Pick(None, None, eyes, "plain", limit, 2)._streamed(Backwards(kept), message, eyes)
+        whole, total = query.Pick(None, None, eyes, "plain", None, 0).of(kept, message)
+        found = query.Pick(None, None, eyes, "plain", limit, 2)._streamed(Backwards(kept), message, eyes)
         assert found[1] == total == len(whole["round"])
         for name, column in whole.items():
             np.testing.assert_array_equal(found[0][name], column[2 : 2 + limit], err_msg=kind)

@@ -10,7 +10,7 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace import reader
+from p2p_sim.rundir import run_directory
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 
 USERS = 40
@@ -27,7 +27,11 @@ def sources(name: str, people: str, tmp_path: Any, trace: str = "full") -> Any:
     run = p2p_sim.run(*given, seed=3, trace=trace)
     saved = run.save(tmp_path / "run")
     p2p_sim.run(*given, seed=3, trace=trace, out=tmp_path / "streamed", blocks=3)
-    return run, [reader.source(run), reader.source(saved), reader.source(tmp_path / "streamed")]
+    return run, [
+        run_directory.source(run),
+        run_directory.source(saved),
+        run_directory.source(tmp_path / "streamed"),
+    ]
 
 
 def in_order(batches: Any, like: dict[str, Any]) -> dict[str, Any]:
@@ -106,4 +110,4 @@ def test_bad_questions(asked, said, tmp_path):
 def test_a_single_message_without_fields_is_kept(tmp_path):
     """Every column of its address is then one number."""
     run = p2p_sim.run(PROTOCOLS["peer-to-peer"], Population.from_arrays(y=[True]), trace="full", seed=0)
-    assert equal(reader.source(run.save(tmp_path / "run")).rows("ask")[0], run.messages("ask"))
+    assert equal(run_directory.source(run.save(tmp_path / "run")).rows("ask")[0], run.messages("ask"))

@@ -45,7 +45,7 @@ def test_a_world_of_consecutive_ids_draws_the_same_words(monkeypatch: Any) -> No
     protocol = PROTOCOLS["peer-to-peer"]
     population = people_of(protocol, "contiguous", USERS)
     life = p2p_sim.run(protocol, population, seed=3).replay(17)
-    monkeypatch.setattr("p2p_sim.core.world.World.first", None)  # as if they were scattered
+    monkeypatch.setattr("p2p_sim.core.address_book.World.first", None)  # as if they were scattered
     other = p2p_sim.run(protocol, population, seed=3).replay(17)
     assert life.drawn == other.drawn
     for one, two in ((life.sent, other.sent), (life.received, other.received)):

@@ -11,10 +11,11 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core.message import USER
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace import around, parts, people, reader, store, writer
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.web.answers import Answers
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.rundir import population_file, run_directory, trace_file, trace_writer
+from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.trace import neighbourhood
 from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer
 from tests.trace.test_history import forbid
 
@@ -31,11 +32,11 @@ RUNS: dict[str, tuple[Any, Population, list[str]]] = {
 
 
 def saved(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(writer, "_GROUP", 8)  # many row groups
-    monkeypatch.setattr(writer, "_MOST_GROUP", 8)
+    monkeypatch.setattr(trace_writer, "_GROUP", 8)  # many row groups
+    monkeypatch.setattr(trace_writer, "_MOST_GROUP", 8)
     protocol, population, faults = RUNS[name]
     p2p_sim.run(protocol, population, seed=3, trace="full", faults=faults or None, out=path, blocks=3)
-    return reader.open_trace(path)
+    return run_directory.open_trace(path)
 
 
 def rows_of(columns: Any) -> list[tuple[Any, ...]]:
@@ -61,8 +62,8 @@ def test_each_message_of_some_users_once(name, users, tmp_path, monkeypatch):
 def test_a_file_is_searched_once_for_all(tmp_path, monkeypatch):
     trace = saved("peers", tmp_path / "run", monkeypatch)
     read: list[int] = []
-    real = parts.File._read
-    monkeypatch.setattr(parts.File, "_read", lambda *given: read.append(len(given[1])) or real(*given))
+    real = trace_file.File._read
+    monkeypatch.setattr(trace_file.File, "_read", lambda *given: read.append(len(given[1])) or real(*given))
     trace.of_users("ask", list(range(0, USERS, 3)))
     groups = -(-USERS // 8) + 3  # three blocks may end three groups early
     assert 0 < sum(read) <= 2 * groups, "once to find them, once to read them"
@@ -71,24 +72,24 @@ def test_a_file_is_searched_once_for_all(tmp_path, monkeypatch):
 def test_the_first_view_reads_a_few_columns_of_the_population(tmp_path, monkeypatch):
     saved("peers", tmp_path / "run", monkeypatch)
     whole = Answers(tmp_path / "run", VIEWERS).answer("lanes", {})
-    monkeypatch.setattr(people, "_ROWS", 7)
-    monkeypatch.setattr(store, "_AT_ONCE", 0)
+    monkeypatch.setattr(population_file, "_ROWS", 7)
+    monkeypatch.setattr(run_directory, "_AT_ONCE", 0)
     asked: list[dict[str, str]] = [{}, {"cluster": "5"}, {"user": "17"}, {"view": "learner"}, {"round": "2"}]
     told = [Answers(tmp_path / "run", VIEWERS).answer("lanes", one) for one in asked]
     assert told[0] == whole
-    monkeypatch.setattr(people, "read", forbid)
+    monkeypatch.setattr(population_file, "read", forbid)
     assert [Answers(tmp_path / "run", VIEWERS).answer("lanes", one) for one in asked] == told
     sizes = np.bincount(SCATTERED)[3:]
     assert whole["clusters"] == {"count": 3, "least": 20, "most": 20}
-    assert around.sizes_of(Opened(tmp_path / "run")).tolist() == sizes.tolist()
+    assert neighbourhood.sizes_of(Opened(tmp_path / "run")).tolist() == sizes.tolist()
 
 
 def test_crowds_without_clusters_are_all_users(tmp_path, monkeypatch):
     protocol = PeerToPeer(0.1)
     p2p_sim.run(protocol, Population.from_arrays(y=PLAIN.y), seed=3, trace="full", out=tmp_path / "run")
-    monkeypatch.setattr(store, "_AT_ONCE", 0)
-    monkeypatch.setattr(people, "read", forbid)
+    monkeypatch.setattr(run_directory, "_AT_ONCE", 0)
+    monkeypatch.setattr(population_file, "read", forbid)
     told = Answers(tmp_path / "run", VIEWERS).answer("lanes", {"offset": "24"})
     assert (told["users"], told["cluster"], told["clusters"]) == (USERS, 0, None)
     assert [lane["user"] for lane in told["lanes"] if lane["user"]] == [str(user) for user in range(24, 48)]
-    assert around.sizes_of(Opened(tmp_path / "run")) is None
+    assert neighbourhood.sizes_of(Opened(tmp_path / "run")) is None

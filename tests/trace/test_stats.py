@@ -13,9 +13,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core.message import USER
-from p2p_sim.trace import recompute, source
-from p2p_sim.trace.degrees import QUANTILES, Tally
-from p2p_sim.trace.stats import stats
+from p2p_sim.rundir import trace_reader
+from p2p_sim.trace import recompute
+from p2p_sim.trace.stats import QUANTILES, Tally, stats
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.ray.programs import Gossip
 
@@ -67,7 +67,7 @@ def told(found: Any) -> dict[Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_degrees_are_those_counted_one_by_one(name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source, "BATCH", 7)
+    monkeypatch.setattr(trace_reader, "BATCH", 7)
     run = run_of(name)
     found = stats(run)
     assert told(found) == degrees_of(run, list(range(USERS)))

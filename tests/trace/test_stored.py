@@ -17,7 +17,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.trace import reader, tables, writer
+from p2p_sim.rundir import parquet_columns, run_directory, trace_writer
 from protocols import PeerToPeer, RandomizedResponse
 from tests.told import told_in
 
@@ -56,9 +56,9 @@ def test_the_form_follows_the_messages_not_the_protocol(tmp_path):
 
 
 def test_long_files_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "MOST_ROWS", 20)
-    monkeypatch.setattr(writer, "_GROUP", 8)
-    monkeypatch.setattr(writer, "_MOST_GROUP", 6)
+    monkeypatch.setattr(trace_writer, "MOST_ROWS", 20)
+    monkeypatch.setattr(trace_writer, "_GROUP", 8)
+    monkeypatch.setattr(trace_writer, "_MOST_GROUP", 6)
     whole = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", seed=0)
     cut = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", blocks=30, seed=0)
     again = p2p_sim.load(whole.save(tmp_path / "saved"))
@@ -69,9 +69,9 @@ def test_long_files_are_cut(tmp_path, monkeypatch):
             for name, column in whole.messages(kind).items():
                 np.testing.assert_array_equal(run.messages(kind)[name], column)
         for user in range(90):
-            mine = reader.source(cut).rows(kind, user=user)
+            mine = run_directory.source(cut).rows(kind, user=user)
             assert mine[0].keys() == whole.messages(kind).keys()
-            assert mine[1] == reader.source(whole).rows(kind, user=user)[1]
+            assert mine[1] == run_directory.source(whole).rows(kind, user=user)[1]
 
 
 def test_a_saved_trace_can_be_saved_again_elsewhere(tmp_path):
@@ -100,7 +100,7 @@ def test_no_room_left(tmp_path, monkeypatch):
     def full(*_words):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables.Stream, "write", full)
+    monkeypatch.setattr(parquet_columns.Stream, "write", full)
     with pytest.raises(InputError, match=r"cannot be written to .*: No space left on device; make room"):
         p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     assert list(tmp_path.iterdir()) == []
@@ -112,15 +112,15 @@ def test_what_was_written_before_the_disk_was_full_stays(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         write(self, columns)
 
-    write = tables.Stream.write
-    monkeypatch.setattr(tables.Stream, "write", full)
+    write = parquet_columns.Stream.write
+    monkeypatch.setattr(parquet_columns.Stream, "write", full)
     with (
         pytest.warns(UserWarning, match="the messages so far of the run that failed are in"),
         pytest.raises(InputError, match="No space left on device"),
     ):
         p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", seed=0)
     (left,) = tmp_path.iterdir()
-    assert "report: none" in str(reader.open_trace(left).missing)
+    assert "report: none" in str(run_directory.open_trace(left).missing)
 
 
 def test_views_of_a_stored_trace_are_those_of_one_in_memory(tmp_path):
@@ -166,7 +166,7 @@ def test_a_killed_run_leaves_what_it_had_and_says_what_is_missing(kind, held, tm
     with pytest.raises(InputError, match="its trace can be opened"):
         p2p_sim.load(left)
     whole = p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", seed=0)
-    found = reader.open_trace(left)
+    found = run_directory.open_trace(left)
     assert not found.complete
     assert found.missing is not None
     assert "90 in round 1" in found.missing
@@ -185,7 +185,7 @@ def test_a_file_that_was_being_written_is_told(tmp_path):
     (path / "messages/manifest.json").write_text(json.dumps({**told, "complete": False, "files": []}))
     place = path / entry_path(path, "report")
     (path / entry_path(path, "ask")).rename(place.with_name(f".{place.name}.tmp"))
-    found = reader.open_trace(path / "messages")
+    found = run_directory.open_trace(path / "messages")
     assert "2 unfinished file(s) cannot be read" in str(found.missing)  # it, and the answers, which need it
     assert found.rows("report")[1] == 90
 
@@ -193,10 +193,10 @@ def test_a_file_that_was_being_written_is_told(tmp_path):
 def test_other_programs_pass_over_what_was_being_written(tmp_path):
     ids = np.arange(9, dtype=np.int32)
     addresses = {"sender": ids[::-1].copy(), "recipient": ids, "seq": 0 * ids}
-    whole = writer.Writer(tmp_path, 0)
+    whole = trace_writer.Writer(tmp_path, 0)
     whole.take("ask", 1, addresses, {})
     assert len(whole.cut()) == 1
-    part = writer.Part(tmp_path, 0, 7, "ask", 1, dict.fromkeys(addresses, "stored"))
+    part = trace_writer.Part(tmp_path, 0, 7, "ask", 1, dict.fromkeys(addresses, "stored"))
     part.add(addresses, {})
     part._flush()  # and killed here
     assert len(list((tmp_path / "ask/round=1").iterdir())) == 2

@@ -11,13 +11,13 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.report import sequence
+from p2p_sim.render import sequence
 from p2p_sim.run import Run
-from p2p_sim.trace import about, around, people, query, store
-from p2p_sim.trace.cone import cone
-from p2p_sim.trace.near import near
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.unread import Unread, unread
+from p2p_sim.rundir import population_file, run_directory, run_json
+from p2p_sim.rundir.population_file import Unread, near, unread
+from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.trace import neighbourhood, query
+from p2p_sim.trace.causality import cone
 from protocols import PeerToPeer
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 from tests.trace.test_history import GROUPS, USERS, forbid, same
@@ -28,8 +28,8 @@ DIVIDED = [name for name in POPULATIONS if people_of(PeerToPeer(0.1), name, USER
 @pytest.fixture(autouse=True)
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every population be a large one, in small row groups."""
-    monkeypatch.setattr(people, "_ROWS", 7)
-    monkeypatch.setattr(store, "_AT_ONCE", 0)
+    monkeypatch.setattr(population_file, "_ROWS", 7)
+    monkeypatch.setattr(run_directory, "_AT_ONCE", 0)
 
 
 def saved(program: Any, name: str, path: Path) -> Run:
@@ -72,19 +72,19 @@ def test_questions_about_a_few_users_read_their_clusters(
     expected = {
         "user": told(query.messages(run, user=17)),
         "view": run.view("user:3+user:17"),
-        "around": told(around.around(run, some)),
-        "cluster": around.cluster(run, int(around.clusters_of(run, some)[0])).tolist(),
-        "clusters": around.clusters_of(run, some).tolist(),
+        "around": told(neighbourhood.around(run, some)),
+        "cluster": neighbourhood.cluster(run, int(neighbourhood.clusters_of(run, some)[0])).tolist(),
+        "clusters": neighbourhood.clusters_of(run, some).tolist(),
         "drawn": sequence.draw(run, [3, 17], name="x"),
     }
-    monkeypatch.setattr(people, "read", forbid)
+    monkeypatch.setattr(population_file, "read", forbid)
     loaded = p2p_sim.load(tmp_path / "run")
     same(loaded.replay(17), run.replay(17))
     for looked in (loaded, Opened(tmp_path / "run")):
         assert told(query.messages(looked, user=17)) == expected["user"]
-        assert told(around.around(looked, some)) == expected["around"]
-        assert around.clusters_of(looked, some).tolist() == expected["clusters"]
-        assert around.cluster(looked, expected["clusters"][0]).tolist() == expected["cluster"]
+        assert told(neighbourhood.around(looked, some)) == expected["around"]
+        assert neighbourhood.clusters_of(looked, some).tolist() == expected["clusters"]
+        assert neighbourhood.cluster(looked, expected["clusters"][0]).tolist() == expected["cluster"]
         assert unread(looked) is not None
     assert sequence.draw(loaded, [3, 17], name="x") == expected["drawn"]
     view, seen = loaded.view("user:3+user:17"), expected["view"]
@@ -107,7 +107,7 @@ def test_a_cone_reads_the_cluster_of_its_sender(name: str, tmp_path: Path, monke
     message = f"label:2:{labels['sender'][5]}:{labels['recipient'][5]}:0"
     monkeypatch.setattr(query.recompute, "MOST_USERS", USERS - 1)
     expected = cone(run, message)
-    monkeypatch.setattr(people, "read", forbid)
+    monkeypatch.setattr(population_file, "read", forbid)
     found = cone(tmp_path / "run", message)
     assert found.hidden == expected.hidden
     assert (found.before.counts, found.after.counts) == (expected.before.counts, expected.after.counts)
@@ -135,9 +135,9 @@ def test_all_of_it_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_a_small_one_is_read_at_once(tmp_path: Path, monkeypatch: Any) -> None:
     run = saved(PeerToPeer(0.1), "scattered", tmp_path / "run")
-    monkeypatch.setattr(store, "_AT_ONCE", USERS)
+    monkeypatch.setattr(run_directory, "_AT_ONCE", USERS)
     loaded = p2p_sim.load(tmp_path / "run")
-    (tmp_path / "run" / people.FILE).unlink()
+    (tmp_path / "run" / population_file.FILE).unlink()
     assert loaded.population.hash == run.population.hash
 
 
@@ -159,7 +159,7 @@ def test_without_checksums_everybody_is_read(tmp_path: Path) -> None:
     """Earlier versions wrote none."""
     path = tmp_path / "run"
     run = saved(PeerToPeer(0.1), "scattered", path)
-    left = Unread(path, about.told_of(path) | {"sha256": {}})
+    left = Unread(path, run_json.told_of(path) | {"sha256": {}})
     assert left.near(PeerToPeer(0.1), np.array([3])) is None
     assert left.whole().hash == run.population.hash
 
@@ -175,4 +175,4 @@ def test_a_user_who_is_not_there(user: int, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"users are 0 to 39$"):
             ask()
     with pytest.raises(InputError, match="cluster 77: not in this run"):
-        around.cluster(loaded, 77)
+        neighbourhood.cluster(loaded, 77)

@@ -8,8 +8,8 @@ import numpy as np
 
 import p2p_sim
 from p2p_sim import Population
+from p2p_sim.coalition import Coalition
 from p2p_sim.trace.slices import Slice
-from p2p_sim.views import Coalition
 from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, SecureAggregation
 from tests.unit.tiny import CLUSTERS, people
 

@@ -9,9 +9,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.trace import around as module
-from p2p_sim.trace import recompute, source
-from p2p_sim.trace.around import around, cluster, clusters_of, first
+from p2p_sim.rundir import trace_reader
+from p2p_sim.trace import neighbourhood as module
+from p2p_sim.trace import recompute
+from p2p_sim.trace.neighbourhood import around, cluster, clusters_of, first
 from protocols import PeerToPeer
 from tests.trace_export.material import PROTOCOLS
 from tests.unit.tiny import CLUSTERS, people
@@ -51,7 +52,7 @@ def test_all_messages_are_those_of_the_run(protocol):
 @pytest.mark.parametrize("trace", ["full", "none", "sample=2"])
 @pytest.mark.parametrize("users", [{4}, {4, 7}, {0, 2, 4, 7}, set(range(12))], ids=len)
 def test_some_users_by_looking_up_and_by_scanning(protocol, users, trace, monkeypatch):
-    monkeypatch.setattr(source, "BATCH", 5)
+    monkeypatch.setattr(trace_reader, "BATCH", 5)
     run, whole = run_of(protocol, trace), run_of(protocol)
     parts = []
     for few in (50, 0):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace.export.graph import graphml, to_networkx, who_asked_whom
+from p2p_sim.render.graphml import graphml, to_networkx, who_asked_whom
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, sliced

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from p2p_sim.trace.diagram.mermaid import MOST_TEXT, fitting, mermaid
-from p2p_sim.trace.diagram.scene import scene
+from p2p_sim.render.mermaid import MOST_TEXT, fitting, mermaid
+from p2p_sim.render.scene import scene
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, many, sight_of, sliced
 

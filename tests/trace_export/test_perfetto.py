@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from p2p_sim.trace.export.perfetto import perfetto
+from p2p_sim.render.perfetto import perfetto
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, many, sliced

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from p2p_sim.trace.diagram import grouping
-from p2p_sim.trace.diagram.scene import MOST_ARROWS, MOST_LANES, READ, SEALED, STRUCK, UNSEEN, scene
+from p2p_sim.render import scene as scene_module
+from p2p_sim.render.scene import MOST_ARROWS, MOST_LANES, READ, SEALED, STRUCK, UNSEEN, scene
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.material import PROTOCOLS, cluster_of, many, sight_of, sliced
@@ -179,7 +179,7 @@ def test_a_viewpoint_of_many_is_counted():
 def test_nothing_and_somebody_who_did_nothing():
     empty = Slice.of({}, {})
     assert (scene(empty, "t").lanes, scene(empty, "t").arrows) == ((), ())
-    assert scene(empty, "t", asked=[3]).lanes == (grouping.Lane("user 3", False, 1, True),)
+    assert scene(empty, "t", asked=[3]).lanes == (scene_module.Lane("user 3", False, 1, True),)
     _, part = sliced(EncryptedShuffle(1.0))
     assert "shuffler3" not in {lane.name for lane in scene(part, "t").lanes}
 

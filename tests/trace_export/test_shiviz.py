@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.trace.export import shiviz as module
-from p2p_sim.trace.export.shiviz import shiviz
+from p2p_sim.render import shiviz as module
+from p2p_sim.render.shiviz import shiviz
 from protocols import PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, many, sliced
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from p2p_sim.trace.diagram.scene import scene
-from p2p_sim.trace.diagram.svg import COLOURS, INK, PAPER, svg
+from p2p_sim.render.scene import scene
+from p2p_sim.render.svg import COLOURS, INK, PAPER, svg
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, many, sight_of, sliced
 

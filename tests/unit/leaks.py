@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 
 from p2p_sim.backends import local
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.block import Block, Step
 from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.core.draw import Draw
@@ -27,7 +28,6 @@ from p2p_sim.core.mail import Batch, Parcel
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.site import Site
-from p2p_sim.views import Coalition
 
 Address = tuple[str, int, int, int, int]
 """Kind, round, sender, recipient, sequence number."""

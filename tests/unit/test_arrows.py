@@ -139,9 +139,9 @@ def test_the_check_for_circles_finds_late_ones():
     [
         ("p2p_sim.core.site", "p2p_sim.backends.local", True),
         ("p2p_sim.core.site", "p2p_sim.core.mail", False),
-        ("p2p_sim.trace.store", "p2p_sim.views", True),
-        ("p2p_sim.views", "p2p_sim.trace.store", False),
-        ("p2p_sim.privacy.profile", "p2p_sim.learning.models", True),
+        ("p2p_sim.rundir.run_directory", "p2p_sim.coalition", True),
+        ("p2p_sim.coalition", "p2p_sim.rundir.run_directory", False),
+        ("p2p_sim.privacy.profile", "p2p_sim.learning.training.models", True),
         ("p2p_sim.privacy.profile", "protocols.peer_to_peer", True),
         ("p2p_sim.privacy.mechanisms.peer_to_peer.law", "protocols.PeerToPeer", False),
         ("p2p_sim.privacy.mechanisms_of_another", "protocols", True),

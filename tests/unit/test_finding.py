@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from p2p_sim import InputError
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +39,10 @@ def folder(tmp_path: Path) -> Path:
 
 def test_what_is_imported_and_what_is_not(folder: Path) -> None:
     before = list(sys.path)
-    finding.find_own("mine_own", folder)
+    module_finder.find_own("mine_own", folder)
     assert importlib.import_module("mine_own").X == 1
     assert sys.modules["mine_near"].f() == 2
-    assert finding.opened()[0].names == {"mine_own", "mine_near", "mine_pack", "mine_far"}
+    assert module_finder.opened()[0].names == {"mine_own", "mine_near", "mine_pack", "mine_far"}
     assert importlib.util.find_spec("mine_stray") is None
     assert not str(sys.modules["numpy"].__file__).startswith(str(folder))
     assert sys.path == before
@@ -59,20 +59,20 @@ def test_what_is_imported_and_what_is_not(folder: Path) -> None:
 )
 def test_a_name_that_is_taken_is_refused(folder: Path, name: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        finding.find_own(name, folder)
+        module_finder.find_own(name, folder)
     assert importlib.util.find_spec("mine_stray") is None
 
 
 def test_a_builtin_name_is_refused(folder: Path) -> None:
     (folder / "itertools.py").write_text("")
     with pytest.raises(InputError, match="itertools is a module of Python's own"):
-        finding.find_own("itertools", folder)
+        module_finder.find_own("itertools", folder)
 
 
 def test_a_module_that_is_not_there_is_left_to_python(folder: Path) -> None:
     before = list(sys.meta_path)
     for name in ("email.message", "mine_nowhere"):
-        finding.find_own(name, folder)
+        module_finder.find_own(name, folder)
     assert sys.meta_path == before
 
 
@@ -81,13 +81,13 @@ def test_a_module_of_the_same_name_in_another_folder_takes_its_place(folder: Pat
     other.mkdir()
     (other / "mine_own.py").write_text("X = 5\n")
     for place, value in ((folder, 1), (other, 5), (folder, 1)):
-        finding.find_own("mine_own", place)
+        module_finder.find_own("mine_own", place)
         assert value == importlib.import_module("mine_own").X
-    assert len(finding.opened()) == 1
+    assert len(module_finder.opened()) == 1
 
 
 def test_broken_neighbours_are_told_when_they_are_imported(folder: Path) -> None:
     (folder / "mine_near.py").write_text("def (\n")
-    finding.find_own("mine_own", folder)
+    module_finder.find_own("mine_own", folder)
     with pytest.raises(SyntaxError):
         importlib.import_module("mine_own")

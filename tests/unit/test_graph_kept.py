@@ -14,7 +14,7 @@ from p2p_sim import Population
 from p2p_sim.core import Message, Protocol
 from p2p_sim.core.groups import Members
 from p2p_sim.network import topologies
-from p2p_sim.trace import people as kept
+from p2p_sim.rundir import population_file as kept
 from p2p_sim.trace.replay import closed_world
 from protocols import NetworkShuffle
 

@@ -9,9 +9,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population, ProtocolError
+from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.message import HEADER_BYTES, SEAL_BYTES
-from p2p_sim.views import Coalition
 
 ROLES = ("user", "relay", "guard", "learner")
 ONION = Message(

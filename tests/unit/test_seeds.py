@@ -18,13 +18,13 @@ from p2p_sim import Population
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.words import SEED_LIMIT, stream, words
+from p2p_sim.core.random_words import SEED_LIMIT, stream, words
 from p2p_sim.learning import experiment
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace import manifest, sums
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.web.export import export
-from p2p_sim.trace.web.gather import Place
+from p2p_sim.render.web.messages import Place
+from p2p_sim.render.web.page import export
+from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.rundir import integrity, manifest
+from p2p_sim.rundir.run_directory import Opened
 from protocols import PeerToPeer
 
 USERS, SIZE = 300, 30
@@ -133,7 +133,7 @@ def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> 
     """Earlier versions took 0 where none was given, left it out, and said nothing of it."""
     run().save(tmp_path / "old", population=False)
     file = tmp_path / "old" / "run.json"
-    told = sums.bare(json.loads(file.read_text()))
+    told = integrity.bare(json.loads(file.read_text()))
     del told["seed_source"]
     file.write_text(json.dumps(told))
     loaded = p2p_sim.load(tmp_path / "old")
@@ -170,8 +170,7 @@ def test_trying_seeds_finds_one_that_was_given_and_no_fresh_one(tmp_path: Path) 
 
 def test_a_page_holds_a_large_seed_to_the_last_digit() -> None:
     """JavaScript rounds numbers from 2^53 on, so it is sent as text."""
-    from p2p_sim.trace.web.known import known
-    from p2p_sim.trace.web.overview import overview
+    from p2p_sim.render.web.overview import known, overview
 
     made = run(seed=LONG + 1)
     assert overview(made, "a run", known(made))["seed"] == str(LONG + 1)

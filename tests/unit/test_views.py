@@ -11,8 +11,8 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core import Bytes, Message, Protocol, Vector
+from p2p_sim.observed_view import View
 from p2p_sim.trace import recompute
-from p2p_sim.view import View
 from protocols import PeerToPeer, RandomizedResponse
 from tests.exact import oracle
 from tests.unit.tiny import CLUSTERS, LABELS, SEED, people

@@ -11,7 +11,7 @@ import numpy as np
 from p2p_sim.backends import local
 from p2p_sim.core import Population
 from p2p_sim.core.engine import Finished
-from p2p_sim.core.level import TraceLevel
+from p2p_sim.core.trace_level import TraceLevel
 from tests.exact import oracle
 
 SEED = 5

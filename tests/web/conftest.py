@@ -18,11 +18,11 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.web.answers import Answers
-from p2p_sim.trace.web.known import Viewers
-from p2p_sim.trace.web.server import Server, serving
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.render.web.overview import Viewers
+from p2p_sim.render.web.server import Server, serving
+from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.rundir.run_directory import Opened
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
 CLUSTERS = np.arange(60) // 30 + 4

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace.web.export import export
-from p2p_sim.trace.web.gather import Place
+from p2p_sim.render.web.messages import Place
+from p2p_sim.render.web.page import export
+from p2p_sim.report.view_summary import VIEWERS
 from tests.web.conftest import make, served
 from tests.web.test_keys import ids
 

@@ -10,12 +10,11 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.render.web.messages import Look, Place, gather, lanes
+from p2p_sim.render.web.overview import known
+from p2p_sim.render.web.page import export
+from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
-from p2p_sim.trace.web.export import export
-from p2p_sim.trace.web.gather import Place, gather
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.lanes import Look, lanes
 from protocols import SecureAggregation
 from tests.web.conftest import MANY, make
 

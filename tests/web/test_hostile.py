@@ -12,10 +12,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core import Message, Party, Protocol
-from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.render.web.messages import Place
+from p2p_sim.render.web.page import export
+from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
-from p2p_sim.trace.web.export import export
-from p2p_sim.trace.web.gather import Place
 from tests.told import told_in
 from tests.web.conftest import PEOPLE, make, served
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace.web.gather import Place, gather
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.lanes import Look, lanes
+from p2p_sim.render.web.messages import Look, Place, gather, lanes
+from p2p_sim.render.web.overview import known
+from p2p_sim.report.view_summary import VIEWERS
 from tests.web.conftest import make
 from tests.web.test_style import contrast
 

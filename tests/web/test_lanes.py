@@ -7,15 +7,13 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.report.learnt import VIEWERS
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.render.web.messages import LANES, MARKS, Look, Place, gather, lanes
+from p2p_sim.render.web.overview import known, overview
+from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
-from p2p_sim.trace.opened import Opened
+from p2p_sim.rundir.run_directory import Opened
 from p2p_sim.trace.slices import Slice
-from p2p_sim.trace.web.answers import Answers
-from p2p_sim.trace.web.gather import LANES, Place, gather
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.lanes import MARKS, Look, lanes
-from p2p_sim.trace.web.overview import overview
 from protocols import NetworkShuffle, PeerPermutation, PeerToPeer, SecureAggregation
 from tests.trace.test_opened import cut_off
 from tests.web.conftest import CLUSTERS, MANY, PEOPLE, make

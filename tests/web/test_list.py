@@ -7,10 +7,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace.web.gather import Place, gather
-from p2p_sim.trace.web.known import known
-from p2p_sim.trace.web.lanes import Look, lanes
+from p2p_sim.render.web.messages import Look, Place, gather, lanes
+from p2p_sim.render.web.overview import known
+from p2p_sim.report.view_summary import VIEWERS
 from protocols import NetworkShuffle, PeerToPeer
 from tests.trace.test_opened import cut_off
 from tests.web.conftest import make, served

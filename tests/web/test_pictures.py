@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from p2p_sim.trace.diagram.scene import scene
-from p2p_sim.trace.diagram.svg import INK, PAPER, svg
+from p2p_sim.render.scene import scene
+from p2p_sim.render.svg import INK, PAPER, svg
 from p2p_sim.trace.slices import Slice
 from protocols import PeerToPeer
 from tests.trace_export.material import EVIL, PROTOCOLS, evil, many, sight_of, sliced

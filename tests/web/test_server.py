@@ -15,11 +15,11 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report.learnt import VIEWERS
-from p2p_sim.trace import people
-from p2p_sim.trace.opened import Opened
-from p2p_sim.trace.web.answers import Answers
-from p2p_sim.trace.web.server import serving
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.render.web.server import serving
+from p2p_sim.report.view_summary import VIEWERS
+from p2p_sim.rundir import population_file
+from p2p_sim.rundir.run_directory import Opened
 from tests.cli.conftest import below
 from tests.told import told_in
 from tests.web.conftest import NAMES, make, served
@@ -256,14 +256,14 @@ def test_one_run_is_held_and_read_once(runs):
 
 
 def test_a_population_is_read_once_whoever_asks_first(runs, monkeypatch):
-    read, whole = [], people.read
+    read, whole = [], population_file.read
 
     def slow(*given):
         read.append("population")
         time.sleep(0.2)
         return whole(*given)
 
-    monkeypatch.setattr(people, "read", slow)
+    monkeypatch.setattr(population_file, "read", slow)
     with served(runs / "peers") as server, ThreadPoolExecutor(4) as pool:
         asked = ["api/figures?view=wire", "api/lanes", "api/figures?view=learner", "api/lanes?user=3"]
         assert [status for status, _, _ in pool.map(lambda path: ask(server, path), asked)] == [200] * 4

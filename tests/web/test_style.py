@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from p2p_sim.trace.web.page import SCRIPTS
+from p2p_sim.render.web.page import SCRIPTS
 
 STYLE = resources.files("p2p_sim.trace.web").joinpath("static", "page.css").read_text("utf-8")
 PAIR = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import MAX_USERS, check_seed
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.auditing import intervals
+from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.views import CHANNELS, Coalition
 
 STATISTICS = ("auto", "exact", "classifier")
 
@@ -68,8 +68,8 @@ def check_enough(trials: int, confidence: float, *, learning: bool) -> None:
     """
     thresholds = THRESHOLDS if learning else 1
     count = int(trials) // 2 if learning else int(trials)
-    if count < 1 or intervals.cap_epsilon(count, 0.0, thresholds, confidence) == 0:
-        least = intervals.trials_for_epsilon(0.0, 0.0, thresholds, confidence) or 1
+    if count < 1 or confidence_bounds.cap_epsilon(count, 0.0, thresholds, confidence) == 0:
+        least = confidence_bounds.trials_for_epsilon(0.0, 0.0, thresholds, confidence) or 1
         raise InputError(
             f"trials = {trials}: too few to say anything at confidence {confidence:g}; "
             f"give at least {2 * least if learning else least}"

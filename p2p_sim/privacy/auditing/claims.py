@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy import promises, theorems
+from p2p_sim.privacy import accountant, theorems
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.theorems import Promise
 
@@ -52,10 +52,10 @@ def claims_of(
     kind, at = point
     found = [] if law.law is None else [_of_profile(law, kind, at)]
     for promise in (
-        [] if against is None else promises.of(against, law.view, [size], _wanted(kind, at), reads)
+        [] if against is None else accountant.of(against, law.view, [size], _wanted(kind, at), reads)
     ):
         found.append(_of_promise(promise, kind, at))
-    local = None if against is None else promises.local_epsilon(against)
+    local = None if against is None else accountant.local_epsilon(against)
     if local is not None and not any(claim.name.startswith("local") for claim in found):
         told = theorems.local(local)
         told["source"] = "a user's own coin"

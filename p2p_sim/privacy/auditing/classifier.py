@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import words
+from p2p_sim.core import random_words
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing.features import common, features
 
@@ -162,7 +162,7 @@ def _tabled(rows: Array) -> Array:
 
 def _keys(rows: Array) -> Array:
     """Return a number for each row, different for different rows of whole numbers but for one chance in 2^50 or so."""
-    factors = words.words(0, words.stream("audit", "row", 0), 0, rows.shape[1]) | np.uint64(1)
+    factors = random_words.words(0, random_words.stream("audit", "row", 0), 0, rows.shape[1]) | np.uint64(1)
     whole = np.clip(np.rint(rows), -_LARGE, _LARGE).astype(np.int64).astype(np.uint64)
     return np.asarray((whole * factors).sum(axis=1, dtype=np.uint64))
 

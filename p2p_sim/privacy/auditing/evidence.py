@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import classifier
-from p2p_sim.privacy.auditing.base import Columns, Statistic
+from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches
 
 Array = npt.NDArray[Any]
@@ -35,7 +35,7 @@ class Evidence:
 
     scores: tuple[Array, Array]
     how: str
-    columns: dict[int, Columns] = field(default_factory=dict)
+    columns: dict[int, WorldCounts] = field(default_factory=dict)
     above: Array | None = None
     below: Array | None = None
     late: str | None = None
@@ -55,7 +55,7 @@ def by_law(
     tell: Tell,
 ) -> Evidence:
     """Score every world by its exact log likelihood ratio."""
-    parts: tuple[list[Columns], list[Columns]] = ([], [])
+    parts: tuple[list[WorldCounts], list[WorldCounts]] = ([], [])
     pace, rounds = _Pace(tell, trials), dict[str, set[int]]()
     for seen in batches(situation, trials, seed, settings):
         for kind, sent in seen.kinds.items():
@@ -123,7 +123,7 @@ def _fitted(table: Array, columns: list[str], names: list[str]) -> Array:
     return out
 
 
-def _joined(parts: list[Columns]) -> Columns:
+def _joined(parts: list[WorldCounts]) -> WorldCounts:
     if any(part.keys() != parts[0].keys() for part in parts):
         raise InputError("the view's columns differ between batches: a statistic must always give the same")
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.message import USER
-from p2p_sim.privacy.auditing import own
+from p2p_sim.privacy.auditing import worlds
 
 if TYPE_CHECKING:
-    from p2p_sim.privacy.auditing.worlds import Columns, Seen
+    from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +48,7 @@ def features(seen: Seen) -> tuple[npt.NDArray[np.float64], list[str]]:
         names.append("report.y weighed by how likely it is the victim's")
         columns.append(_weighed(seen, reports, seen.weights))
     messages = np.stack(columns, axis=1) if columns else np.zeros((seen.worlds, 0))
-    drawn, more = own.numbers(seen.draws, seen.size, seen.worlds)
+    drawn, more = worlds.numbers(seen.draws, seen.size, seen.worlds)
     return np.concatenate([messages, drawn], axis=1), names + more
 
 
@@ -67,7 +67,7 @@ def common(parts: Sequence[tuple[Array, list[str]]]) -> tuple[list[Array], list[
     return tables, names
 
 
-def _weighed(seen: Seen, reports: Columns, weights: Array) -> Array:
+def _weighed(seen: Seen, reports: SeenMessages, weights: Array) -> Array:
     """Return the sum of all reports of a world, label 1 up and label 0 down, by who handed them in."""
     y = reports.fields.get("y")
     if y is None:
@@ -91,7 +91,7 @@ class _Group(NamedTuple):
     always: int
 
 
-def _of_kind(seen: Seen, kind: str, columns: Columns) -> Iterator[tuple[str, Array]]:
+def _of_kind(seen: Seen, kind: str, columns: SeenMessages) -> Iterator[tuple[str, Array]]:
     """Yield every number that one kind of message gives, with its name."""
     quantities = list(_quantities(columns))
     for group in _groups(seen, columns):
@@ -104,7 +104,7 @@ def _of_kind(seen: Seen, kind: str, columns: Columns) -> Iterator[tuple[str, Arr
                 yield f"{kind}.{quantity} {where}", _centred(totals[:, cells].sum(axis=1), values.dtype)
 
 
-def _quantities(columns: Columns) -> Iterator[tuple[str, Array, int]]:
+def _quantities(columns: SeenMessages) -> Iterator[tuple[str, Array, int]]:
     """Yield what is summed: messages, those that can be read, and fields; with the number of components."""
     ones = np.ones(len(columns.round), np.bool_)
     yield "messages", ones, 1
@@ -123,7 +123,7 @@ def _quantities(columns: Columns) -> Iterator[tuple[str, Array, int]]:
                 yield f"{name}[{i}]", np.ascontiguousarray(part), values.shape[1]
 
 
-def _groups(seen: Seen, columns: Columns) -> Iterator[_Group]:
+def _groups(seen: Seen, columns: SeenMessages) -> Iterator[_Group]:
     """Yield the ways to sort messages: by world, round, sender, recipient, both where one is the victim, and order."""
     world, size = seen.world_of(columns), seen.size
     yield _Group(world, None, 1, [("in all", slice(0, 1))], 1)

@@ -1,17 +1,83 @@
-"""From scores to figures: lower bounds, what the trials could have shown at most, and how many would show more."""
+"""From scores to figures: events chosen before any trial is counted, lower bounds, what trials could have shown."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from p2p_sim.privacy.auditing import intervals, plan
+from p2p_sim import backends
+from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
-from p2p_sim.privacy.auditing.evidence import Evidence
-from p2p_sim.privacy.auditing.plan import Chance
+from p2p_sim.privacy.auditing.evidence import Evidence, Tell, by_learning
+from p2p_sim.privacy.auditing.worlds import Situation
 from p2p_sim.privacy.profile import Law
+
+_KNOTS = 96
+_PART = 0.2  # of delta, that the bound at a point should reach
+POINTS = 5
+"""Points of the curve that are audited where delta is too small to be measured."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The event "loss > ``epsilon``", with its probability under the numerator, ``p``, and the denominator, ``q``."""
+
+    epsilon: float
+    p: float
+    q: float
+
+
+def chances(law: Law, trials: int) -> list[list[Chance]]:
+    """Return some events and their probabilities: first those of label 1 over 0, then those of label 0 over 1.
+
+    A plan need not be exact, so the law is looked at quickly, and as far as ``trials`` can show anything.
+    """
+    near = law.quick()
+    pure = min(near.pure(), 700.0)
+    last = pure if law.closed and pure <= 1 else min(pure, near.epsilon(1 / (trials + 1)) * 1.05)
+    knots = np.linspace(0.0, last, _KNOTS if law.closed else _KNOTS // 2)
+    curves = [near.directions(float(e)) if e < pure else None for e in knots]
+    deltas = ([0.0 if both is None else both[side].value for both in curves] for side in range(2))
+    return [_events(knots, delta) for delta in deltas]
+
+
+def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> list[Chance]:
+    found = []
+    for i in range(len(knots) - 1):
+        rise = math.exp(knots[i]) * math.expm1(knots[i + 1] - knots[i])
+        q = max(0.0, (delta[i] - delta[i + 1]) / rise) if rise else 0.0
+        p = min(1.0, delta[i] + math.exp(knots[i]) * q)
+        if p > 0:
+            found.append(Chance(float(knots[i] + knots[i + 1]) / 2, p, q))
+    return found
+
+
+def best(found: list[Chance], delta: float, trials: int, confidence: float) -> Chance:
+    """Return the event whose lower bound of epsilon is expected to be largest with so many trials a label."""
+
+    def worth(chance: Chance) -> float:
+        return confidence_bounds.expected_epsilon(chance.p, chance.q, delta, trials, confidence, 1)
+
+    return max(found, key=worth, default=Chance(0.0, 0.0, 0.0))
+
+
+def points_to_count(sides: list[list[Chance]], trials: int, confidence: float) -> list[float]:
+    """Return epsilons, from 0 up, at which so many trials are expected to measure a good part of delta."""
+
+    def measurable(chance: Chance) -> bool:
+        delta = chance.p - math.exp(chance.epsilon) * chance.q
+        bound = confidence_bounds.expected_delta(
+            chance.p, chance.q, chance.epsilon, trials, confidence, 1 + POINTS
+        )
+        return bound > _PART * delta > 0
+
+    last = max((chance.epsilon for side in sides for chance in side if measurable(chance)), default=0.0)
+    return np.linspace(0.0, last, POINTS).tolist() if last > 0 else []
+
 
 MEASURABLE = 10
 """Trials in which something of probability delta should be seen, for delta to be measurable."""
@@ -51,11 +117,11 @@ class Measured:
         plans = []
         for chance in self.chances:
             if self.kind == "delta":
-                found = intervals.trials_to_measure(
+                found = confidence_bounds.trials_to_measure(
                     chance.p, chance.q, self.at, target, self.events, self.confidence
                 )
             else:
-                found = intervals.trials_to_measure_delta(
+                found = confidence_bounds.trials_to_measure_delta(
                     chance.p, chance.q, self.at, target, self.events, self.confidence
                 )
             plans += [] if found is None else [found]
@@ -72,7 +138,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     if kind == "epsilon":
         sides = [] if here is None else [[_at(here, side, at)] for side in range(2)]
     else:
-        sides = [] if here is None or here.pure() == 0 else plan.chances(here, trials)
+        sides = [] if here is None or here.pure() == 0 else chances(here, trials)
     epsilons: list[float] = []
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below
@@ -80,26 +146,24 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         first = second = math.nextafter(at, math.inf)
         # Beyond its pure epsilon the law gives the event no chance, but what runs may not obey the law.
         if here is not None and at >= here.pure():
-            first, second = (
-                plan.best(side, 0.0, trials, confidence).epsilon for side in plan.chances(here, trials)
-            )
+            first, second = (best(side, 0.0, trials, confidence).epsilon for side in chances(here, trials))
         above, below = np.array([first]), np.array([-second])
     else:
         if here is not None and 0 < at < MEASURABLE / trials:
-            epsilons = plan.points(sides, trials, confidence)
-        first, second = (plan.best(side, at, trials, confidence).epsilon for side in sides or [[], []])
+            epsilons = points_to_count(sides, trials, confidence)
+        first, second = (best(side, at, trials, confidence).epsilon for side in sides or [[], []])
         more = [math.nextafter(epsilon, math.inf) for epsilon in epsilons]
         above, below = np.array([first, *more]), -np.array([second, *more])
-    hits = intervals.count(*evidence.scores, above, below)
+    hits = confidence_bounds.count(*evidence.scores, above, below)
     events = hits.events / 2
     if kind == "delta":
-        found = intervals.epsilon_lower(hits, at, confidence)
-        cap = intervals.cap_epsilon(trials, at, events, confidence)
+        found = confidence_bounds.epsilon_lower(hits, at, confidence)
+        cap = confidence_bounds.cap_epsilon(trials, at, events, confidence)
     else:
-        found = intervals.delta_lower(hits, at, confidence)
-        cap = intervals.cap_delta(trials, at, events, confidence)
+        found = confidence_bounds.delta_lower(hits, at, confidence)
+        cap = confidence_bounds.cap_delta(trials, at, events, confidence)
     points = tuple(
-        _point(epsilon, intervals.delta_lower(hits, epsilon, confidence).value, here)
+        _point(epsilon, confidence_bounds.delta_lower(hits, epsilon, confidence).value, here)
         for epsilon in epsilons
         if here is not None
     )
@@ -126,8 +190,43 @@ def _at(law: Law, side: int, epsilon: float) -> Chance:
     return Chance(epsilon, min(1.0, first + math.exp(min(epsilon, 700)) * q), q)
 
 
-def _rates(hits: intervals.Hits) -> tuple[Chance, ...]:
+def _rates(hits: confidence_bounds.Hits) -> tuple[Chance, ...]:
     """Return the events as often as they were seen, where no law tells."""
     above = zip(hits.above_b / hits.trials_b, hits.above_a / hits.trials_a, strict=True)
     below = zip(hits.below_a / hits.trials_a, hits.below_b / hits.trials_b, strict=True)
     return tuple(Chance(math.nan, float(p), float(q)) for p, q in (*above, *below) if p > 0)
+
+
+_SHARE, _LEAST = 10, 400
+_CONFIDENCE = 0.5  # the pilot promises nothing, it only compares
+
+
+def worst_of_few(
+    situation: Situation,
+    honest: int,
+    point: tuple[str, float],
+    trials: int,
+    seed: int,
+    settings: backends.Settings,
+    tell: Tell,
+) -> tuple[int, str]:
+    """Return the composition that shows most, of all zeros, half ones and all ones, and a sentence about it.
+
+    Its worlds, a tenth of ``trials`` for each, have draws of their own and are not counted.  ``honest``: others.
+    """
+    few = sorted({0, honest // 2, honest})
+    if len(few) == 1:
+        return few[0], ""
+    worlds = max(2, min(trials, max(_LEAST, trials // _SHARE)))
+
+    def shown(ones: int) -> float:
+        name = hashlib.sha256(f"pilot/{seed}/{ones}".encode()).digest()
+        evidence = by_learning(
+            replace(situation, composition=ones), worlds, int.from_bytes(name[:8], "little"), settings, tell
+        )
+        return measured(*point, evidence, _CONFIDENCE, None).lower
+
+    found = {ones: shown(ones) for ones in few}
+    worst = max(few, key=lambda ones: found[ones])
+    told = ", ".join(map(str, few))
+    return worst, f"; composition {worst} showed most, of {told}, in {worlds:,} other worlds a label"

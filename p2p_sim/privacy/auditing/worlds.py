@@ -1,10 +1,4 @@
-"""Worlds: many independent copies of a small situation, as disjoint clusters of one run.
-
-World w has the users w * size .. (w + 1) * size - 1.  The first is the victim, the next ones are the colluders, whose
-labels are 0; of the others, the first ``composition`` have label 1 and the rest label 0.  In half of the worlds the
-victim has one label, in the others the other; which half is drawn anew in every batch, so that no number that tells
-one world from another tells the label.  Draws are keyed by user, so worlds are independent.
-"""
+"""Worlds: many independent copies of a small situation, joined by a graph or not, as disjoint clusters of one run."""
 
 from __future__ import annotations
 
@@ -17,19 +11,116 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends
+from p2p_sim.backends import layout, local
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.groups import Members
-from p2p_sim.core.level import TraceLevel, Watch
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.core.words import stream, words
-from p2p_sim.privacy.auditing import graphs
-from p2p_sim.privacy.auditing.own import drawn
-from p2p_sim.trace.draws import Draws
-from p2p_sim.views import Coalition
+from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.trace_level import TraceLevel, Watch
+from p2p_sim.network import topologies
+from p2p_sim.network.adjacency import matrix
+from p2p_sim.network.edges import SUFFIXES
+from p2p_sim.privacy.registry import known
+from p2p_sim.trace.replay import Draws, Recorder
 
 Array = npt.NDArray[Any]
+
+MOST = 8
+"""Of so many colluders, and of so many values that one of them draws at a time, each gives a number."""
+
+
+def drawn(
+    protocol: Any, population: Population, coalition: Coalition, seed: int, faults: Faults | None
+) -> Draws:
+    """Return what the users of a coalition draw in a run, by running it again here: draws depend on nothing else."""
+    members = np.array(sorted(coalition.users), np.int64)
+    if not len(members):
+        return {}
+    recorder = Recorder({USER: members})
+    local.run(protocol, population, seed, digest=False, watch=recorder.watch, faults=faults)
+    return recorder.columns()
+
+
+def numbers(draws: Draws, size: int, worlds: int) -> tuple[Array, list[str]]:
+    """Return a table (worlds, f) of drawn values, and names; a user of the world is told by her place in it."""
+    names: list[str] = []
+    columns: list[Array] = []
+    for drawn_from, told in sorted(draws.items()):
+        if told["value"].ndim > 1:
+            continue
+        world, place = np.divmod(told["party"], size)
+        value = told["value"].astype(np.float64)
+        low = world * size
+        if np.all((value >= low) & (value < low + size)):
+            value = value - low
+        kept = (place <= MOST) & (told["slot"] < MOST)
+        for who in np.unique(place[kept]).tolist():
+            for slot in np.unique(told["slot"][kept & (place == who)]).tolist():
+                mine = kept & (place == who) & (told["slot"] == slot)
+                column = np.zeros(worlds)
+                column[world[mine]] = value[mine]
+                names.append(f"{drawn_from} drawn by colluder {who}, number {slot}")
+                columns.append(column)
+    return (np.stack(columns, axis=1) if columns else np.zeros((worlds, 0))), names
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def world(protocol: Protocol, graph: Any, size: int, seed: int) -> Population | None:
+    """Return the users of one world, joined by a graph; None for a protocol without one.
+
+    ``graph``: what ``network.topologies.graph_of`` takes; users of one that a word describes are numbered by their
+    distance from the first, so that colluders stand next to the victim.  Raises InputError where there is a graph and
+    the protocol uses none or the other way round, and for graphs that cannot be.
+    """
+    if graph is None:
+        if protocol.graph_over() is not None:
+            raise layout.no_graph(protocol)
+        return None
+    if protocol.graph_over() is None:
+        raise InputError(f"{type(protocol).__name__} uses no graph: leave graph = {graph!r} out")
+    users = topologies.join(Population(np.zeros(size, np.bool_)), graph, seed)
+    assert users.graph is not None
+    named = not isinstance(graph, str) or graph.endswith(SUFFIXES) or users.graph.complete
+    return users if named else replace(users, graph=joined(around(users.graph, 0), size))
+
+
+def around(graph: Members, first: int) -> npt.NDArray[np.int64]:
+    """Return the edges among all whom a search from one user meets, numbered as they are met: she is 0; shape (m, 2).
+
+    ``graph``: not a complete one.
+    """
+    from scipy.sparse.csgraph import breadth_first_order
+
+    met = breadth_first_order(matrix(graph), first, return_predecessors=False)
+    place = np.full(len(graph.codes), -1)
+    place[met] = np.arange(len(met))
+    near, starts = graph.pick(met).everybody()
+    ends = np.stack([np.repeat(np.arange(len(met)), np.diff(starts)), place[near]], axis=1)
+    return ends[ends[:, 0] < ends[:, 1]]
+
+
+def copies(graph: Members, worlds: int) -> Members:
+    """Return so many copies of the graph of a world, side by side."""
+    groups, users = len(graph.starts) - 1, len(graph.codes)
+    assert graph.order is not None
+    number, ends = np.arange(worlds)[:, None], len(graph.order)
+    codes = (graph.codes + number * groups).ravel().astype(np.int32)
+    order = (graph.order + number * users).ravel().astype(np.int32)
+    starts = np.append((graph.starts[:-1] + number * ends).ravel(), worlds * ends)
+    return Members(codes, starts, order)
+
+
+def report_weights(protocol: Protocol, graph: Members) -> Floats | None:
+    """Return how likely a report of each user is the label of the first, the victim; None if nobody knows."""
+    found = known(protocol).reports_of_victim
+    return None if found is None else found(protocol, graph)
+
 
 LABELS = (0, 1)
 """The victim's two labels."""
@@ -39,7 +130,7 @@ _BATCH = 1_000_000
 
 
 @dataclass(frozen=True)
-class Columns:
+class SeenMessages:
     """The messages of one kind that a coalition sees; ``fields``: those that it can read in at least some.
 
     ``readable``: in which, None for all; what it cannot read is 0.  ``sender``, ``recipient``: ids, 0 for a server.
@@ -67,12 +158,12 @@ class Seen:
     size: int
     worlds: int
     colluders: int
-    kinds: dict[str, Columns]
+    kinds: dict[str, SeenMessages]
     ones: Array | None = None
     draws: Draws = field(default_factory=dict)
     weights: Array | None = None
 
-    def world_of(self, columns: Columns) -> Array:
+    def world_of(self, columns: SeenMessages) -> Array:
         """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
         message = columns.message
         if message.sender == USER:
@@ -126,7 +217,7 @@ class Situation:
         if self.graph is None:
             return Population(labels, clusters)
         # ids: parts of a population, whose graph was checked, for all copies together are not connected
-        graph = graphs.copies(self.graph, worlds)
+        graph = copies(self.graph, worlds)
         return Population(labels, clusters, graph=graph, ids=np.arange(len(labels)))
 
     def everybody(self, worlds: int) -> Coalition:
@@ -206,7 +297,7 @@ def observe(
         if finished.totals.trace.get(kind)
     }
     graph = situation.graph
-    weights = None if graph is None else graphs.weights(situation.protocol, graph)
+    weights = None if graph is None else report_weights(situation.protocol, graph)
     return Seen(situation.size, len(population.sizes), situation.colluders, kinds, weights=weights)
 
 
@@ -218,7 +309,9 @@ def _watch(messages: dict[str, Message], coalition: Coalition, users: int) -> Wa
     return Watch(frozenset(whole), mask if coalition.users else None)
 
 
-def _columns(message: Message, parts: list[dict[str, Array]], coalition: Coalition, channels: str) -> Columns:
+def _columns(
+    message: Message, parts: list[dict[str, Array]], coalition: Coalition, channels: str
+) -> SeenMessages:
     """Return what the coalition sees of some kept messages."""
     joined = {
         name: parts[0][name] if len(parts) == 1 else np.concatenate([part[name] for part in parts])
@@ -235,7 +328,9 @@ def _columns(message: Message, parts: list[dict[str, Array]], coalition: Coaliti
     if readable is not None:
         hidden = {name: _hidden(column, readable) for name, column in fields.items()}
         fields = hidden if readable.any() else {}
-    return Columns(message, joined["round"], joined["sender"], joined["recipient"], fields, readable, cluster)
+    return SeenMessages(
+        message, joined["round"], joined["sender"], joined["recipient"], fields, readable, cluster
+    )
 
 
 def _hidden(column: Array, readable: Array) -> Array:

@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.bounds._check import Floats, laws, real
-from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.privacy.bounds.bound import Figure, Floats, laws, real
 
 PAPER = "Does label differential privacy prevent label inference attacks, 2023"
 VACUOUS = "no smaller than the largest advantage there can be: says nothing"

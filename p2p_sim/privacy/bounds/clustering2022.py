@@ -11,8 +11,7 @@ import sys
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.bounds._check import one_of, real, whole
-from p2p_sim.privacy.bounds.bound import Basis, Bound, Figure, fails
+from p2p_sim.privacy.bounds.bound import Basis, Bound, Figure, fails, one_of, real, whole
 
 PAPER = "Label differential privacy via clustering, 2022"
 LEAST = sys.float_info.min

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.bounds._check import Floats, laws, order, real, whole
-from p2p_sim.privacy.bounds.bound import Basis, Figure, Renyi
+from p2p_sim.privacy.bounds.bound import Basis, Figure, Floats, Renyi, laws, order, real, whole
 
 PAPER = "Label differential privacy and private training data release, 2023"
 UTILITY = "attack utility (1 - expected loss)"

@@ -22,8 +22,7 @@ from p2p_sim.privacy.bounds._binomial import (
     nodes,
 )
 from p2p_sim.privacy.bounds._blanket import log_blanket, log_hoeffding
-from p2p_sim.privacy.bounds._check import one_of, real, whole
-from p2p_sim.privacy.bounds.bound import Bound, fails
+from p2p_sim.privacy.bounds.bound import Bound, fails, one_of, real, whole
 
 MOST_USERS = 10**10
 EXACT, COARSE = 1 << 14, 1 << 12

@@ -14,8 +14,7 @@ from scipy.special import expit, logsumexp
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.bounds._binomial import log_pmf
-from p2p_sim.privacy.bounds._check import Floats, chances, mean, real, whole
-from p2p_sim.privacy.bounds.bound import Basis, Figure
+from p2p_sim.privacy.bounds.bound import Basis, Figure, Floats, chances, mean, real, whole
 
 PAPER = "A unified analysis of label inference attacks, 2023"
 

@@ -13,22 +13,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.privacy import theorems as shared
-from p2p_sim.privacy.accounts.arrivals import Counts, heard, lies_at, silent, upper
-from p2p_sim.privacy.accounts.crowds import MOST_GROUPS, NOT_THERE, among_others, groups_of, of_crowd, told
-from p2p_sim.privacy.auditing import reading
-from p2p_sim.privacy.auditing.answered import Answered
-from p2p_sim.privacy.auditing.base import Blind, Columns, Statistic
-from p2p_sim.privacy.auditing.crowds import Crowd, counts
+from p2p_sim.privacy.auditing import common_statistics
+from p2p_sim.privacy.auditing.common_statistics import Answered, Crowd, counts
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.arrivals import Counts, heard, lies_at, silent, upper
+from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
+    MOST_GROUPS,
+    NOT_THERE,
+    among_others,
+    groups_of,
+    of_crowd,
+    told,
+)
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
-from p2p_sim.views import Coalition
 from protocols import EncryptedShuffle
 
 TABLES = 4
@@ -138,7 +144,7 @@ def statistic(
 class Mixed(Crowd):
     """What came out of the last shuffler, without what colluders know that they put in."""
 
-    def read(self, seen: Seen) -> Columns:
+    def read(self, seen: Seen) -> WorldCounts:
         """Count by cluster; ``first`` is the label that arrived first."""
         m, k, first = (np.zeros(seen.worlds, np.int64) for _ in range(3))
         if (came := seen.kinds.get("mixed")) is not None:
@@ -150,7 +156,7 @@ class Mixed(Crowd):
             return {"m": m, "k": k, "first": first}
         for kind in ENTRIES:
             if (own := seen.kinds.get(kind)) is not None:
-                rows = reading.readable(own, "y", own.sender % seen.size != 0)
+                rows = common_statistics.readable(own, "y", own.sender % seen.size != 0)
                 known = counts(
                     own.sender[rows] // seen.size, own.fields["y"][rows] if len(rows) else rows, seen.worlds
                 )

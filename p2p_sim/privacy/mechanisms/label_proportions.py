@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from p2p_sim.privacy.accounts.bags import PAPER, everything, trusted, trusted_under_faults
-from p2p_sim.privacy.auditing.answered import Answered
-from p2p_sim.privacy.auditing.bags import BagCount, trusts
-from p2p_sim.privacy.auditing.base import Blind, Statistic
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, everything, trusted, trusted_under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting
-from p2p_sim.views import Coalition
 from protocols import LabelProportions
 
 

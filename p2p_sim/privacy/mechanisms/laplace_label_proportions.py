@@ -6,22 +6,21 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from p2p_sim.privacy.accounts.bags import PAPER, trusted, trusted_under_faults
-from p2p_sim.privacy.auditing.answered import Answered
-from p2p_sim.privacy.auditing.bags import BagCount, trusts
-from p2p_sim.privacy.auditing.base import Blind, Statistic
-from p2p_sim.privacy.laws import shares
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.laws import noise
+from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, trusted, trusted_under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting
 from p2p_sim.privacy.theorems import Promise, noise_on_the_count
-from p2p_sim.views import Coalition
 from protocols import LaplaceLabelProportions
 
 
 def law(protocol: LaplaceLabelProportions, setting: Setting) -> PrivacyProfile:
     """Return what a view learns."""
-    law = shares.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
+    law = noise.DiscreteLaplace(float(protocol.epsilon), int(protocol.grid))
     return trusted(setting, law, f"{PAPER}, section 6: discrete Laplace noise on the count of a bag")
 
 

@@ -15,12 +15,11 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.network.walks import distribution, stationary
 from p2p_sim.privacy import theorems as shared
-from p2p_sim.privacy.accounts.arrivals import upper
-from p2p_sim.privacy.accounts.crowds import of_crowd
-from p2p_sim.privacy.laws.combine import Nothing, Scaled
-from p2p_sim.privacy.laws.company import company
-from p2p_sim.privacy.laws.crowds import crowded, likely
+from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
+from p2p_sim.privacy.laws.random_size_shuffle import company, crowded, likely
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits, joined

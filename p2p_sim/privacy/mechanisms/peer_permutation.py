@@ -14,24 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy import theorems as shared
-from p2p_sim.privacy.accounts.arrivals import Counts, lies_at, missing, silent, upper
-from p2p_sim.privacy.accounts.crowds import NOT_THERE, among_others, bits, groups_of, told
-from p2p_sim.privacy.auditing import reading
-from p2p_sim.privacy.auditing.base import Array, Blind, Columns, Statistic
-from p2p_sim.privacy.auditing.crowds import Crowd
-from p2p_sim.privacy.auditing.reading import BOTH, UNSEEN
-from p2p_sim.privacy.auditing.told import Told
+from p2p_sim.privacy.auditing import common_statistics
+from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, Crowd, Told
+from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws import randomized_response
-from p2p_sim.privacy.laws.combine import Nothing, Scaled
+from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.laws.shuffle import ShuffledBits
+from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
+from p2p_sim.privacy.mechanism_parts.arrivals import Counts, lies_at, missing, silent, upper
+from p2p_sim.privacy.mechanism_parts.shuffled_crowds import NOT_THERE, among_others, bits, groups_of, told
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
-from p2p_sim.views import Coalition
 from protocols import PeerPermutation
 from protocols.peer_permutation import SHARES, agreed_order
 
@@ -157,9 +155,9 @@ def statistic(
 class Permuted(Crowd):
     """What the users of a cluster report by a permutation that the learner does not know."""
 
-    def read(self, seen: Seen) -> Columns:
+    def read(self, seen: Seen) -> WorldCounts:
         """Count reports; ``first`` is the victim's, which is anybody's label."""
-        m, k, own = reading.open_reports(seen)
+        m, k, own = common_statistics.open_reports(seen)
         return {"m": m, "k": k, "first": own}
 
 
@@ -167,16 +165,16 @@ class Permuted(Crowd):
 class Placed(Told):
     """The victim's noisy bit, in the report of whom she gave it to: known from the traffic, or from the seed."""
 
-    def read(self, seen: Seen) -> Columns:
+    def read(self, seen: Seen) -> WorldCounts:
         """Return ``bit``."""
         holder = _heard(seen) if self.through_reports else _agreed(seen)
         bit = np.full(seen.worlds, UNSEEN, np.int8)
         if (reports := seen.kinds.get("report")) is not None:
             world = reports.sender // seen.size
-            rows = reading.readable(reports, "y", reports.sender == holder[world])
+            rows = common_statistics.readable(reports, "y", reports.sender == holder[world])
             if len(rows):
                 bit[world[rows]] = reports.fields["y"][rows]
-        told = reading.bit_of_victim(seen, through_reports=False)
+        told = common_statistics.bit_of_victim(seen, through_reports=False)
         return {"bit": np.where((told != UNSEEN) & (told != bit), np.int8(BOTH), bit)}
 
 
@@ -193,7 +191,7 @@ def _agreed(seen: Seen) -> Array:
     """Return who gets the victim's label by the seed that the first colluder knows."""
     seeds = np.zeros(seen.worlds, np.uint64)
     if (shares := seen.kinds.get("share")) is not None:
-        rows = reading.readable(shares, "word", shares.recipient % seen.size == 1)
+        rows = common_statistics.readable(shares, "word", shares.recipient % seen.size == 1)
         np.add.at(seeds, shares.recipient[rows] // seen.size, shares.fields["word"][rows])
     kept = seeds % np.uint64(SHARES)
     first = [agreed_order(seed, seen.size)[0] for seed in kept.tolist()]

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.network.bags import largest, smallest
-from p2p_sim.privacy.accounts.arrivals import missing, upper
-from p2p_sim.privacy.accounts.bags import AGGREGATOR, BLIND, FEWER, PAPER, everything
-from p2p_sim.privacy.accounts.bags import masked as _masked
-from p2p_sim.privacy.auditing import bags
-from p2p_sim.privacy.auditing.base import Blind, Statistic
-from p2p_sim.privacy.laws import shares
-from p2p_sim.privacy.laws.combine import Nothing
+from p2p_sim.privacy.auditing import common_statistics
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.laws import noise
+from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.mechanism_parts.arrivals import missing, upper
+from p2p_sim.privacy.mechanism_parts.bag_sums import AGGREGATOR, BLIND, FEWER, PAPER, everything
+from p2p_sim.privacy.mechanism_parts.bag_sums import masked as _masked
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
 from p2p_sim.privacy.theorems import Promise, noise_on_the_count
-from p2p_sim.views import Coalition
 from protocols import SecureAggregation
 
 OWN_BAG = "a user is taken into her own bag only"
@@ -166,8 +166,8 @@ def _summed(
 def _noise(protocol: SecureAggregation, parts: float) -> Law | None:
     epsilon, steps = float(protocol.epsilon), int(protocol.grid)
     if parts == 1:
-        return shares.DiscreteLaplace(epsilon, steps)
-    return shares.NoiseShares(epsilon, steps, parts) if shares.fits(epsilon / steps, parts, steps) else None
+        return noise.DiscreteLaplace(epsilon, steps)
+    return noise.NoiseShares(epsilon, steps, parts) if noise.fits(epsilon / steps, parts, steps) else None
 
 
 def _shares(protocol: SecureAggregation, view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
@@ -195,8 +195,8 @@ def secure(
         return None
     whose = (coalition.user_count, size, composition)
     if not protocol.noisy:
-        return bags.BagCount.exact("total", protocol.bag_size, *whose)
-    return bags.BagCount.noisy(
+        return common_statistics.BagCount.exact("total", protocol.bag_size, *whose)
+    return common_statistics.BagCount.noisy(
         "total", protocol.bag_size, *whose, protocol.epsilon, protocol.grid, bag / protocol.least
     )
 

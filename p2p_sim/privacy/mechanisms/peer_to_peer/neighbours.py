@@ -9,16 +9,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.accounts.arrivals import ARRIVES, upper
-from p2p_sim.privacy.laws import votes
-from p2p_sim.privacy.laws.combine import Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.mixtures import Mixture, Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES, upper
+from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, fits, joined
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer
 
 Floats = npt.NDArray[np.float64]
@@ -38,14 +38,14 @@ def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     people, graph = joined(setting)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     degrees, unseen = _worst(people)
-    bounds = [votes.least(alpha, theta, degrees)] if alpha else []
+    bounds = [neighbour_votes.least(alpha, theta, degrees)] if alpha else []
     if alpha and unseen is not None:
-        bounds.append(votes.fresh(alpha, theta, degrees, unseen))
+        bounds.append(neighbour_votes.fresh(alpha, theta, degrees, unseen))
     caught = float(seen(graph, setting.view, 0.0).max())
     local = LocalResponse.flipping(alpha)
     apart = [Mixture(((caught, local), (1 - caught, bound))) if caught else bound for bound in bounds]
     about = "the reports of her neighbours as votes; or, " + found.source.partition(": ")[2]
-    return replace(found, source=f"{SOURCE}: {about}", law=votes.Least((found.law, *apart)))
+    return replace(found, source=f"{SOURCE}: {about}", law=neighbour_votes.Least((found.law, *apart)))
 
 
 def under_faults(
@@ -90,7 +90,7 @@ def _worst(people: Population) -> tuple[Ints, Ints | None]:
     graph = people.graph
     assert graph is not None
     longest, work = int(graph.size.max()), np.square(graph.size.astype(np.int64))
-    counted = longest <= votes.MOST and int(work.sum()) <= _MOST_MET
+    counted = longest <= neighbour_votes.MOST and int(work.sum()) <= _MOST_MET
     near = np.add.reduceat(work[graph.order], graph.starts[:-1])  # users met, twice or more, a victim
     parts = np.searchsorted(np.cumsum(near + longest), np.arange(0, int((near + longest).sum()), _PART))
     worst = np.full((2, longest), _FAR)

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.privacy.auditing import reading
-from p2p_sim.privacy.auditing.base import (
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing import common_statistics
+from p2p_sim.privacy.auditing.common_statistics import UNSEEN, Told, told_law, told_ratio
+from p2p_sim.privacy.auditing.statistic import (
     CUT,
     NEVER,
     Blind,
-    Columns,
     Statistic,
+    WorldCounts,
     anything,
     below_binomial,
     bit_ratio,
@@ -24,12 +26,9 @@ from p2p_sim.privacy.auditing.base import (
     in_table,
     log_binomial,
 )
-from p2p_sim.privacy.auditing.reading import UNSEEN
-from p2p_sim.privacy.auditing.told import Told, told_law, told_ratio
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.tails import Window, noisy_ones
+from p2p_sim.privacy.laws.binomial_tails import Window, noisy_ones
 from p2p_sim.privacy.setting import LEARNER
-from p2p_sim.views import Coalition
 from protocols import PeerToPeer
 
 Array = npt.NDArray[Any]
@@ -105,21 +104,21 @@ class Reported(Statistic):
         caught = -math.expm1(self.colluders * math.log1p(-1 / self.size)) if self.colluders else 0.0
         return told_law(caught, self.flip, label) if self.colluders else None
 
-    def read(self, seen: Seen) -> Columns:
+    def read(self, seen: Seen) -> WorldCounts:
         """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
-        m, k, own = reading.open_reports(seen)
+        m, k, own = common_statistics.open_reports(seen)
         if not self.colluders:
             return {"m": m, "k": k, "own": own}
-        bit = reading.bit_of_victim(seen, through_reports=False)
+        bit = common_statistics.bit_of_victim(seen, through_reports=False)
         known, picked, said = _known_bits(seen, self.composition)
         counts = {"known": known, "picked": picked, "said": said, "m": m, "k": k, "own": own}
         return {"bit": bit} | {name: np.where(bit == UNSEEN, count, 0) for name, count in counts.items()}
 
-    def ratios(self, columns: Columns) -> Array:
+    def ratios(self, columns: WorldCounts) -> Array:
         """Return the log ratios, which do not depend on ``own``."""
         return super().ratios({name: column for name, column in columns.items() if name != "own"})
 
-    def row_ratios(self, rows: Columns) -> Array:
+    def row_ratios(self, rows: WorldCounts) -> Array:
         """Return those of the number of ones among the reports, or of the bit where it is seen."""
         out = told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
         for at, window, said in self._urns(rows):
@@ -130,7 +129,7 @@ class Reported(Statistic):
                 out[at[part]] = bit_ratio(ratio, self.flip)
         return out
 
-    def row_law(self, rows: Columns, label: int) -> tuple[Array, Array]:
+    def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
         """Return the law of each count, given those before it."""
         below, mass = anything(len(rows["m"]), self.draws)
         if (told := self.few(label)) is not None:
@@ -158,7 +157,7 @@ class Reported(Statistic):
         below = np.take_along_axis(np.cumsum(cells, axis=1) - cells, place, axis=1)
         return np.maximum(below[:, 0], 0.0), np.maximum(np.take_along_axis(cells, place, axis=1)[:, 0], 0.0)
 
-    def _known_law(self, rows: Columns, below: Array, mass: Array) -> None:
+    def _known_law(self, rows: WorldCounts, below: Array, mass: Array) -> None:
         """Fill in the coordinates known, picked and said."""
         others, cells = self.honest - 1, self.size - 1
         open_ = np.flatnonzero(rows["bit"] == UNSEEN)
@@ -172,7 +171,7 @@ class Reported(Statistic):
             window = noisy_ones(self.flip, int(true), max(0, int(false)), 0, CUT)
             below[at, 3], mass[at, 3] = in_table(window.mass, rows["said"][at] - window.low)
 
-    def _urns(self, rows: Columns) -> Iterator[tuple[Array, Window, int]]:
+    def _urns(self, rows: WorldCounts) -> Iterator[tuple[Array, Window, int]]:
         """Yield (rows, law of the noisy ones that nobody knows, known ones), the victim's bit not among them."""
         others = self.honest - 1
         if not self.colluders:
@@ -193,8 +192,10 @@ def _known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
     if labels is None or "y_hat" not in labels.fields:
         nothing = np.zeros(seen.worlds, np.int64)
         return nothing, nothing, nothing
-    told = (labels.sender % seen.size > seen.colluders) & reading.of_colluders(seen, labels.recipient)
-    rows = reading.readable(labels, "y_hat", told)
+    told = (labels.sender % seen.size > seen.colluders) & common_statistics.of_colluders(
+        seen, labels.recipient
+    )
+    rows = common_statistics.readable(labels, "y_hat", told)
     users, first = np.unique(labels.sender[rows], return_index=True)  # asked twice, she says the same twice
     ones = labels.fields["y_hat"][rows][first].astype(np.bool_)
     true = users % seen.size <= seen.colluders + composition

@@ -1,0 +1,175 @@
+"""Protocols from the command line: every plain dataclass field of a protocol is an option."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from p2p_sim import catalogue
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.rundir import run_json
+
+Protocols = Sequence[type[Protocol]]
+
+DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
+"""What the command line takes for parameters that have no default of their own."""
+
+_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+_NAMED = re.compile(r"``(\w+)``:\s+(.*?)(?=\s*``\w+``:|\n\s*\n|$)", re.DOTALL)
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One option of a protocol.  ``default`` is MISSING where it must be given."""
+
+    name: str
+    kind: type
+    default: Any
+    meaning: str
+
+    @property
+    def option(self) -> str:
+        """The option's name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    def read(self, text: str) -> Any:
+        """Turn text into the parameter's type; raises InputError naming option, value and type."""
+        try:
+            return _TRUTH[text.lower()] if self.kind is bool else self.kind(text)
+        except (KeyError, ValueError, OverflowError):
+            raise InputError(f"{self.option} {text!r}: must be {_KINDS[self.kind]}") from None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A protocol with its parameters, and which of them were not given."""
+
+    protocol: Any
+    defaults: tuple[str, ...]
+
+
+def known(protocols: Protocols) -> dict[str, type[Protocol]]:
+    """Return the protocols by their names on the command line."""
+    return {kind.command_name(): kind for kind in protocols}
+
+
+def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
+    """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
+    name = named(words)
+    if not name.partition(":")[2]:
+        return words, protocols
+    found = catalogue.imported(name)
+    return [found.command_name() if word == name else word for word in words], (*protocols, found)
+
+
+def named(words: Sequence[str]) -> str:
+    """Return the word that names a protocol of one's own, ``module:Class``; empty if there is none."""
+    return next((word for word in words if ":" in word and not word.startswith("-")), "")
+
+
+def words_of(protocol: Protocol, words: Sequence[str]) -> list[str]:
+    """Return the words that make a protocol: its name, or how ``words`` name one's own, and every parameter."""
+    told, values = [named(words) or protocol.command_name()], protocol.parameters()
+    for each in parameters(type(protocol)).values():
+        told += run_json.option(each.option, values[each.name])
+    return told
+
+
+def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
+    """Return the parameters of a protocol that the command line offers, by option."""
+    hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
+    offered = [f for f in fields(kind) if f.init and hints[f.name] in _KINDS]  # type: ignore[arg-type]
+    found = []
+    for f in offered:
+        default = f.default if f.default is not MISSING else DEFAULTS.get(f.name, MISSING)
+        meaning = " ".join(meanings.get(f.name, "").split()).partition(". ")[0].rstrip(".")
+        found.append(Parameter(f.name, hints[f.name], default, meaning))
+    return {parameter.option: parameter for parameter in found}
+
+
+def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:
+    """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
+
+    Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
+    cannot be read.  The message lists what is known.
+    """
+    return _make(*given(words, protocols, verb))
+
+
+def given(
+    words: Sequence[str], protocols: Protocols, verb: str = "run"
+) -> tuple[type[Protocol], dict[str, Parameter], dict[str, Any]]:
+    """Return the protocol that words name, what it offers, and the values given; raises as ``choose``."""
+    names, told = _divide(words)
+    every = known(protocols)
+    listed = f"known protocols: {', '.join(every)}"
+    if not names:
+        raise InputError(f"which protocol? {listed}")
+    if names[0] not in every:
+        raise InputError(f"unknown protocol {names[0]!r}; {listed}; or one of your own, MODULE:CLASS")
+    kind = every[names[0]]
+    offered = parameters(kind)
+    if len(names) > 1:
+        raise InputError(
+            f"unexpected word {names[1]!r}: give one protocol; parameters are options, {_listed(offered)}"
+        )
+    values: dict[str, Any] = {}
+    for option, text in told:
+        if option not in offered:
+            more = f"more options: p2p-sim {verb} --help"
+            raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
+        if text is None:
+            raise InputError(f"{option} needs a value: {_described(offered[option])}")
+        if offered[option].name in values:
+            raise InputError(f"{option} is given twice: give it once")
+        values[offered[option].name] = offered[option].read(text)
+    return kind, offered, values
+
+
+def describe(protocols: Protocols) -> str:
+    """Return a sentence for each protocol: its name and options, with meanings and defaults."""
+    lines = []
+    for name, kind in known(protocols).items():
+        told = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
+        lines.append(f"{name}: {told}.")
+    return "\n\n".join(lines)
+
+
+def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
+    left = [parameter for parameter in offered.values() if parameter.name not in values]
+    for parameter in left:
+        if parameter.default is MISSING:
+            name = kind.command_name()
+            raise InputError(f"{name} needs {parameter.option}: {_described(parameter)}")
+    complete = {parameter.name: parameter.default for parameter in left} | values
+    return Chosen(kind(**complete), tuple(parameter.name for parameter in left))
+
+
+def _divide(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
+    """Divide words into plain ones and options with their values; None where there is no value."""
+    names, given, rest = list[str](), list[tuple[str, str | None]](), list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            names.append(word)
+            continue
+        option, equals, text = word.partition("=")
+        if equals:
+            given.append((option, text))
+        else:
+            given.append((option, rest.pop(0) if rest and not rest[0].startswith("--") else None))
+    return names, given
+
+
+def _listed(offered: dict[str, Parameter]) -> str:
+    return ", ".join(offered) or "no parameters"
+
+
+def _described(parameter: Parameter) -> str:
+    meaning = parameter.meaning or _KINDS[parameter.kind]
+    return meaning if parameter.default is MISSING else f"{meaning} (default {parameter.default})"

@@ -1,0 +1,41 @@
+"""The users whom a command names, and the graph that joins them, for verbs that run nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from p2p_sim.cli.options import comma_list
+from p2p_sim.core.population import Population
+
+Joined = tuple[Population, dict[str, Any] | None]
+"""Users, and the numbers of the graph that joins them, None if there is none."""
+
+
+def synthetic(command: Any, protocol: Any, users: int, size: int | None, progress: Any) -> Joined:
+    """Return users with labels of their own, joined by a command's graph."""
+    from p2p_sim.learning import experiment
+
+    people = Population.synthetic(users=users, cluster_size=size, positive=0.5, seed=0)
+    return experiment.join(protocol, people, command.graph, command.seed, progress)
+
+
+def users_of_data(command: Any, protocol: Any, progress: Any) -> Joined:
+    """Read the data set that a command names, and return the users it would have in a run, joined by its graph.
+
+    ``command``: has the options data, label, positive, cluster_column, clusters, test, graph and seed.
+    """
+    from p2p_sim.learning import experiment
+    from p2p_sim.learning.data import datasets
+
+    progress(f"reading {command.data}", 0, 0)
+    positive = None if command.positive is None else comma_list(command.positive)
+    data = datasets.load(
+        command.data, label=command.label, positive=positive, cluster=command.cluster_column,
+        multiclass=protocol.label_count() > 2,
+    )  # fmt: skip
+    found = experiment.gather(
+        protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress
+    )
+    return experiment.join(
+        protocol, found.population, command.graph, command.seed, progress, rows=found.rows, total=len(data.y)
+    )

@@ -1,0 +1,329 @@
+"""What was delivered: counts, the most of any user, the digest and the trace, all taken at the receiving side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.address_book import World
+from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.mail import Batch
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.party import Party
+from p2p_sim.core.trace_level import TraceLevel
+
+Array = npt.NDArray[Any]
+Most = dict[tuple[str, int], tuple[int, int]]
+"""By kind and round: the most that one user sent and received; 0 where that end is a server.
+
+Messages to oneself are left out.  Sent is also what was lost; received are also second copies, and what came late.
+"""
+
+
+class Tally:
+    """Counts for the users of the rows ``first .. first + users - 1``."""
+
+    def __init__(self, first: int, users: int, compute: ModuleType):
+        self.most: Most = {}
+        self._first, self._users, self._compute = first, users, compute
+        self._came: dict[tuple[str, int], Array] = {}
+
+    def sent(self, message: Message, round: int, batches: Sequence[Batch]) -> None:
+        """Take down all that this site's users send of a kind in a round."""
+        if message.sender == USER and any(map(len, batches)):
+            counts = np.zeros(self._users, np.int32)
+            for batch in batches:
+                self._compute.tally(batch.sender, self._peer(message, batch.to), self._first, counts)
+            self._note(message.kind, round, int(counts.max()), 0)
+
+    def came(self, message: Message, round: int, sender: range | Array, to: range | Array | None) -> None:
+        """Take down some of what comes to this site's users; ``close`` ends it."""
+        if message.recipient == USER and to is not None and len(to):
+            key = message.kind, round
+            if key not in self._came:
+                self._came[key] = np.zeros(self._users, np.int32)
+            self._compute.tally(to, self._peer(message, sender), self._first, self._came[key])
+
+    def close(self, kind: str, round: int) -> None:
+        """Forget who received what of a kind in a round, when all has come."""
+        counts = self._came.pop((kind, round), None)
+        if counts is not None:
+            self._note(kind, round, 0, int(counts.max()))
+
+    def finish(self) -> Most:
+        """Return the most of all that was counted, at the end."""
+        for key in list(self._came):
+            self.close(*key)
+        return self.most
+
+    def _peer(self, message: Message, rows: range | Array | None) -> range | Array | None:
+        return rows if message.sender == message.recipient else None
+
+    def _note(self, kind: str, round: int, sent: int, received: int) -> None:
+        merge(self.most, {(kind, round): (sent, received)})
+
+
+def merge(most: Most, other: Most) -> None:
+    """Add what other users sent and received."""
+    for key, (sent, received) in other.items():
+        before = most.get(key, (0, 0))
+        most[key] = max(before[0], sent), max(before[1], received)
+
+
+_LANE = 1 << 64
+
+
+@dataclass
+class Count:
+    """Messages delivered, those that travelled (a message to oneself does not), and their bytes.
+
+    Lost messages and second copies travelled, and were not delivered.
+    """
+
+    messages: int = 0
+    travelled: int = 0
+    nbytes: int = 0
+
+    def add(self, other: Count) -> None:
+        """Add another count."""
+        self.messages += other.messages
+        self.travelled += other.travelled
+        self.nbytes += other.nbytes
+
+
+@dataclass
+class Totals:
+    """What the sites of a run know at its end; they add up."""
+
+    counts: dict[tuple[str, int], Count] = field(default_factory=dict)
+    lanes: tuple[int, int] = (0, 0)
+    trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)  # what the sinks wrote
+    strayed: bool = False  # a user wrote to an id of her own making, not a drawn member or an asker
+    faults: dict[tuple[str, str, int], int] = field(default_factory=dict)  # messages by (fault, kind, round)
+    dropped: list[Array] = field(default_factory=list)  # ids of users who dropped out
+    stopped: set[str] = field(default_factory=set)  # servers that stopped
+    compute: dict[tuple[str, int], float] = field(
+        default_factory=dict
+    )  # CPU seconds by (role, round it leads to)
+    work: dict[tuple[str, int, str], int] = field(default_factory=dict)  # operations by (role, round, name)
+    most: Most = field(default_factory=dict)
+
+    def add(self, other: Totals) -> None:
+        """Add the totals of another site."""
+        for key, count in other.counts.items():
+            self.counts.setdefault(key, Count()).add(count)
+        self.add_lanes(other.lanes)
+        self.files += other.files
+        self.strayed |= other.strayed
+        self.dropped += other.dropped
+        self.stopped |= other.stopped
+        merge(self.most, other.most)
+        for (role, round), seconds in other.compute.items():
+            self.spend(role, round, seconds)
+        for done, times in other.work.items():
+            self.work[done] = self.work.get(done, 0) + times
+        for what, number in other.faults.items():
+            self.faults[what] = self.faults.get(what, 0) + number
+        for kind, parts in other.trace.items():
+            self.trace.setdefault(kind, []).extend(parts)
+
+    def spend(self, role: str, round: int, seconds: float) -> None:
+        """Add seconds in which a role computed what it sends in a round."""
+        self.compute[role, round] = self.compute.get((role, round), 0.0) + seconds
+
+    def add_lanes(self, lanes: tuple[int, int]) -> None:
+        """Add to the digest."""
+        self.lanes = ((self.lanes[0] + lanes[0]) % _LANE, (self.lanes[1] + lanes[1]) % _LANE)
+
+    @property
+    def digest(self) -> str:
+        """The digest, 32 hexadecimal digits."""
+        return f"{self.lanes[0]:016x}{self.lanes[1]:016x}"
+
+
+class Ledger:
+    """Takes down what one site receives; ``tally`` also who received how much, None if nobody asks."""
+
+    def __init__(
+        self,
+        world: World,
+        compute: ModuleType,
+        digest: bool,
+        trace: TraceLevel,
+        tally: Tally | None = None,
+        site: int = 0,
+    ):
+        self.totals, self._tally = Totals(), tally
+        self._sink = None if trace.target is None or not trace.keeps else trace.target.open(site)
+        self._world, self._compute, self._digest, self._trace = world, compute, digest, trace
+        watched = trace.watched(world.users)
+        self._watched = None if trace.watch is None else trace.watch.users
+        if watched is not None:
+            self._watched = np.zeros(world.users, np.bool_)
+            self._watched[watched] = True
+        self._few = np.zeros(0, np.int64) if self._watched is None else np.flatnonzero(self._watched)
+
+    def record(
+        self,
+        message: Message,
+        round: int,
+        sender: range | Array,
+        recipient: range | Array | None,
+        seq: Array | None,
+        fields: dict[str, Array],
+    ) -> None:
+        """Take down delivered messages: rows of users, or of the one server where a role has one party."""
+        size = len(sender)
+        count = self.totals.counts.setdefault((message.kind, round), Count())
+        own = self.own(message, sender, recipient)
+        count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
+        if self._tally is not None:
+            self._tally.came(message, round, sender, recipient)
+        keeps = self._keeps(message)
+        if not size or not (self._digest or keeps):
+            return
+        senders = self._world.names(sender) if message.sender == USER else 0
+        recipients = (
+            self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
+        )
+        if self._digest:
+            columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
+            self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
+        if keeps:
+            addresses = {"sender": senders, "recipient": recipients, "seq": 0 if seq is None else seq}
+            mask = self._chosen(message, sender, recipient)
+            if mask is not None:
+                addresses = {name: _picked(column, mask) for name, column in addresses.items()}
+                fields, size = {name: column[mask] for name, column in fields.items()}, int(mask.sum())
+            self._keep(message.kind, round, addresses, fields, size)
+
+    def parcel_ends(self) -> None:
+        """Put away what was kept of one issue from one site."""
+        if self._sink is not None:
+            self.totals.files += self._sink.cut()
+
+    def fault(
+        self, what: str, message: Message, round: int, number: int, *, travelled: bool = False
+    ) -> None:  # fmt: skip
+        """Take down messages that something happened to; ``travelled``: they cost bytes, and were not delivered."""
+        if not number:
+            return
+        key = what, message.kind, round
+        self.totals.faults[key] = self.totals.faults.get(key, 0) + number
+        if travelled:
+            count = self.totals.counts.setdefault((message.kind, round), Count())
+            count.add(Count(0, number, number * message.nbytes(self._world.sizes)))
+
+    def refused(self, what: str, message: Message, round: int, batch: Batch) -> None:
+        """Take down messages that came and were refused."""
+        self.fault(what, message, round, len(batch), travelled=True)
+        if self._tally is not None and len(batch):
+            self._tally.came(message, round, batch.sender, batch.to)
+
+    def own(self, message: Message, sender: range | Array, recipient: range | Array | None) -> int:
+        """Return how many messages are to oneself; a server's to its own role is."""
+        if message.sender != message.recipient:
+            return 0
+        return len(sender) if recipient is None else int(self._compute.meetings(sender, recipient))
+
+    def work(self, role: str, round: int, operation: str, number: int) -> None:
+        """Take down cryptographic operations that a role did before it sends in a round."""
+        if number:
+            key = role, round, operation
+            self.totals.work[key] = self.totals.work.get(key, 0) + number
+
+    def spent(self, role: str, round: int, me: Party, seconds: float) -> None:
+        """Take down the operations that a program counted, and the seconds it took apart from them."""
+        self.totals.spend(role, round, seconds - me.aside)
+        me.aside = 0.0
+        for operation, number in me.spent.items():
+            self.work(role, round, operation, number)
+        me.spent.clear()
+
+    def _keeps(self, message: Message) -> bool:
+        """Whether any message of a kind may be kept."""
+        watch = self._trace.watch
+        if watch is None or message.kind in watch.kinds:
+            return self._trace.keeps
+        return watch.users is not None and USER in (message.sender, message.recipient)
+
+    def _chosen(
+        self, message: Message, sender: range | Array, recipient: range | Array | None
+    ) -> Array | None:
+        """Return a mask of the messages to keep (rows of users as in ``record``), None for all."""
+        watch = self._trace.watch
+        if self._watched is None or (watch is not None and message.kind in watch.kinds):
+            return None
+        mask = np.zeros(len(sender), np.bool_)
+        if message.sender == USER:
+            mask |= self._among(sender)
+        if message.recipient == USER and recipient is not None:
+            mask |= self._among(recipient)
+        return mask
+
+    def _among(self, rows: range | Array) -> Array:
+        """Return which of some rows are watched."""
+        assert self._watched is not None
+        if isinstance(rows, range):
+            return self._watched[rows.start : rows.stop]
+        if len(self._few) == 1:  # a look at each is faster than a table
+            return np.asarray(rows == self._few[0])
+        return self._watched[rows]
+
+    def _keep(
+        self,
+        kind: str,
+        round: int,
+        addresses: dict[str, range | Array | int],
+        fields: dict[str, Array],
+        size: int,
+    ) -> None:
+        if self._sink is not None:
+            if size:
+                self._sink.take(kind, round, addresses, fields)
+            return
+        part: dict[str, Array] = {"round": np.broadcast_to(np.int32(round), size)}
+        for name, column in addresses.items():
+            part[name] = (
+                np.broadcast_to(np.int32(column), size) if isinstance(column, int) else as_array(column)
+            )
+        self.totals.trace.setdefault(kind, []).append(part | fields)
+
+
+def _picked(column: range | Array | int, mask: Array) -> Array | int:
+    return column if isinstance(column, int) else as_array(column)[mask]
+
+
+def salt(text: str) -> int:
+    """Return the 64-bit number that starts the hash of one kind of row."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> tuple[int, int]:
+    """Hash a role's output: role, column, position and value (floats by their bits)."""
+    totals = Totals()
+    for name, column in columns.items():
+        values = column
+        if column.dtype.kind == "f":
+            values = np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
+        elif column.dtype.kind not in "bui":
+            raise ProtocolError(
+                f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
+            )
+        totals.add_lanes(
+            compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values))
+        )
+    return totals.lanes
+
+
+def _flat(columns: Any) -> list[Array]:
+    """Return columns of several values a row as several columns."""
+    return [part for column in columns for part in ([column] if column.ndim == 1 else list(column.T))]

@@ -1,0 +1,201 @@
+"""The inner loops compiled by numba: the same functions as ``plain.py``, bit for bit, several times faster.
+
+Imported on first use (see ``compute.choose``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import kernels_numpy, numba_loops
+from p2p_sim.core.kernels_numpy import Array, Bools, Ids, as_array, as_words
+from p2p_sim.core.random_words import Words
+
+__all__ = [
+    "BLOCK",
+    "absorb",
+    "below",
+    "bernoulli",
+    "divide",
+    "gather",
+    "group",
+    "item_words",
+    "meetings",
+    "member",
+    "orders",
+    "places",
+    "scatter",
+    "table",
+    "tally",
+    "words",
+    "words_at",
+]  # fmt: skip
+
+BLOCK = 262_144
+_FEW = 32
+"""Words up to which sorting by insertion is the fastest."""
+
+
+def words(seed: int, stream: int, start: int, count: int) -> Words:
+    """Return the words of parties ``start .. start + count - 1``."""
+    skip = start % 4
+    out = np.empty((skip + count + 3) // 4 * 4, np.uint64)
+    numba_loops.words(seed, stream, start // 4, out)
+    return out[skip : skip + count]
+
+
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
+    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+    if threshold >= 1 << 64:
+        return np.ones(count, np.bool_)
+    skip = start % 4
+    out = np.empty((skip + count + 3) // 4 * 4, np.uint8)
+    numba_loops.bernoulli(seed, stream, start // 4, threshold, out)
+    return out[skip : skip + count].view(np.bool_)
+
+
+def words_at(seed: int, stream: int, parties: npt.NDArray[Any]) -> Words:
+    """Return the words of the given parties, in their order."""
+    ids = parties.astype(np.int64)
+    return _at(seed, stream, ids >> 2, np.zeros_like(ids), ids)
+
+
+def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDArray[Any]) -> Words:
+    """Return item word ``slots[i]`` of party ``parties[i]``, for every i."""
+    ranks = slots.astype(np.int64)
+    return _at(seed, stream, ranks >> 2, parties.astype(np.int64) + 1, ranks)
+
+
+def _at(seed: int, stream: int, block: Array, owner: Array, output: Array) -> Words:
+    out = np.empty(len(block), np.uint64)
+    numba_loops.outputs_at(seed, stream, block, owner, (output & 3).astype(np.uint8), out)
+    return out
+
+
+def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
+    """Map each word to 0 .. limit - 1: the high half of word * limit; limit < 2^63."""
+    out = np.empty(len(drawn), np.int64)
+    numba_loops.below(
+        np.ascontiguousarray(drawn), np.ascontiguousarray(np.broadcast_to(limit, drawn.shape)), out
+    )
+    return out
+
+
+def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
+    """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
+    out = np.empty(len(drawn), np.int32)
+    if order is None:
+        numba_loops.member_contiguous(drawn, codes, starts, out)
+    else:
+        numba_loops.member_scattered(drawn, codes, starts, order, out)
+    return out
+
+
+class Bits:
+    """Bools, eight a byte: a table that fits the cache."""
+
+    def __init__(self, values: Bools):
+        self.bits = np.packbits(values, bitorder="little")
+
+
+def table(values: Array) -> Any:
+    """Prepare values for many calls of ``gather``."""
+    return Bits(values) if values.dtype == np.bool_ and values.ndim == 1 else values
+
+
+def gather(values: Any, rows: Ids, first: int) -> Array:
+    """Return ``values[rows - first]``."""
+    if isinstance(values, Bits):
+        drawn = np.empty(len(rows), np.uint8)
+        numba_loops.gather_bits(values.bits, rows, first, drawn)
+        return drawn.view(np.bool_)
+    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+        return kernels_numpy.gather(values, rows, first)
+    out = np.empty(len(rows), np.uint8)
+    numba_loops.gather(values.view(np.uint8), rows, first, out)
+    return out.view(values.dtype)
+
+
+def places(mask: Bools) -> Ids:
+    """Return where a mask is true."""
+    out = np.empty(len(mask), np.int32)
+    return out[: numba_loops.places(np.ascontiguousarray(mask).view(np.uint8), out)].copy()
+
+
+def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
+    """Set ``out[rows - first]`` to the values; rows are distinct."""
+    if values.itemsize != 1 or values.ndim != 1 or not values.flags.c_contiguous:
+        kernels_numpy.scatter(values, rows, first, out)
+    else:
+        numba_loops.scatter(values.view(np.uint8), rows, first, out.view(np.uint8))
+
+
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
+    apart = np.zeros(0, np.int32) if others is None else np.ascontiguousarray(as_array(others))
+    numba_loops.tally(np.ascontiguousarray(as_array(rows)), apart, first, out)
+
+
+def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sort messages by recipient, keeping their order: (permutation, first message of each party and the end)."""
+    starts, order = np.zeros(parties + 1, np.int64), np.empty(len(local), np.int64)
+    numba_loops.group(local, starts, order)
+    return order, starts
+
+
+def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return a uniform order of what each party holds, as ranks: by the order of its words, ties by rank."""
+    ranks, counts = np.empty(len(drawn), np.int64), np.diff(starts)
+    numba_loops.orders(np.ascontiguousarray(drawn), np.ascontiguousarray(starts), _FEW, ranks)
+    many = counts > _FEW
+    if bool(many.any()):
+        theirs = np.repeat(many, counts)
+        ranks[theirs] = kernels_numpy.orders(drawn[theirs], np.concatenate([[0], np.cumsum(counts[many])]))
+    return ranks
+
+
+def meetings(one: Array | range, other: Array | range) -> int:
+    """Count the places at which two columns of rows are equal."""
+    if isinstance(one, range):
+        one, other = other, one
+    if isinstance(one, range) or not isinstance(other, range):
+        return kernels_numpy.meetings(one, other)
+    return int(numba_loops.at_home(np.ascontiguousarray(one), other.start))
+
+
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sort rows by shard, keeping their order: (permutation, first of each shard and the end)."""
+    order, starts = np.empty(len(to), np.int32), np.zeros(len(bounds) + 2, np.int64)
+    numba_loops.divide(np.ascontiguousarray(to), bounds.astype(np.int32), starts, order)
+    return order, starts
+
+
+def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
+    """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    plan = np.zeros((len(columns), 2), np.int64)
+    base = np.zeros((len(columns), 2), np.uint64)
+    ids: list[Array] = []
+    octets: list[Array] = []
+    wide: list[Array] = []
+    for place, column in enumerate(columns):
+        if isinstance(column, int):
+            plan[place], base[place] = (numba_loops.RANGE, 0), (column, 0)
+        elif isinstance(column, range):
+            plan[place], base[place] = (numba_loops.RANGE, 0), (column.start, 1)
+        elif column.dtype == np.int32 and len(ids) < numba_loops.ID_COLUMNS:
+            plan[place] = (numba_loops.IDS, len(ids))
+            ids.append(np.ascontiguousarray(column))
+        elif column.dtype in (np.bool_, np.uint8) and len(octets) < numba_loops.BYTE_COLUMNS:
+            plan[place] = (numba_loops.BYTES, len(octets))
+            octets.append(np.ascontiguousarray(column).view(np.uint8))
+        else:
+            plan[place] = (numba_loops.WORDS, len(wide))
+            wide.append(np.asarray(as_words(column)))
+    ids += [np.zeros(0, np.int32)] * (numba_loops.ID_COLUMNS - len(ids))
+    octets += [np.zeros(0, np.uint8)] * (numba_loops.BYTE_COLUMNS - len(octets))
+    words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
+    a, b = numba_loops.absorb(salt, (salt + 1) % (1 << 64), count, plan, base, *ids, *octets, words)
+    return int(a), int(b)

@@ -1,0 +1,167 @@
+"""The inner loops in numpy: the reference that ``kernels.py`` must equal bit for bit.
+
+Both modules offer the same functions; ``compute.choose`` picks one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import random_words as _words
+from p2p_sim.core.random_words import Words, high_product, item_words, words, words_at
+
+__all__ = [
+    "BLOCK",
+    "absorb",
+    "below",
+    "bernoulli",
+    "divide",
+    "gather",
+    "group",
+    "item_words",
+    "meetings",
+    "member",
+    "orders",
+    "places",
+    "scatter",
+    "table",
+    "tally",
+    "words",
+    "words_at",
+]  # fmt: skip
+
+BLOCK = 131_072
+"""Users of one block where the caller does not say: small enough for the processor's cache."""
+
+Ids = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+
+_LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
+_PACK_LIMIT = 1 << 31
+
+
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
+    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+    if threshold >= 1 << 64:
+        return np.ones(count, np.bool_)
+    return _words.words(seed, stream, start, count) < np.uint64(threshold)
+
+
+def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
+    """Map each word to 0 .. limit - 1: the high half of word * limit; limit < 2^63."""
+    if np.max(limit, initial=0) >> np.uint64(32):
+        return high_product(drawn, limit).astype(np.int64)
+    top = (drawn >> np.uint64(32)) * limit  # a limit of 32 bits leaves room for the carry: two products do
+    top += ((drawn & np.uint64(0xFFFFFFFF)) * limit) >> np.uint64(32)
+    top >>= np.uint64(32)
+    return top.view(np.int64)
+
+
+def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:
+    """Return, for each word, a uniform row of group ``codes[i]``: its k-th in ascending row."""
+    sizes = starts[1:] - starts[:-1]
+    place = below(drawn, sizes[codes].astype(np.uint64)) + starts[codes]
+    return place.astype(np.int32) if order is None else order[place]
+
+
+def gather(values: Array, rows: Ids, first: int) -> Array:
+    """Return ``values[rows - first]``."""
+    return np.take(values, rows - np.int32(first) if first else rows, axis=0)
+
+
+def places(mask: Bools) -> Ids:
+    """Return where a mask is true."""
+    return np.flatnonzero(mask).astype(np.int32)
+
+
+def table(values: Array) -> Any:
+    """Prepare values for many calls of ``gather``."""
+    return values
+
+
+def scatter(values: Array, rows: Ids, first: int, out: Array) -> None:
+    """Set ``out[rows - first]`` to the values; rows are distinct."""
+    out[rows - np.int32(first)] = values
+
+
+def tally(rows: Ids | range, others: Ids | range | None, first: int, out: Ids) -> None:
+    """Add 1 to ``out[row - first]`` for each row, but where ``others`` has the same row."""
+    counted = as_array(rows)
+    if others is not None:
+        counted = counted[counted != as_array(others)]
+    np.add.at(out, counted - np.int32(first), np.int32(1))
+
+
+def group(local: Ids, parties: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sort messages by recipient, keeping their order: (permutation, first message of each party and the end)."""
+    if len(local) >= _PACK_LIMIT:
+        order = np.argsort(local, kind="stable")
+    else:  # a plain sort of (recipient, position) packed in one word is ten times a stable argsort
+        packed = (local.astype(np.int64) << 32) | np.arange(len(local), dtype=np.int64)
+        packed.sort()
+        order = packed & 0xFFFFFFFF
+    starts = np.zeros(parties + 1, np.int64)
+    np.cumsum(np.bincount(local, minlength=parties), out=starts[1:])
+    return order, starts
+
+
+def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return a uniform order of what each party holds, as ranks: by the order of its words, ties by rank.
+
+    Party p holds the words ``starts[p] .. starts[p + 1] - 1``.
+    """
+    if len(starts) == 2:
+        return _words.order(drawn)
+    holder = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
+    by_word = _words.order(drawn)  # and then by holder: two plain sorts take a fraction of a lexsort
+    ranks: npt.NDArray[np.int64] = by_word[group(holder[by_word], len(starts) - 1)[0]] - starts[holder]
+    return ranks
+
+
+def divide(to: Ids, bounds: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sort rows by shard, keeping their order: (permutation, first of each shard and the end).
+
+    ``bounds``: first row of each shard but the first; shard i + 1 begins at ``bounds[i]``.
+    """
+    shards = np.searchsorted(bounds, to, side="right").astype(np.uint16)
+    starts = np.zeros(len(bounds) + 2, np.int64)
+    np.cumsum(np.bincount(shards, minlength=len(bounds) + 1), out=starts[1:])
+    return np.argsort(shards, kind="stable").astype(np.int32), starts
+
+
+def meetings(one: Array | range, other: Array | range) -> int:
+    """Count the places at which two columns of rows are equal."""
+    return int(np.count_nonzero(as_array(one) == as_array(other)))
+
+
+def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[int, int]:
+    """Hash ``count`` rows, each from its columns in order, and return the two lane sums modulo 2^64."""
+    sums = []
+    for lane, (multiplier, shift) in enumerate(_LANES):
+        state = np.full(count, (salt + lane) % (1 << 64), np.uint64)
+        for column in columns:
+            state ^= as_words(column)
+            state *= np.uint64(multiplier)
+            state ^= state >> np.uint64(shift)
+        sums.append(int(state.sum(dtype=np.uint64)))
+    return sums[0], sums[1]
+
+
+def as_array(rows: Array | range) -> Array:
+    """Return rows as an array; numpy itself would go through a range one by one."""
+    return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
+
+
+def as_words(column: Array | range | int) -> Array | np.uint64:
+    """Return a column as 64-bit words; signed values in two's complement."""
+    if isinstance(column, int):
+        return np.uint64(column)
+    if isinstance(column, range):
+        return np.arange(column.start, column.stop, dtype=np.uint64)
+    if column.dtype.kind == "i":
+        return column.astype(np.int64).view(np.uint64)
+    return column.astype(np.uint64)

@@ -1,0 +1,154 @@
+"""Train on what the learner received, and compare with the same model trained on the true labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.random_words import stream, words
+from p2p_sim.learning.training.clusters import check_seed
+from p2p_sim.learning.training.models import make, one_thread
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Test accuracy (0 to 1) of one model trained on released labels, on all true ones, and of the majority
+    class.
+    """
+
+    accuracy_private: float
+    accuracy_true: float
+    baseline: float  # always the majority class of the true training labels
+    trained_on: int  # labels released, or what else
+    of: int  # training users
+    test_rows: int
+    model: str
+    note: str = ""  # what to know before reading the figures: a constant classifier, no convergence
+    what: str = "labels"  # what was released
+    accuracy_corrected: float | None = None  # of a model that knows how the labels came about
+    correction: str = ""  # what it makes up for
+
+
+def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:
+    """Choose round(n * test) of n rows as the test part, True in the array (n,), by the engine's words of
+    ``seed``.
+
+    A row is in it if its word is among the smallest (ties by index).  InputError: seed not below 2^64, test
+    not between 0 and 1, or a part left empty.
+    """
+    check_seed(seed)
+    size = round(n * test) if 0 < test < 1 else 0
+    if not 0 < size < n:
+        raise InputError(
+            f"test share {test!r} of {n} rows leaves {size} test rows; give a share between 0 and 1, and "
+            "rows enough that neither part is empty"
+        )
+    chosen = np.zeros(n, np.bool_)
+    chosen[np.argsort(words(seed, stream("split", "test", 0), 0, n), kind="stable")[:size]] = True
+    return chosen
+
+
+def compare(
+    x_train: Array,
+    y_train: Array,
+    x_test: Array,
+    y_test: Array,
+    sender: Array,
+    y_released: Array,
+    model: str = "logistic-regression",
+) -> Comparison:
+    """Train ``model`` on the released labels and on the true labels of all training users; measure both on
+    test rows.
+
+    x (n, d) and y (n,) of both parts; ``sender`` (m,) are rows of x_train and y_released (m,) the labels
+    received from them.  Labels of one class, or none, give a constant classifier, and ``note`` says so, as it
+    does when a model did not converge.  InputError: shapes that do not match, a sender out of range, an
+    unusable model.
+    """
+    _check(x_train, y_train, x_test, y_test, sender, y_released)
+    majority = _majority(y_train)
+    notes = list[str]()
+    released = _fit_predict(x_train[sender], y_released, x_test, model, majority, "released", notes)
+    true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
+    return Comparison(
+        accuracy_private=_share(released == y_test),
+        accuracy_true=_share(true == y_test),
+        baseline=_share(y_test == majority),
+        trained_on=len(sender),
+        of=len(y_train),
+        test_rows=len(y_test),
+        model=model,
+        note="; ".join(notes),
+    )
+
+
+def _fit_predict(
+    x: Array, y: Array, x_test: Array, model: str, fallback: Any, which: str, notes: list[str]
+) -> Array:
+    """Predict the test rows; a failure to converge goes into the notes, and every other warning on to the
+    caller.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    classifier = make(model)
+    values = np.unique(y)
+    if len(values) < 2:
+        only = values[0] if len(values) else fallback
+        said = f"{'one class' if len(values) else 'no label'} among the {which} labels"
+        why = "" if len(values) else ", the majority of the true ones"
+        notes.append(f"{said}: a constant classifier, {only}{why}")
+        return np.full(len(x_test), only)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with one_thread():
+                predicted: Array = classifier.fit(x, y).predict(x_test)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"model {model!r} cannot learn from the {which} labels: {error}; choose another"
+            ) from error
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            notes.append(f"{model} on the {which} labels: {str(warning.message).strip().splitlines()[0]}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return predicted
+
+
+def _check(
+    x_train: Array, y_train: Array, x_test: Array, y_test: Array, sender: Array, y_released: Array
+) -> None:
+    for name, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
+        if x.ndim != 2 or y.shape != x.shape[:1] or not len(y):
+            raise InputError(
+                f"x_{name} has shape {x.shape}, y_{name} {y.shape}; give (n, d) and (n,) with n at least 1"
+            )
+    if x_train.shape[1] != x_test.shape[1]:
+        raise InputError(
+            f"x_train has {x_train.shape[1]} features, x_test {x_test.shape[1]}; they must be the same"
+        )
+    if sender.ndim != 1 or sender.shape != y_released.shape:
+        raise InputError(
+            f"sender has shape {sender.shape}, y_released {y_released.shape}; give one label a sender"
+        )
+    if len(sender) and (sender.dtype.kind not in "iu" or sender.min() < 0 or sender.max() >= len(y_train)):
+        raise InputError(
+            f"sender is {sender.dtype} from {sender.min()} to {sender.max()}; give rows of x_train, whole "
+            f"numbers from 0 to {len(y_train) - 1}"
+        )
+
+
+def _majority(y: Array) -> Any:
+    values, counts = np.unique(y, return_counts=True)
+    return values[int(np.argmax(counts))]
+
+
+def _share(hits: Array) -> float:
+    return float(np.count_nonzero(hits) / hits.size)

@@ -1,0 +1,239 @@
+"""What one coalition saw of a run: the messages, with what it can read of them, its own inputs and draws."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import CHANNELS, Coalition
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.population import Population
+from p2p_sim.rundir import code_versions, parquet_columns
+from p2p_sim.rundir.population_file import some
+from p2p_sim.rundir.trace_reader import check_kind
+from p2p_sim.trace import recompute
+from p2p_sim.trace.query import census
+from p2p_sim.trace.recompute import ids_of, population_of
+from p2p_sim.trace.replay import Draws, Past
+from p2p_sim.trace.slices import cut
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+
+class Cuts(Mapping[str, Columns]):
+    """What a coalition sees of each kind, cut when it is first asked for: a kind may be large."""
+
+    def __init__(self, kinds: Mapping[str, Message], cut_of: Callable[[str], Columns]):
+        self._kinds, self._cut_of = kinds, functools.cache(cut_of)
+
+    def __getitem__(self, kind: str) -> Columns:
+        if kind not in self._kinds:
+            raise KeyError(kind)
+        return self._cut_of(kind)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View:
+    """What a coalition saw.  ``name``: as asked for; ``coalition``: the same with every user named.
+
+    ``messages``: by kind, columns round, sender, recipient, seq, the fields, nbytes, and ``readable``: where it is
+    false the fields are 0.  Order: (round, recipient, sender, seq).  ``missing``: what a sampled trace leaves out, in
+    words; None if nothing.
+    """
+
+    name: str
+    coalition: Coalition
+    channels: str
+    messages: Mapping[str, Columns]
+    missing: str | None
+    kinds: Mapping[str, Message]
+    _population: Callable[[], Population] = field(repr=False)
+    _hers: Callable[[], Population] = field(repr=False)
+    _past: Callable[[], Past] = field(repr=False)
+    _cluster: int | None = None
+
+    def __repr__(self) -> str:
+        counts = [f"{len(columns['round']):,} {kind}" for kind, columns in self.messages.items()]
+        part = "" if self._cluster is None else f", cluster {self._cluster}"
+        return f"<View of {self.name}{part}: {', '.join(counts)}>"
+
+    def table(self, kind: str) -> Any:
+        """Return the messages of one kind as an Arrow table, null where a field cannot be read.
+
+        Raises InputError for another kind.
+        """
+        if kind not in self.messages:
+            raise InputError(f"no message kind {kind!r} in this view; it has {list(self.messages)}")
+        columns = self.messages[kind]
+        hidden = dict.fromkeys(self.kinds[kind].fields, ~columns["readable"])
+        return parquet_columns.arrow(columns, hidden)
+
+    @functools.cached_property
+    def public(self) -> Columns:
+        """What everybody knows of all users, a row each: user, cluster and x if there are, ``public/NAME``."""
+        people, rows = self._population(), self._rows()
+        columns = {"user": ids_of(people)}
+        columns |= {} if people.clusters is None else {"cluster": people.clusters.label}
+        columns |= {} if people.x is None else {"x": people.x}
+        columns |= {f"public/{name}": column for name, column in people.public.items()}
+        return columns if rows is None else {name: column[rows] for name, column in columns.items()}
+
+    @functools.cached_property
+    def inputs(self) -> Columns:
+        """What its users held, a row each: user, y, ``secret/NAME``."""
+        rows = self._rows()
+        people = self._hers() if rows is None else self._population()
+        mine = np.isin(ids_of(people), _users(self.coalition))
+        own = np.flatnonzero(mine if rows is None else mine & rows)
+        columns = {"user": ids_of(people), "y": people.y}
+        columns |= {f"secret/{name}": column for name, column in people.secret.items()}
+        return {name: column[own] for name, column in columns.items()}
+
+    @functools.cached_property
+    def draws(self) -> Draws:
+        """What its members drew, by stream ``role/name/step``: columns party (id), slot, value.
+
+        Recomputed from the seed when first asked for.  Raises InputError if nothing can be recomputed.
+        """
+        drawn, rows = self._past().draws, self._rows()
+        if rows is None:
+            return drawn
+        users = ids_of(self._population())[rows]
+        cut = {}
+        for stream, columns in drawn.items():
+            mine = np.isin(columns["party"], users) | (not stream.startswith(f"{USER}/"))
+            cut[stream] = {name: column[mine] for name, column in columns.items()}
+        return cut
+
+    def cluster_of(self, kind: str) -> Array:
+        """Return the cluster number of each message of a kind: of its sender, if that is a server of its recipient.
+
+        A population without clusters is one cluster, 0; messages between servers belong to none, -1.
+        """
+        columns, message, people = self.messages[kind], self.kinds[kind], self._population()
+        if USER not in (message.sender, message.recipient):
+            return np.full(len(columns["round"]), -1)
+        users = columns["sender" if message.sender == USER else "recipient"]
+        rows = users if people.ids is None else np.searchsorted(people.ids, users)
+        return np.zeros(len(rows), np.int64) if people.clusters is None else people.clusters.label[rows]
+
+    def world(self, cluster: int) -> View:
+        """Return the part of the view that concerns the users of one cluster; raises InputError for another."""
+        people = self._population()
+        known = np.zeros(1, np.int64) if people.clusters is None else people.clusters.label
+        if not bool((known == cluster).any()):
+            raise InputError(f"no cluster {cluster!r}: this run has {len(people.sizes):,}, see view.public")
+        cut = {}
+        for kind, columns in self.messages.items():
+            mine = self.cluster_of(kind) == cluster
+            cut[kind] = {name: column[mine] for name, column in columns.items()}
+        return replace(self, messages=cut, _cluster=cluster)
+
+    def _rows(self) -> Array | None:
+        """Return a mask of the users whom the view concerns, None for all."""
+        if self._cluster is None or (people := self._population()).clusters is None:
+            return None
+        return np.asarray(people.clusters.label == self._cluster)
+
+
+def look(run: Any, name: str, channels: str, protocol: Any) -> View:
+    """Return the view of a coalition in a run; see ``Run.view``."""
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    coalition = coalition_of(run, name, protocol)
+    kinds: dict[str, Message] = protocol.messages()
+    past = functools.cache(lambda: _recomputed(run, protocol, coalition))
+    messages, missing = _messages(run, past)
+    seen = Cuts(kinds, lambda kind: cut(coalition, kinds[kind], messages[kind], channels))
+    everybody, hers = lambda: population_of(run), lambda: _holding(run, protocol, coalition)
+    return View(name, coalition, channels, seen, missing, kinds, everybody, hers, past)
+
+
+def coalition_of(run: Any, name: str, protocol: Any) -> Coalition:
+    """Return a coalition of a run with every user named; raises InputError for an unknown part or user."""
+    coalition = Coalition.parse(name, protocol.roles())
+    kinds: dict[str, Message] = protocol.messages()
+    if census(run) is None and run.trace != "full":
+        check_kind(next(iter(kinds)), tuple(kinds), run.trace)  # says so if the run kept none
+    return named(coalition, name, users_of(run, kinds))
+
+
+def named(coalition: Coalition, name: str, ids: Sequence[int] | Array) -> Coalition:
+    """Return a coalition with its unnamed users chosen, the first of ``ids`` (ascending) that it does not name.
+
+    Raises InputError for a user who is not among them, and for more users than there are.
+    """
+    if coalition.user_count > len(ids):
+        raise InputError(
+            f"view = {name!r} has {coalition.user_count:,} users, the run has {len(ids):,}: name fewer"
+        )
+    for user in sorted(coalition.users):
+        place = bisect_left(ids, user)
+        if place == len(ids) or int(ids[place]) != user:
+            span = f"{ids[0]} to {ids[-1]}"
+            some = "" if int(ids[-1]) == len(ids) - 1 else f", {len(ids):,} of them"
+            raise InputError(f"view = {name!r}: user {user} is not in this run; its users are {span}{some}")
+    return coalition.named([int(user) for user in ids[: coalition.user_count]])
+
+
+def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
+    """Return messages among which are all that a coalition handled, and what is missing of them."""
+    if run.trace == "full":
+        return run._trace, None
+    try:
+        return past().messages, None
+    except InputError as error:
+        kept = run.kept()
+        if kept is None:
+            raise
+        whole = sum(count.messages for count in run.counts.values())
+        return run._trace, (
+            f"the trace ({run.trace}) holds {kept:,} of the {whole:,} messages of the run, and the others were not "
+            f"recomputed: {error}"
+        )
+
+
+def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
+    servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
+    members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
+    code_versions.warn("recomputed", code_versions.other_code(run, protocol))
+    return recompute.again(run, protocol, members | {USER: _users(coalition)})
+
+
+def _holding(run: Any, protocol: Any, coalition: Coalition) -> Population:
+    """Return of the population at least a coalition's users."""
+    people = some(run, protocol, _users(coalition))
+    return population_of(run) if people is None else people
+
+
+def _users(coalition: Coalition) -> Array:
+    return np.array(sorted(coalition.users), np.int64)
+
+
+def users_of(run: Any, kinds: Mapping[str, Message]) -> Sequence[int] | Array:
+    """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
+    if (people := census(run)) is not None:
+        ids: Sequence[int] | Array = range(people.users) if people.ids is None else people.ids
+        return ids
+    ends = [np.zeros(0, np.int64)]
+    ends += [
+        run._trace[kind][end]
+        for kind, message in kinds.items()
+        for end, role in (("sender", message.sender), ("recipient", message.recipient))
+        if role == USER
+    ]
+    return np.unique(np.concatenate(ends))

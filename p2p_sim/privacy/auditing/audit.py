@@ -1,0 +1,271 @@
+"""Audits: the privacy that one view was measured to have, beside what is claimed for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from p2p_sim import backends
+from p2p_sim.coalition import Coalition
+from p2p_sim.core.engine import Progress
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.privacy.accountant import profile
+from p2p_sim.privacy.auditing import confidence_bounds, worlds
+from p2p_sim.privacy.auditing.arguments import (
+    alike,
+    check,
+    check_enough,
+    check_models,
+    coalition_of,
+    given_composition,
+    given_point,
+    world_size,
+)
+from p2p_sim.privacy.auditing.claims import (
+    CONSISTENT,
+    EXACT,
+    INCONCLUSIVE,
+    VIOLATED,
+    Claim,
+    check_given,
+    claims_of,
+    judged,
+)
+from p2p_sim.privacy.auditing.confidence_bounds import probability
+from p2p_sim.privacy.auditing.evidence import by_law, by_learning
+from p2p_sim.privacy.auditing.law_test import LawTest, law_test
+from p2p_sim.privacy.auditing.measure import Measured, Point, measured, worst_of_few
+from p2p_sim.privacy.auditing.statistic import Statistic
+from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
+from p2p_sim.privacy.auditing.worlds_of_run import world_of
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import known
+from p2p_sim.run import Run
+
+
+def statistic_of(
+    protocol: Protocol, coalition: Coalition, *, size: int, composition: int, channels: str = "plain"
+) -> Statistic | None:
+    """Return the statistic of a view with the exact law of it, or None for a protocol without one.
+
+    ``coalition``: its users are ``size`` - 1 at most, and never the victim.  ``size``: users of a world.
+    ``composition``: honest others with label 1.  ``channels``: "plain" or "encrypted", towards the wire.
+    """
+    found = known(protocol).statistic
+    return None if found is None else found(protocol, coalition, size, composition, channels)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was measured of one view.
+
+    ``kind``: "delta" if ε was measured at δ = ``at``, "epsilon" if δ at ε = ``at``.  ``lower``: with probability
+    ``confidence``, at least this; ``cap``: the most that so many ``trials`` of each label could show.  ``claims``: each
+    with its verdict.  ``points``: δ at several ε, where δ is too small to be measured itself.  ``law``: whether the
+    worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
+    ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
+    ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
+    """
+
+    protocol: str
+    view: str
+    cluster_size: int
+    composition: int
+    channels: str
+    kind: str
+    at: float
+    lower: float
+    cap: float
+    trials: int
+    confidence: float
+    statistic: str
+    claims: tuple[Claim, ...]
+    points: tuple[Point, ...]
+    law: LawTest | None
+    verdict: str
+    why: str
+    needed: int | None
+    true_positive: float
+    false_positive: float
+
+    def __repr__(self) -> str:
+        figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
+        return f"<Audit of {self.protocol}, {self.view}: {self.verdict}, {figure}, {self.trials:,} trials>"
+
+    @property
+    def exact(self) -> float | None:
+        """The figure of the accountant, ε or δ; None where it has no law."""
+        found = [claim for claim in self.claims if claim.name == EXACT]
+        return (found[0].epsilon if self.kind == "delta" else found[0].delta) if found else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a claim is violated, or the worlds do not follow their law."""
+        return self.verdict == VIOLATED or (self.law is not None and self.law.rejected)
+
+
+def audit(
+    protocol: Protocol | Run,
+    view: str = "learner",
+    *,
+    cluster_size: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    backend: str = "local",
+    shards: int | None = None,
+    address: str | None = None,
+    statistic: str = "auto",
+    composition: str | int = "worst",
+    channels: str = "plain",
+    against: Protocol | PrivacyProfile | None = None,
+    claims: Mapping[str, float] | None = None,
+    false_alarm: float = 1e-6,
+    progress: Progress | None = None,
+    faults: Faults | Sequence[str] | None = None,
+    graph: Any = None,
+    crypto: str | None = None,
+) -> Audit:
+    """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
+
+    ``protocol``: with its parameters; or a ``Run``, whose protocol, faults, graph and mode of cryptography are taken
+    then, and the cluster in which the fewest hide the victim; ``cluster_size`` may choose another of its sizes.
+    ``view``: as in ``profile``; its users are colluders of the victim's cluster.  ``cluster_size``: users a world.
+    ``delta`` in [0, 1): a lower bound of ε at δ; or ``epsilon`` >= 0, in nats: of δ at ε.  ``trials``: worlds a label,
+    enough to show anything.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the
+    law: sees what the law speaks of, and no leak beside it), "classifier" (learned on half of the worlds, counted on
+    the other: of everything that the view shows), "auto" (the first where there is a law of these messages).
+    ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says, and without a
+    law the worst of none, half and all in a pilot, which need not be the worst of all.
+    ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
+    ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
+    ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
+    ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
+    ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range, and for those that
+    contradict a run.
+
+    *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
+    the error is shared over both directions, all events, and the two bounds of each.
+    *Assumes:* colluders follow the protocol; worlds share nothing but servers.
+    """
+    if isinstance(protocol, Run):
+        world = world_of(protocol, view, cluster_size)
+        world.check(faults=Faults.of(faults), graph=graph, crypto=crypto)
+        protocol, cluster_size = world.protocol, world.cluster_size
+        faults, graph, crypto = world.faults, world.graph, world.crypto
+    kind, at = given_point(epsilon, delta)
+    check(trials, confidence, seed, statistic, channels)
+    check_enough(trials, confidence, learning=statistic == "classifier")  # before a law is computed
+    probability("false_alarm", false_alarm)
+    check_given({} if claims is None else claims, kind)
+    check_models(protocol, against)
+    wrong = Faults.of(faults)
+    settings = backends.Settings(
+        backend, None, shards, address, digest=False, faults=wrong, crypto=crypto or MODELLED
+    )
+    size = world_size(cluster_size)
+    model = protocol if against is None else against
+    coalition = coalition_of(view, protocol, size)
+    honest = size - 1 - coalition.user_count
+    joined = worlds.world(protocol, graph, size, seed)
+    asked: dict[str, Any] = {"channels": channels, "faults": wrong}
+    asked |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
+    asked["composition"] = given_composition(composition, honest)
+    law = model if isinstance(model, PrivacyProfile) else profile(model, view, **asked)
+    known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
+    chosen = _composition(asked["composition"], law, kind, at)
+    if joined is not None and composition == "worst" and law.basis != "exact":
+        chosen = None  # a bound over all labels knows of no worst
+    ones = honest // 2 if chosen is None else chosen
+    exact = None
+    if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
+        exact = statistic_of(known, coalition, size=size, composition=ones, channels=channels)
+    if statistic == "exact" and exact is None:
+        raise InputError(
+            f"statistic = 'exact': no law of view {view!r} of these messages is known; give 'auto' or 'classifier'"
+        )
+    check_enough(trials, confidence, learning=exact is None)
+    situation = Situation(protocol, coalition, size, ones, channels, None if joined is None else joined.graph)
+    tell = progress or (lambda _label, _done, _total: None)
+    with backends.opened(settings, users_a_batch(protocol, size, trials)):
+        if exact is not None:
+            evidence = by_law(situation, exact, trials, seed, settings, tell)
+        else:
+            told = ""
+            if chosen is None:
+                ones, told = worst_of_few(situation, honest, (kind, at), trials, seed, settings, tell)
+            evidence = by_learning(replace(situation, composition=ones), trials, seed, settings, tell)
+            evidence.how += told
+    tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
+    if tested is not None and evidence.late is not None:
+        odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
+        tested = replace(tested, p_value=0.0, rejected=True, why=odd)
+    there = asked | {"composition": ones} | ({"cluster_size": size} if joined is None else {})
+    here = law.law if known is None or law.law is None else profile(known, view, **there).law
+    found = measured(kind, at, evidence, confidence, here)
+    reads = law.law is None or law.law.pure() > 0
+    claimed = judged(
+        claims_of(known, law, size, reads, (kind, at), claims or {}), kind, found.lower, found.cap
+    )
+    verdict, why = _verdict(claimed, found, kind)
+    return Audit(
+        type(protocol).__name__, view, size, ones, channels, kind, at, found.lower, found.cap, evidence.trials,
+        confidence, evidence.how, claimed, found.points, tested, verdict, why,
+        _needed(claimed, found, kind, at, confidence) if verdict == INCONCLUSIVE else None,
+        found.true_positive, found.false_positive,
+    )  # fmt: skip
+
+
+def _verdict(claims: tuple[Claim, ...], found: Measured, kind: str) -> tuple[str, str]:
+    """Return the verdict over all claims and points, and why."""
+    name, unit = ("epsilon", " nats") if kind == "delta" else ("delta", "")
+    for claim in claims:
+        value = claim.epsilon if kind == "delta" else claim.delta
+        if claim.verdict == VIOLATED:
+            return VIOLATED, f"{name} is at least {found.lower:.6g}{unit}; {claim.name} claims {value:.6g}"
+    for point in found.points:
+        if point.verdict == VIOLATED:
+            where = f"at epsilon = {point.epsilon:.6g}"
+            return VIOLATED, f"{where} delta is at least {point.lower:.6g}; exact is {point.exact:.6g}"
+    if any(point.verdict == CONSISTENT for point in found.points):
+        return CONSISTENT, "delta is too small to be measured; the curve was, at several epsilons"
+    main = next((claim for claim in claims if claim.verdict in (CONSISTENT, INCONCLUSIVE)), None)
+    if main is None:
+        return INCONCLUSIVE, "nothing is claimed of this view; give claims="
+    if main.verdict == INCONCLUSIVE:
+        return INCONCLUSIVE, f"too few trials to contradict or support {main.name}"
+    return CONSISTENT, f"the lower bound is not above what {main.name} claims"
+
+
+def _needed(
+    claims: tuple[Claim, ...], found: Measured, kind: str, at: float, confidence: float
+) -> int | None:
+    """Return how many trials should give a lower bound of a good part of the first claim that is undecided."""
+    claim = next((claim for claim in claims if claim.verdict == INCONCLUSIVE), None)
+    if claim is None:
+        return None
+    value = claim.epsilon if kind == "delta" else claim.delta
+    cap = confidence_bounds.trials_for_epsilon if kind == "delta" else confidence_bounds.trials_for_delta
+    least = cap(value, at, found.events, confidence) if math.isfinite(value) else None
+    if found.cap <= value:
+        return least
+    plans = (found.needed(value / part) for part in (2, 10, 100))  # events of the law may not reach half
+    return next((trials for trials in plans if trials is not None), None)
+
+
+def _composition(asked: str | int, law: PrivacyProfile, kind: str, at: float) -> int | None:
+    """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
+    if asked != "worst":
+        return int(asked)
+    if law.law is None or law.law.pure() == 0:
+        return None
+    where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
+    found = law.law.at_worst(where) if math.isfinite(where) else law.law
+    return found.composition

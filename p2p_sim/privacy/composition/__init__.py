@@ -1,0 +1,1 @@
+"""Composition: what several runs on the same labels show together."""

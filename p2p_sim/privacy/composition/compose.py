@@ -1,0 +1,134 @@
+"""Several runs on the same labels: what one label's view loses in all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.composition.composed_law import together
+from p2p_sim.privacy.profile import PrivacyProfile
+
+MOST = 10**9
+"""Largest number of runs of one part."""
+
+_SOURCE = "privacy losses of independent runs add up"
+_SAME = "all runs read the same labels, each with its own randomness; the next protocol may depend on earlier views"
+Part = PrivacyProfile | tuple[PrivacyProfile, int]
+
+
+@dataclass(frozen=True)
+class LocalBudget:
+    """What a local randomizer promises for one user's report by itself: ``epsilon`` in nats, >= 0.
+
+    It is no guarantee of a view: local budgets add up with each other (runs of one user), never with a profile.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        value = self.epsilon
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
+            raise InputError(f"local epsilon = {value!r}: must be a number, at least 0 (nats)")
+
+    def __add__(self, other: Any) -> LocalBudget:
+        """Return the budget of two reports about one label (basic composition); TypeError for anything else."""
+        if isinstance(other, LocalBudget):
+            return LocalBudget(self.epsilon + other.epsilon)
+        raise TypeError(_mixed(self, other))
+
+    __radd__ = __add__
+
+
+def composed(profile: PrivacyProfile, times: int, **options: Any) -> PrivacyProfile:
+    """Return what ``times`` runs show together, 0 to 10^9; see ``compose``."""
+    return compose([(profile, times)], **options)
+
+
+def compose(
+    parts: Sequence[Part],
+    *,
+    view: str | None = None,
+    method: Literal["auto", "basic"] = "auto",
+    same_case: bool = False,
+) -> PrivacyProfile:
+    """Return what one party learns of one label from several runs on the same labels.
+
+    ``parts``: profiles, or (profile, times) with 0 <= times <= 10^9.  ``view``: a name of the joint view; needed
+    where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several
+    (clusters, compositions) and there is one part, the worst case is the same in every run.
+
+    Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
+    counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise
+    "upper": the value is a certified upper end, and the brackets are certified on both sides.  Losses then lie on a
+    grid, rounded up and down, which is refined until the bracket of epsilon(1e-6) is about 1e-4 wide.  Laws without
+    outcomes (tails, worst cases) are dominated by a pair that has some; their lower end is only what one run, or the
+    other parts, show.  "basic" adds epsilons and deltas: quicker and far looser.  A "claimed"
+    part makes the result "claimed".  A "lower" part whose upper end holds for every case (peer-to-peer reports, whose
+    worst composition is searched for) counts by that end: the result is "upper".
+
+    Raises InputError for what is no profile (TypeError for a local budget), bad times, views that differ, or any other
+    part whose basis is "lower" or "measured".  A refused part makes the result refused.
+    *Source:* convolution of privacy losses (Sommer et al. 2019), see ``laws.losses`` for the proof.
+    *Assumes:* the same victim in all parts, independent randomness; protocols may be chosen adaptively.
+    """
+    if method not in ("auto", "basic"):
+        raise InputError(f"method = {method!r}: must be 'auto' or 'basic'")
+    pairs = _checked(parts)
+    name = _name([profile for profile, _ in pairs], view)
+    for profile, _ in pairs:
+        if profile.law is None:
+            return PrivacyProfile.refused(name, f"a part has no law: view {profile.view!r}: {profile.why}")
+    live = [(profile, n) for profile, n in pairs if n > 0]
+    law, exact = together([(p.law, n) for p, n in live if p.law is not None], method, same_case)
+    bases = {profile.basis for profile, _ in live}
+    basis = "claimed" if "claimed" in bases else "exact" if exact and bases <= {"exact"} else "upper"
+    if exact and "lower" in bases:  # one run as it is: the value is still that of the cases looked at
+        basis = "lower"
+    assumes = tuple(dict.fromkeys([a for profile, _ in live for a in profile.assumes] + [_SAME]))
+    sources = "; ".join(dict.fromkeys(f"{n} x {profile.source}" for profile, n in live))
+    return PrivacyProfile(name, basis, f"{_SOURCE}: {sources or 'no run'}", assumes, "", law)
+
+
+def _mixed(local: Any, other: Any) -> str:
+    told = f"the guarantee of view {other.view!r}" if isinstance(other, PrivacyProfile) else repr(other)
+    return f"{local!r} is the budget of a local randomizer, {told} is not: they don't add up; compose profiles of views"
+
+
+def _checked(parts: Any) -> list[tuple[PrivacyProfile, int]]:
+    if isinstance(parts, (PrivacyProfile, LocalBudget)) or not isinstance(parts, Sequence):
+        raise InputError(f"parts = {parts!r}: give a list of profiles or of (profile, times)")
+    pairs: list[tuple[PrivacyProfile, int]] = []
+    for part in parts:
+        profile, count = part if isinstance(part, tuple) and len(part) == 2 else (part, 1)
+        if isinstance(profile, LocalBudget):
+            others = [p for p in parts if isinstance(p, PrivacyProfile)]
+            raise TypeError(_mixed(profile, others[0] if others else "a view's guarantee"))
+        if not isinstance(profile, PrivacyProfile):
+            raise InputError(f"part = {part!r}: give a PrivacyProfile or (PrivacyProfile, times)")
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= MOST:
+            raise InputError(f"times = {count!r}: must be a whole number from 0 to {MOST}")
+        upper = (
+            profile.basis == "lower" and profile.law is not None and profile.law.cases_covered == "searched"
+        )
+        if profile.basis in ("lower", "measured") and not upper:
+            raise InputError(
+                f"part of view {profile.view!r} has basis {profile.basis!r}: only exact, upper and claimed profiles,"
+                " and those whose upper end holds for every case, compose to a guarantee"
+            )
+        pairs.append((profile, int(count)))
+    if not pairs:
+        raise InputError("parts = []: give at least one profile")
+    return pairs
+
+
+def _name(profiles: list[PrivacyProfile], view: str | None) -> str:
+    names = list(dict.fromkeys(profile.view for profile in profiles))
+    if view is None and len(names) > 1:
+        raise InputError(
+            f"views {names}: these differ; name who holds them all, for instance view={'+'.join(names)!r}"
+        )
+    return names[0] if view is None else view

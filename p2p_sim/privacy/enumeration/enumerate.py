@@ -1,0 +1,208 @@
+"""The exact law of what a coalition sees, for 3 or 4 users, by taking every way through a protocol's program.
+
+This is the oracle: whatever is computed from a formula is checked against it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.backends import layout
+from p2p_sim.backends.local import LocalPlace
+from p2p_sim.coalition import CHANNELS, Coalition
+from p2p_sim.core import exact, kernels_numpy
+from p2p_sim.core.engine import Engine
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.fault_injection import Fate
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.message import USER, Message
+from p2p_sim.core.party import Party
+from p2p_sim.core.population import Population
+from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeChance, TapeDraw
+
+Sight = tuple[Any, ...]
+"""All that a coalition saw on one way: messages, and its members' draws."""
+
+MOST_USERS = 6
+
+
+@dataclass(frozen=True)
+class EnumeratedView:
+    """The law of a view in two neighbouring worlds: what is seen, to its probability."""
+
+    view: str
+    world: dict[Sight, Fraction]
+    neighbour: dict[Sight, Fraction]
+    basis: str = "exact"
+    source: str = "enumeration of all draws"
+
+    def pairs(self) -> list[tuple[Fraction, Fraction]]:
+        """Return (probability in the world, in the neighbour) of everything that can be seen."""
+        seen = list(dict.fromkeys([*self.world, *self.neighbour]))
+        return [(self.world.get(s, Fraction(0)), self.neighbour.get(s, Fraction(0))) for s in seen]
+
+    def delta_at(self, ratio: Fraction | int) -> Fraction:
+        """Return δ at e^ε = ``ratio``, exactly: the larger of both directions."""
+        pairs = self._pairs
+        zero = Fraction(0)
+        return max(
+            sum((max(zero, p - ratio * q) for p, q in pairs), zero),
+            sum((max(zero, q - ratio * p) for p, q in pairs), zero),
+        )
+
+    def delta(self, epsilon: float) -> float:
+        """Return δ at ε >= 0, in nats."""
+        if not epsilon >= 0:
+            raise InputError(f"epsilon = {epsilon!r}: must be at least 0")
+        if math.isinf(epsilon):
+            certain = [(p if not q else 0, q if not p else 0) for p, q in self._pairs]
+            return float(max(sum(column) for column in zip(*certain, strict=True)))
+        return float(self.delta_at(exact.exp(epsilon)))
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The least ε with δ = 0; infinite if something can be seen in one world only."""
+        if any((not p) != (not q) for p, q in self._pairs):
+            return math.inf
+        return max(abs(math.log(p / q)) for p, q in self._pairs)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Fraction, Fraction]]:
+        """Pairs of one ratio put together, which changes no divergence."""
+        merged: dict[Fraction | None, tuple[Fraction, Fraction]] = {}
+        for p, q in self.pairs():
+            key = p / q if q else None
+            old = merged.get(key, (Fraction(0), Fraction(0)))
+            merged[key] = (old[0] + p, old[1] + q)
+        return list(merged.values())
+
+
+def enumerate_view(
+    protocol: Any,
+    population: Population,
+    *,
+    view: str = "learner",
+    change: int = 0,
+    to: int | None = None,
+    channels: str = "plain",
+    faults: Faults | Sequence[str] | None = None,
+) -> EnumeratedView:
+    """Return the exact law of a view, with user ``change``'s label as it is and replaced.
+
+    ``to``: her other label; by default the next one.  ``channels``: "plain", or "encrypted" towards the wire.
+    ``faults``: what goes wrong, as in ``p2p_sim.run``: each decision is followed both ways, so few users get far.
+    Unnamed users of the view are the first others.  Weights are exact fractions of the parameters as floats.
+    Raises InputError above 6 users, for draws with too many outcomes, and if she herself is in the view.
+    """
+    wrong = Faults.of(faults)
+    layout.check(protocol, population, wrong)
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    if population.users > MOST_USERS:
+        raise InputError(
+            f"{population.users} users: at most {MOST_USERS} can be enumerated; take a smaller population"
+        )
+    if not 0 <= change < population.users:
+        raise InputError(f"change = {change}: users are 0 to {population.users - 1}")
+    others = [user for user in range(population.users) if user != change]
+    coalition = Coalition.parse(view, protocol.roles()).named(others)
+    if change in coalition.users or not coalition.users <= set(range(population.users)):
+        raise InputError(
+            f"view {view!r}: its users must be among {others}; user {change} is the one it learns about"
+        )
+    labels = protocol.label_count()
+    other = (int(population.y[change]) + 1) % labels if to is None else to
+    if not 0 <= other < labels or other == int(population.y[change]):
+        raise InputError(f"to = {to!r}: must be another label, from 0 to {labels - 1}")
+    y = population.y.copy()
+    y[change] = other
+    worlds = (population, replace(population, y=y))
+    first, second = (_law(protocol, world, coalition, channels, wrong) for world in worlds)
+    return EnumeratedView(view, first, second)
+
+
+def _law(
+    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+) -> dict[Sight, Fraction]:
+    law: dict[Sight, Fraction] = {}
+    for weight, sight in _ways(protocol, population, coalition, channels, faults):
+        law[sight] = law.get(sight, Fraction(0)) + weight
+    return law
+
+
+def _ways(
+    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+) -> Iterator[tuple[Fraction, Sight]]:
+    """Run the program once for every tape; yield each way's weight and what the coalition saw."""
+    messages: dict[str, Message] = protocol.messages()
+    labels = protocol.label_count()
+    world = layout.world_of(protocol, population)
+    tape = Tape()
+    while True:
+        columns = layout.slice_of(population, 0, population.users, labels == 2)
+        fate = None if faults is None else Fate(faults, TapeChance(tape))
+        layout.lie(columns, world, 0, labels, fate)
+        parties = _parties(protocol, population, columns, world, tape)
+        directory = Directory((0, population.users), (0,), dict.fromkeys(set(parties) - {USER}, 0))
+        site = Site(
+            protocol, world, directory, 0, parties, kernels_numpy, False, TraceLevel("full"), fate=fate
+        )
+        totals = (
+            Engine(protocol, directory, [LocalPlace(site)], population.users).run(False, kernels_numpy).totals
+        )
+        seen = [
+            _seen(messages[kind], part, coalition, channels)
+            for kind, parts in totals.trace.items()
+            for part in parts
+        ]
+        own = [_own(me[0], coalition) for me in parties.values()]
+        yield tape.weight, (tuple(sorted(row for rows in seen for row in rows)), *own)
+        if not tape.rewind():
+            return
+
+
+def _parties(
+    protocol: Any, population: Population, columns: dict[str, Any], world: Any, tape: Tape
+) -> dict[str, list[Party]]:
+    parties = {}
+    for role in protocol.roles():
+        rows = range(population.users) if role == USER else range(1)
+        draw: Any = TapeDraw(tape, role, rows, compute=kernels_numpy)
+        own = layout.block_of(columns, 0, population.users, world) if role == USER else {}
+        parties[role] = [Party(role, rows, rows, draw, own)]
+    return parties
+
+
+def _seen(message: Message, part: dict[str, Any], coalition: Coalition, channels: str) -> list[Sight]:
+    """Return the rows of some messages that the coalition sees: addresses, and fields it can read."""
+    seen, readable = coalition.sees(message, part, channels)
+    rows = []
+    for i in np.flatnonzero(seen).tolist():
+        address = (message.kind, *(int(part[name][i]) for name in ("round", "sender", "recipient", "seq")))
+        fields = tuple(part[name][i].tolist() for name in message.fields) if readable[i] else ()
+        rows.append((*address, repr(fields)))
+    return rows
+
+
+def _own(me: Party, coalition: Coalition) -> Sight:
+    """Return what the members of one role drew."""
+    draw: Any = me.draw
+    if me.role != USER:
+        return tuple(
+            (name, step, repr(values)) for name, step, values in draw.log if me.role in coalition.servers
+        )
+    return tuple(
+        (name, step, owner, value)
+        for name, step, values in draw.log
+        for owner, value in values
+        if owner in coalition.users
+    )

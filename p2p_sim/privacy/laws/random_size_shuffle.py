@@ -1,0 +1,180 @@
+"""Shuffles of a crowd of random size, of which the law is known from below: an upper bound of delta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.groups import Members
+from p2p_sim.network.adjacency import matrix
+from p2p_sim.network.walks import spectral_gap, stationary
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.laws.mixtures import Mixture
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.laws.shuffled_bits import FULL, ShuffledBits, guarantee
+from p2p_sim.privacy.laws.shuffled_categories import shuffled_response
+
+Floats = npt.NDArray[np.float64]
+
+MOST_USERS = 4000
+"""Users up to whom the law of every walk is computed; beyond, the spectral gap bounds them all."""
+
+EACH = 300
+"""Users up to whom every victim is compared with every other user."""
+
+CUT = 1e-13
+"""Probability of places, and of small crowds, at which the victim counts as seen."""
+
+_KINDS = 8  # sets of places, at most, by which victims are told apart beyond
+_DENSE = 4.0  # products of sparse matrices do so much less a second than dense ones
+_ULP = 2.0**-53
+
+
+def places(graph: Members, steps: int) -> tuple[Floats, float]:
+    """Return the law of every walk's end, shape (users, users), and a bound of its entries' relative errors.
+
+    Entry (j, k) is the chance that k's report is at j.  ``graph``: sparse, not complete.
+    """
+    degree, users, ones = graph.size.astype(np.float64)[:, None], len(graph.codes), matrix(graph)
+    if steps * ones.nnz * _DENSE < 2 * users**2 * steps.bit_length():
+        out = np.eye(users)
+        for _ in range(steps):
+            out = ones @ (out / degree)
+        return out, steps * (float(degree.max()) + 3) * _ULP
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):  # sums over several threads are rounded differently
+        out = np.linalg.matrix_power(ones.toarray() / degree.T, steps)
+    return out, steps * (users + 3.0) * _ULP
+
+
+def company(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Floats, str]:
+    """Return a lower bound of P(M >= m) for every user and m = 0 .. users - 1, and how it was found.
+
+    ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of
+    any victim is at least as large, but for a chance of ``CUT``.
+    """
+    users = len(graph.codes)
+    if users <= MOST_USERS:
+        return _exactly(*places(graph, steps), arrives), "from the law of every walk"
+    # |p_k(j) / pi_j - 1| <= lambda^t sqrt((1/pi_k - 1) (1/pi_j - 1)) in a reversible chain
+    far = (1 / float(stationary(graph).min()) - 1) * (1 - spectral_gap(graph)) ** steps
+    how = f"from the spectral gap, a numerical figure: p(j) is within a share of {far:.3g} of its limit"
+    return _alike(users, max(0.0, (1 - far) / (1 + far)) * arrives), how
+
+
+def _exactly(laws: Floats, error: float, arrives: float) -> Floats:
+    tails = np.ones(len(laws))
+    for victims in _groups(laws):
+        top = laws[:, victims].max(axis=1)
+        rare = np.argsort(top)
+        often = rare[np.cumsum(top[rare]) > CUT]
+        coins = (laws[often] / top[often, None]).min(axis=0) * (max(0.0, 1 - 2 * error - 2 * CUT) * arrives)
+        coins[victims[int(coins[victims].argmax())]] = 0.0  # the victim's own is none of the others'
+        tails = np.minimum(tails, _tails(coins))
+    return tails
+
+
+def _groups(laws: Floats) -> list[npt.NDArray[np.int64]]:
+    """Return groups of victims who are bounded together: each alone, or all who can reach the same places."""
+    users = len(laws)
+    if users <= EACH:
+        return [np.array([i]) for i in range(users)]
+    _, kind = np.unique(np.packbits(laws > 0, axis=0), axis=1, return_inverse=True)
+    kinds = int(kind.max()) + 1
+    return [np.flatnonzero(kind == i) for i in range(kinds)] if kinds <= _KINDS else [np.arange(users)]
+
+
+def _tails(coins: Floats) -> Floats:
+    """Return P(at least m of some independent coins show heads), m = 0 .. their number - 1, rounded down."""
+    mass = np.zeros(len(coins) + 1)
+    mass[0] = 1.0
+    for coin in coins[coins > 0]:
+        mass[1:] = mass[1:] * (1 - coin) + mass[:-1] * coin
+        mass[0] *= 1 - coin
+    below = np.concatenate([[0.0], np.cumsum(mass)])[: len(coins)]
+    return np.maximum(0.0, 1 - below * (1 + 8 * (len(coins) + 2) * _ULP))
+
+
+def _alike(users: int, coin: float) -> Floats:
+    """Return the same where all others' coins are alike."""
+    from scipy.stats import binom
+
+    return np.asarray(binom.sf(np.arange(users) - 1, users - 1, coin))
+
+
+LEVELS = (1e-10, 1e-7, 1e-5, 1e-3, 0.05, 0.3, 0.7)
+"""Where crowds are cut into groups: each counts as its smallest."""
+
+CUTS = 12
+"""Users up to whom every size of a crowd is a group of its own."""
+
+_GROWTH = 1.06  # a group begins where crowds are larger by this factor at least
+
+
+@dataclass(frozen=True)
+class Ceiling(Law):
+    """A certified upper bound of a law whose worst composition is only searched for."""
+
+    law: Law
+    closed = False
+
+    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
+        """Return the bound twice, with nothing below it."""
+        most = self.law.ceiling(epsilon)
+        return (Bracket(0.0, most, most),) * 2
+
+    def pure(self) -> float:
+        """Return that of the law."""
+        return self.law.pure()
+
+    def start(self, delta: float) -> float:
+        """Begin where the law begins."""
+        return self.law.start(delta)
+
+
+def crowded(tails: Floats, epsilon0: float, labels: int = 2) -> Law:
+    """Return an upper bound of what shuffled randomized response shows of one of 1 + M users.
+
+    ``tails``: a lower bound of P(M >= m) for m = 0, 1, ..., not increasing; M may be less with a further chance of
+    ``CUT``.  ``epsilon0``: local budget, above 0, nats.
+    """
+    local = LocalResponse(epsilon0, labels)
+    if len(tails) == 1 or tails[1] == 0 or guarantee(epsilon0, labels) is not None:
+        return local
+    below = 1 - tails  # P(M < m), at most
+    cuts = _cuts(tails)
+    ends = [*(float(below[m]) for m in cuts[1:]), 1.0]
+    cases: list[tuple[float, Law]] = [(CUT + float(below[cuts[0]]), local)]
+    start = 0.0
+    for size, end in zip(cuts, ends, strict=True):
+        cases.append((end - start, _shuffle(size + 1, epsilon0, labels)))
+        start = end
+    return Mixture(tuple(cases))
+
+
+def _cuts(tails: Floats) -> list[int]:
+    """Return at which m the groups begin, ascending."""
+    if len(tails) <= CUTS:
+        return [m for m in range(len(tails)) if tails[m] > 0]
+    cuts = [likely(tails, CUT)]
+    for level in LEVELS if cuts[0] <= FULL else ():
+        size = likely(tails, level)
+        cuts += [size] if size >= max(1, _GROWTH * cuts[-1]) else []
+    return cuts
+
+
+def likely(tails: Floats, level: float) -> int:
+    """Return the largest m so that M is at least m but with probability ``level``."""
+    return int(np.searchsorted(1 - tails, level, "right")) - 1
+
+
+def _shuffle(users: int, epsilon0: float, labels: int) -> Law:
+    if labels > 2:
+        found = shuffled_response(users, epsilon0, labels).law
+        assert found is not None
+        return found
+    law = ShuffledBits.of(users, epsilon0)
+    return law if law.covered else Ceiling(law)

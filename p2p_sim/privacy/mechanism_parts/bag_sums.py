@@ -1,0 +1,50 @@
+"""Bags: sums of labels, by an aggregator who is trusted with labels, or is shown masked ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.laws.mixtures import Atoms, Nothing, Scaled
+from p2p_sim.privacy.mechanism_parts.arrivals import heard, upper
+from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.registry import LawOf, P
+from p2p_sim.privacy.setting import Setting, fits
+
+AGGREGATOR = "aggregator"
+
+PAPER = "Unified 2023"
+BLIND = "no message that this view can read depends on a label"
+FEWER = "a label that does not arrive shows nothing, and none counts twice"
+
+
+def trusted(setting: Setting, told: Law, source: str) -> PrivacyProfile:
+    """Return the profile of a view where the aggregator, and the wire towards her, see labels as they are."""
+    if setting.size is not None:
+        fits(setting, setting.size)
+    assumes = ("each user reports once", "the learner may know all other labels of the bag")
+    if masked(setting):
+        return PrivacyProfile(setting.text, "exact", "sees the label itself", assumes[:1], "", everything())
+    if setting.learner:
+        return PrivacyProfile(setting.text, "exact", source, assumes, "", told)
+    return PrivacyProfile(setting.text, "exact", BLIND, assumes[:1], "", Nothing())
+
+
+def trusted_under_faults(law: LawOf[P], protocol: P, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile under faults, which do not depend on labels: whoever is missing shows less."""
+    found = law(protocol, setting)
+    if found.law is not None and setting.learner and not masked(setting):
+        found = replace(found, law=Scaled(heard(faults, 2, sealed=False), found.law))
+    return upper(found, faults, FEWER)
+
+
+def masked(setting: Setting) -> bool:
+    """Whether a view has what the aggregator has."""
+    return AGGREGATOR in setting.view.servers or (setting.view.wire and not setting.encrypted)
+
+
+def everything() -> Law:
+    """Return the law of a view that tells the labels apart for sure: delta is 1 at every epsilon."""
+    return Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))

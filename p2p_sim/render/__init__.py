@@ -1,0 +1,1 @@
+"""What is drawn of messages: diagrams, exports for other programs, and a page for the browser."""

@@ -1,0 +1,191 @@
+"""Sequence diagrams and exports of runs: which messages, who looks, and what the picture is called."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import CHANNELS, Coalition
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import Message
+from p2p_sim.observed_view import coalition_of
+from p2p_sim.render.graphml import graphml
+from p2p_sim.render.perfetto import perfetto
+from p2p_sim.render.scene import MOST_ARROWS, Scene, Sight, overview, scene
+from p2p_sim.render.shiviz import shiviz
+from p2p_sim.render.web.overview import known
+from p2p_sim.run import Run
+from p2p_sim.trace import query
+from p2p_sim.trace.neighbourhood import around, cluster, clusters_of
+from p2p_sim.trace.slices import Slice
+
+Array = npt.NDArray[Any]
+
+WHOLE = 1_000_000
+"""Messages up to which a whole run is drawn from them, and not from its counts."""
+
+MOST_ID = 2**63 - 1
+"""Largest id that a user can have."""
+
+EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
+    "graphml": graphml,
+    "perfetto": perfetto,
+    "shiviz": shiviz,
+}
+"""What writes a slice, its title and its notes, by the name of the format."""
+
+
+def draw(
+    run: Run,
+    users: Sequence[int] = (),
+    *,
+    cluster_number: int | None = None,
+    round: int | None = None,
+    view: str | None = None,
+    channels: str = "plain",
+    limit: int = MOST_ARROWS,
+    name: str | None = None,
+    protocol: Any = None,
+) -> Scene:
+    """Lay out a sequence diagram of a run: of some users (ids), of a cluster, or of everybody.
+
+    ``view``: what this coalition cannot read is struck out; ``channels``: what the wire reads; ``limit``: most arrows;
+    ``name``: where the run is, for the title and for the command that opens lanes of many users.  A whole run of more
+    than 1,000,000 messages is drawn by role, from its counts.  Raises InputError for a user, cluster, round or view
+    that there is not, and for messages that are neither kept nor recomputed.
+    """
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
+    chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
+    command = None if name is None else _command(name, round, view, channels, limit)
+    total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
+    if chosen is None and total > WHOLE:
+        return _from_counts(run, round, view, title, total, protocol, command)
+    coalition = None if view is None else eyes_of(run, view, protocol)
+    part = around(run, chosen, round=round, protocol=protocol)
+    divided = clusters_of(run, np.zeros(0, np.int64)) is not None
+    return scene(
+        part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if divided else None,
+        viewpoint=None if coalition is None else str(coalition), sight=_sight(part, coalition, channels), most=limit,
+        command=command,
+    )  # fmt: skip
+
+
+def eyes_of(run: Any, view: str, protocol: Any = None) -> Coalition:
+    """Return who looks at a run, also at one that was cut off or whose program is not known."""
+    return coalition_of(run, view, known(run) if protocol is None else protocol)
+
+
+def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array | None:
+    """Return the ids of the users whose messages are wanted, ascending; None for everybody's."""
+    if not users and cluster_number is None:
+        return None
+    for user in users:
+        query.check_user(query.census(run), user)
+        if not 0 <= user <= MOST_ID:  # of a run whose users are not known
+            raise InputError(f"user {user}: must be from 0 to {MOST_ID}")
+    inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
+    return np.unique(np.concatenate([np.array(users, np.int64), inside]))
+
+
+def export(
+    run: Run,
+    form: str,
+    part: Slice,
+    users: Sequence[int],
+    cluster_number: int | None,
+    round: int | None,
+    name: str,
+    view: str | None = None,
+) -> str:
+    """Return a slice of a run in another program's format; ``view``: who looks."""
+    title = _title(run, name, users, cluster_number, round) + (f", as {view}" if view else "")
+    return EXPORTS[form](part, title, (*part.notes, *left_out(part, view)))
+
+
+def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
+    """Say what a slice lacks: what ``view`` does not see or cannot read, and messages beyond the limit."""
+    whole, cut = sum(part.total.values()), sum(part.cut.values())
+    notes = []
+    if view is not None:
+        blind = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
+        notes.append(
+            f"as {view} saw it: messages that it does not see are left out, fields that it cannot read are struck out "
+            f"(in {blind:,} messages here)"
+        )
+    if cut:
+        notes.append(f"the first {whole - cut:,} of {whole:,} messages; --limit {whole} shows all")
+    return tuple(notes)
+
+
+def _title(
+    run: Run, name: str | None, users: Sequence[int], cluster_number: int | None, round: int | None
+) -> str:
+    """Return what is drawn, in words."""
+    given = ", ".join(f"{key}={value}" for key, value in run.parameters.items() if value is not None)
+    parts = [f"{run.protocol.partition(':')[2]}({given})", *([name] if name else [])]
+    parts += [f"cluster {cluster_number}"] if cluster_number is not None else []
+    parts += [f"user {user}" for user in users[:5]] + (["…"] if len(users) > 5 else [])
+    return ", ".join([*parts, *([f"round {round}"] if round is not None else [])])
+
+
+def _command(name: str, round: int | None, view: str | None, channels: str, limit: int) -> str:
+    """Return the command that draws a run in the same way, but for whose messages."""
+    words = ["p2p-sim", "trace", "diagram", name]
+    words += [] if round is None else ["--round", str(round)]
+    words += [] if view is None else ["--as", view]
+    words += [] if channels == CHANNELS[0] else ["--channels", channels]
+    words += [] if limit == MOST_ARROWS else ["--limit", str(limit)]
+    return shlex.join(words)
+
+
+def _clusters(run: Run, ids: Array) -> Array:
+    found = clusters_of(run, ids)
+    assert found is not None  # asked before
+    return found
+
+
+def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | None:
+    """Return what a coalition sees and reads of a slice."""
+    if coalition is None:
+        return None
+    kinds = {
+        kind: Message(
+            *part.roles[kind], part.texts[kind], sealed_for=part.sealed[kind], layers=part.layers[kind]
+        )
+        for kind in part.kinds
+    }
+    return {kind: coalition.sees(message, part.kinds[kind], channels) for kind, message in kinds.items()}
+
+
+def _from_counts(
+    run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any, command: str | None
+) -> Scene:
+    fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
+    if view is not None:
+        raise InputError(
+            f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
+            f"{fewer} too"
+        )
+    source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
+    query.check_round(source, round)
+    people = query.census(run)
+    users = None if people is None else people.users
+    note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
+    return overview(
+        kinds, run.counts, users, title, round=round, notes=[note], opens=_first(run), command=command
+    )
+
+
+def _first(run: Run) -> str:
+    """Return the options that choose the first cluster of a run, or its first user, if they are known."""
+    people = query.census(run)
+    if people is None:
+        return ""
+    first = np.zeros(1, np.int64) if people.ids is None else people.ids[:1]
+    label = clusters_of(run, first)
+    return f"--user {first[0]}" if label is None else f"--cluster {label[0]}"

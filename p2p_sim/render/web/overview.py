@@ -1,0 +1,147 @@
+"""What the page knows of a run before it looks at messages, and what it is told of viewpoints by others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from p2p_sim.core.deliveries import Count
+from p2p_sim.core.message import USER, Message
+from p2p_sim.render import text_labels
+from p2p_sim.trace import query
+from p2p_sim.trace.slices import Eyes
+
+
+@dataclass(frozen=True)
+class Known:
+    """Message kinds and roles, also where the program is not there; a coalition is read from them.
+
+    ``at_work``: kinds that the run's parameters use; ``servers``: those who do something; ``counts``: as
+    ``Run.counts``, of a run that was cut off as far as it goes; ``cut``: how far that is, in words, empty for a run
+    that came to its end.
+    """
+
+    kinds: dict[str, Message]
+    at_work: tuple[str, ...]
+    servers: tuple[str, ...]
+    counts: Mapping[tuple[str, int], Count]
+    cut: str = ""
+
+    @property
+    def main(self) -> str:
+        """Who is looked at first: the learner, otherwise a server, otherwise a user."""
+        return "learner" if "learner" in self.servers else next(iter(self.servers), USER)
+
+    def messages(self) -> dict[str, Message]:
+        """Return the message kinds by name."""
+        return self.kinds
+
+    def roles(self) -> tuple[str, ...]:
+        """Return the roles: the population's, then servers."""
+        return (USER, *self.servers)
+
+
+@dataclass(frozen=True)
+class Viewers:
+    """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
+
+    eyes: Callable[[Any, str, Known], Eyes]
+    learnt: Callable[[Any, str, str], dict[str, Any]]
+
+
+def known(run: Any) -> Known:
+    """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
+    program = run.source
+    kept, kinds = query.kept_of(run, program)
+    counts = run.counts or kept.counts
+    cut = (query.lacking(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
+    if program is None:
+        named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
+        return Known(
+            kinds, tuple(kinds), tuple(dict.fromkeys(role for role in named if role != USER)), counts, cut
+        )
+    servers = tuple(role for role in program.roles() if role not in (USER, *program.idle_roles()))
+    return Known(kinds, tuple(program.kinds_at_work()), servers, counts, cut)
+
+
+EVERYBODY = ""
+"""The viewpoint of somebody who sees all."""
+
+FOCUS = "user:*"
+"""The user in focus, in a viewpoint."""
+
+
+def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
+    """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
+    people = query.census(run)
+    return {
+        "name": text_labels.clean(name, 200),
+        "protocol": run.protocol.partition(":")[2],
+        "parameters": {key: str(value) for key, value in run.parameters.items() if value is not None},
+        "seed": None if run.seed is None else str(run.seed),  # JavaScript has no whole numbers of 64 bits
+        "backend": run.backend, "trace": run.trace, "digest": run.digest,
+        "users": run.users if people is None else people.users,
+        "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
+        "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
+        "faults_seen": [
+            {"what": what, "kind": kind, "round": round, "messages": count}
+            for (what, kind, round), count in run.faults_seen.items()
+        ],
+        "viewpoints": _viewpoints(told), "main": told.main, "cut": told.cut,
+    }  # fmt: skip
+
+
+def _kinds(told: Known) -> dict[str, Any]:
+    return {
+        kind: {
+            "text": message.text, "sealed_for": message.sealed_for, "layers": list(message.layers),
+            "fields": list(message.fields),
+        }
+        for kind, message in told.kinds.items()
+        if kind in told.at_work
+    }  # fmt: skip
+
+
+def _rounds(told: Known) -> list[dict[str, Any]]:
+    """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
+    order = list(told.kinds)
+    rows = [
+        {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
+        for (kind, round), c in told.counts.items()
+        if round and (c.messages or c.travelled)
+    ]
+    return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
+
+
+def _roles(told: Known) -> list[dict[str, Any]]:
+    """Return what travelled from and to each role, also what was lost on the way or came twice."""
+    found = {
+        role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
+        for role in told.roles()
+    }
+    for (kind, _), count in told.counts.items():
+        for role, way in ((told.kinds[kind].sender, "sent"), (told.kinds[kind].recipient, "received")):
+            if role in found:  # a server that does nothing has no row
+                row: dict[str, Any] = found[role]
+                row[way] += count.travelled
+                row[f"{way}_bytes"] += count.nbytes
+    return list(found.values())
+
+
+def _viewpoints(told: Known) -> list[dict[str, str]]:
+    """Return who can be looked through; the rest is typed by hand."""
+    servers = told.servers
+    found = {EVERYBODY: "everything", **{role: role for role in servers}}
+    if len(servers) > 1:
+        found["+".join(servers)] = "all servers together"
+    found[FOCUS] = "the user in focus"
+    if servers:
+        found[f"{told.main}+{FOCUS}"] = f"{told.main} and the user in focus"
+    found["wire"] = "the wire"
+    return [{"view": view, "title": title} for view, title in found.items()]
+
+
+def in_focus(view: str, user: int | None) -> str:
+    """Return a viewpoint's name with the user in focus; unchanged where it does not speak of her."""
+    return view if user is None else view.replace(FOCUS, f"{USER}:{user}")

@@ -1,0 +1,137 @@
+"""The page's server: on this machine alone, to whoever knows the token in its address, and for reading only.
+
+A page of another site could make a browser ask here: hence the token, and a Host header that must be this machine's.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from typing import Any
+from urllib.parse import parse_qsl
+
+from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.render.web.answers import Answers
+from p2p_sim.render.web.page import page
+
+LOOPBACK = "127.0.0.1"
+_HEADERS = {
+    "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}  # fmt: skip
+
+
+class Server(ThreadingTCPServer):
+    """Serves one page and its answers; ``url`` holds the token."""
+
+    daemon_threads = True
+    allow_reuse_address = os.name == "posix"  # elsewhere a second server on the port would share it, not fail
+    request_queue_size = 64
+
+    def __init__(self, answers: Answers, port: int):
+        super().__init__((LOOPBACK, port), Handler)
+        self.answers, self.token = answers, secrets.token_urlsafe(24)
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{LOOPBACK}:{self.server_address[1]}/{self.token}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Leave it: a browser that went away is no error, and a traceback could hold the token."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Server
+    server_version, sys_version = "p2p-sim", ""
+    timeout = 60  # who connects and says nothing is not waited for
+
+    def do_GET(self) -> None:
+        """Give the page or an answer; refuse what comes with another host or token."""
+        port = self.server.server_address[1]
+        if self.headers.get("Host") not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
+            return self._refuse(
+                HTTPStatus.MISDIRECTED_REQUEST, "this page is served to its own machine alone"
+            )
+        if self.headers.get("Origin", f"http://{self.headers['Host']}") != f"http://{self.headers['Host']}":
+            return self._refuse(HTTPStatus.FORBIDDEN, "another page asks: this one answers to itself alone")
+        path, _, query = self.path.partition("?")
+        token, slash, rest = path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            return self._refuse(HTTPStatus.FORBIDDEN, "the token in the address is not that of this server")
+        if slash and not rest:
+            nonce = secrets.token_urlsafe(16)
+            return self._send(
+                HTTPStatus.OK, "text/html", page(nonce).encode(), {"Content-Security-Policy": policy(nonce)}
+            )
+        if not rest.startswith("api/"):
+            return self._refuse(HTTPStatus.NOT_FOUND, "there is nothing else here")
+        try:
+            told = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
+        except (InputError, ProtocolError) as error:
+            return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:  # whatever a damaged file provokes: the page says it, the server goes on
+            return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+        return self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        """Refuse what is not for reading."""
+        self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "this page is for reading", {"Allow": "GET, HEAD"})
+
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_POST
+
+    def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
+        self._send(status, "application/json", json.dumps({"error": why}).encode(), more)
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {**_HEADERS, **(more or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: addresses hold the token."""
+
+
+def policy(nonce: str) -> str:
+    """Return the content security policy of the page: its own scripts and styles, questions to its server, no more."""
+    return (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+@contextmanager
+def serving(answers: Answers, port: int = 0) -> Iterator[Server]:
+    """Open a server, 0 for any free port; ``serve_forever`` runs it.  Raises InputError for a port in use."""
+    if not 0 <= port < 1 << 16:
+        raise InputError(f"port = {port}: must be from 0 (any) to 65535")
+    try:
+        server = Server(answers, port)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use" if error.errno == errno.EADDRINUSE else "is not yours to open"
+        raise InputError(
+            f"port {port} {why}: choose another by --port, or leave it out for any free one"
+        ) from error
+    try:
+        yield server
+    finally:
+        server.server_close()

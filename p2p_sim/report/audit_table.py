@@ -1,0 +1,279 @@
+"""The table of audits: what was measured of each view beside what is claimed, and what the measurement can say."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from p2p_sim.privacy.auditing.audit import Audit
+from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
+from p2p_sim.privacy.auditing.measure import MEASURABLE
+from p2p_sim.privacy.table_rows import View
+from p2p_sim.report import terminal
+from p2p_sim.report.figure_text import number_text
+
+REJECTED = "law rejected"
+_UNCLAIMED = "measured; nothing is claimed"
+
+Row = Mapping[str, Any]
+
+
+def title(row: Row) -> str:
+    """Return who looked, and through what channels where that matters."""
+    return f"{row['view']}, {row['channels']} channels" if "wire" in row["name"] else str(row["view"])
+
+
+def bound(row: Row) -> str:
+    """Return the lower bound, and where it was measured: ``ε ≥ 1.2 at δ = 0.01``."""
+    figure, at = ("ε", "δ") if row["kind"] == "delta" else ("δ", "ε")
+    return f"{figure} ≥ {down(row['lower'])} at {at} = {number_text(row['at'])}"
+
+
+def attack(row: Row) -> tuple[str, str]:
+    """Return the attack's name, and how it was made, if there is more to say."""
+    name, learned, how = row["statistic"].partition(", learned ")
+    return name, f"learned {how}" if learned else ""
+
+
+def confidence(row: Row) -> str:
+    """Return the confidence of the bound."""
+    return f"{100 * row['confidence']:.5g} %"
+
+
+def limit(row: Row) -> str:
+    """Return the figures that must not be exceeded, with their bases: the accountant's, and others that are violated.
+
+    Where the accountant has none, the first of the others.
+    """
+    holding = [claim for claim in row["claims"] if claim["holds"]]
+    shown = [claim for claim in holding if claim["name"] == EXACT or claim["verdict"] == VIOLATED]
+    figure = "epsilon" if row["kind"] == "delta" else "delta"
+    told = [f"{number_text(claim[figure])} ({_basis(claim)})" for claim in shown or holding[:1]]
+    return "; ".join(told) or "nothing is claimed"
+
+
+def held(row: Row) -> str:
+    """Return what the bound is held against, as a sentence: ``ε must not exceed 1.4 (exact)``."""
+    figure = "ε" if row["kind"] == "delta" else "δ"
+    return f"{figure} must not exceed {limit(row)}" if any(c["holds"] for c in row["claims"]) else limit(row)
+
+
+def verdict_of(row: Row) -> str:
+    """Return the verdict in words."""
+    return _UNCLAIMED if _unclaimed(row) else str(row["verdict"])
+
+
+def why(row: Row) -> str:
+    """Return what the verdict rests on, and what would decide."""
+    text = str((row["law"] or row)["why"] if row["verdict"] == REJECTED else row["why"])
+    if _unclaimed(row):
+        return "to check a figure of your own, give --claim"
+    if row["verdict"] != INCONCLUSIVE:
+        return text
+    needed = row["needed"]
+    more = (
+        "how many would decide is not known" if needed is None else f"about {needed:,} a label would decide"
+    )
+    return f"{text}; {more}"
+
+
+def down(value: float) -> str:
+    """Return a lower bound in four digits, rounded down."""
+    text = number_text(value)
+    return text if float(text) <= value else number_text(value - 10.0 ** (math.floor(math.log10(value)) - 3))
+
+
+def _unclaimed(row: Row) -> bool:
+    """Whether there was nothing to hold the measurement against."""
+    return row["verdict"] == INCONCLUSIVE and not any(claim["holds"] for claim in row["claims"])
+
+
+def _basis(claim: Row) -> str:
+    basis, name = str(claim["basis"]), claim["name"]
+    return basis if name in (basis, EXACT) else f"{basis}: {name}"
+
+
+DEVIATING = (
+    "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
+)
+"""Why a row of deviating users is not measured."""
+LOCAL = "local"
+Told = Mapping[str, Any]
+
+
+def row(view: View, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
+    """Return what is told about one view; ``found``: None if it was not audited, ``refused`` says why."""
+    told: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
+    if found is None:
+        return told
+    names = [
+        "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
+        "why", "needed",
+    ]  # fmt: skip
+    told |= {name: getattr(found, name) for name in names}
+    rejected = found.law is not None and found.law.rejected
+    return told | {
+        "verdict": REJECTED if rejected and found.verdict != VIOLATED else found.verdict,
+        "failed": found.failed,
+        "claims": [asdict(claim) for claim in found.claims],
+        "points": [asdict(point) for point in found.points],
+        "law": None if found.law is None else asdict(found.law) | {"tested": found.law.tested},
+        "delta_too_small": found.kind == "delta" and 0 < found.at < MEASURABLE / found.trials,
+        "seconds": seconds,
+    }
+
+
+def verdict(rows: Iterable[Told]) -> str:
+    """Return the worst verdict of all views."""
+    found = {told["verdict"] for told in rows if not told["refused"]}
+    return next((each for each in (VIOLATED, REJECTED, INCONCLUSIVE) if each in found), CONSISTENT)
+
+
+def as_text(told: Told) -> str:
+    """Return a document of audits as text; ``told``: what the verb put together, or its JSON."""
+    done = [each for each in told["views"] if not each["refused"]]
+    blocks = [_head(told), _table(told), _how(told, done), *_too_small(told, done), _sentences(told, done)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _head(told: Told) -> str:
+    given = terminal.parameters(told)
+    point = f"δ = {told['at']:g}" if told["kind"] == "delta" else f"ε = {told['at']:g} nats"
+    measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
+    size = told["cluster_size"]
+    users = "one user" if size == 1 else f"{size:,} users"
+    lines = [f"{told['protocol']}: {given}", f"{measured}: worlds of {users}, {told['channels']} channels"]
+    lines += [f"Worlds of run {terminal.visible(told['run'])}: {told['world']}"] if "run" in told else []
+    return "\n".join(lines)
+
+
+def _figure(told: Told) -> str:
+    return "ε" if told["kind"] == "delta" else "δ"
+
+
+def _table(told: Told) -> str:
+    notes: dict[str, int] = {}
+
+    def note(text: str) -> str:
+        return f" [{notes.setdefault(text, len(notes) + 1)}]"
+
+    of, figure = "epsilon" if told["kind"] == "delta" else "delta", _figure(told)
+    theorems = dict.fromkeys(_column(claim) for each in told["views"] for claim in each.get("claims", ()))
+    names = [name for name in theorems if name not in (EXACT, LOCAL)]
+    head = ["View", f"{figure} at least ({_percent(told['confidence'])})", f"exact {figure}", *names]
+    head += [f"local {figure}", "law test", "verdict"]
+    lines = []
+    for each in told["views"]:
+        if each["refused"]:
+            said = "not audited" if each["refused"] == DEVIATING else "refused"
+            lines.append([each["view"], said + note(each["refused"]), *["-"] * (len(head) - 2)])
+            continue
+        claims = {_column(claim): claim for claim in each["claims"]}
+        cells = [_claim(claims.get(name), of, note) for name in (EXACT, *names, LOCAL)]
+        lines.append([each["view"], down(each["lower"]), *cells, _law(each["law"], note), verdict_of(each)])
+    foot = [f"[{number}] {text}" for text, number in notes.items()]
+    return "\n".join([terminal.table(head, lines), *foot])
+
+
+def _column(claim: Told) -> str:
+    name = str(claim["name"])
+    return LOCAL if name.startswith(LOCAL) else name
+
+
+def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
+    if claim is None:
+        return "-"
+    if not claim["holds"]:
+        return "does not apply" + note(f"{claim['name']}: {_clearer(claim['why']) or 'infinite'}")
+    basis = "" if claim["basis"] == EXACT else f" ({claim['basis']})"
+    mark = f" {VIOLATED}" if claim["verdict"] == VIOLATED else ""
+    return number_text(claim[figure]) + basis + mark
+
+
+def _clearer(why: str) -> str:
+    why = re.sub(
+        r"^speaks of epsilon >= (\S+)$", r"promises something at ε = \1 and above, nothing below", why
+    )
+    return re.sub(
+        r"^speaks of delta >= (\S+)$", r"promises something at δ = \1 and above, nothing below", why
+    )
+
+
+def _law(law: Told | None, note: Callable[[str], str]) -> str:
+    if law is None:
+        return "-"
+    if not law["tested"]:
+        return "none" + note(law["why"])
+    text = f"p = {law['p_value']:.2g}"
+    return f"{text}, rejected" + note(law["why"]) if law["rejected"] else text
+
+
+def _how(told: Told, done: list[Told]) -> str:
+    """Return how each view was measured, as a table."""
+    cap = f"{_figure(told)} it could show"
+    head = [
+        "View", "trials counted", cap, "true positives", "false positives", "others with label 1", "seconds",
+        "statistic",
+    ]  # fmt: skip
+    names = ("trials", "cap", "true_positive", "false_positive", "composition", "seconds", "statistic")
+    return terminal.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
+
+
+def _too_small(told: Told, done: list[Told]) -> list[str]:
+    """Return what is said where delta is too small to be measured: the curve at several epsilons instead."""
+    found = [each for each in done if each["delta_too_small"]]
+    if not found:
+        return []
+    trials = min(each["trials"] for each in found)
+    lines = [
+        f"δ = {told['at']:g} is too small to be measured: of {trials:,} trials it is {told['at'] * trials:.2g}, "
+        f"and what is so rare is not seen.",
+        "The bound on ε above is true but far below what ε may be.",
+    ]
+    none = [each["view"] for each in found if not each["points"]]
+    if none:
+        lines.append(f"Too few trials, or no law, to measure δ at any ε instead: {', '.join(none)}.")
+    rows = [
+        [each["view"], point["epsilon"], down(point["lower"]), point["exact"], point["verdict"]]
+        for each in found
+        for point in each["points"]
+    ]
+    if rows:
+        lines += ["Instead, δ at several ε, beside the exact curve of the labels that ran:", ""]
+        lines.append(terminal.table(["View", "at ε", "δ at least", "exact δ", "verdict"], rows))
+    return ["\n".join(lines)]
+
+
+def _sentences(told: Told, done: list[Told]) -> str:
+    lines = [
+        f"{each['view']}: {verdict_of(each)}: {why(each)}" for each in done if each["verdict"] != CONSISTENT
+    ]
+    views = len(done)
+    if views > 1:
+        each = _percent(told["confidence_each"])
+        lines.append(
+            f"With confidence {_percent(told['confidence'])} all bounds hold at once: "
+            f"the error is shared over the views, {each} for each."
+        )
+    tested = [each["law"] for each in done if each["law"] is not None and each["law"]["tested"]]
+    if tested:
+        lines.append(
+            f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}; "
+            f"its p is the smallest p of its tests times their number, at most 1."
+        )
+    lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
+    lines.append(f"Again: {told['command']}")
+    return "\n".join(lines)
+
+
+def _meaning(verdict: str) -> str:
+    if verdict == INCONCLUSIVE:
+        return ": nothing is contradicted, and not everything could have been; exit status 0"
+    return ": no lower bound is above a claim" if verdict == CONSISTENT else "; exit status 1"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.5g} %"

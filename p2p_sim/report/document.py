@@ -1,0 +1,336 @@
+"""What a report tells of a run, as JSON values, what it needs of a run's notes, and what makes runs hard to compare."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from p2p_sim.core import seeds
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.report import kept_audits, privacy_table, run_summary, terminal
+from p2p_sim.report.figure_text import number
+from p2p_sim.run import Run, load
+from p2p_sim.rundir.run_json import without_seed
+from p2p_sim.rundir.trace_reader import OnDemand
+from p2p_sim.trace import query
+
+
+@dataclass(frozen=True)
+class Each:
+    """A list, or with ``keyed`` a mapping, whose every entry has one shape."""
+
+    shape: Any
+    keyed: bool = False
+
+
+@dataclass(frozen=True)
+class Either:
+    """Any of several shapes."""
+
+    shapes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number; infinity is ``"inf"``."""
+
+
+NUMBER = Number()
+_ACCURACY = {
+    "accuracy_private": float, "accuracy_true": float, "baseline": float, "trained_on": int, "test_rows": int,
+    "model": str, "note": str,
+}  # fmt: skip
+_FIGURE = {"epsilon": NUMBER, "lower": NUMBER, "upper": NUMBER}
+_EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": Each(str)}
+_THEOREM = {"name": str, "basis": str, "holds": bool, "epsilon": NUMBER, "source": str, "why": str}
+_VIEW = {
+    "view": str, "name": str, "users": str, "refused": str, "exact": Either((None, _EXACT)),
+    "by_cluster": Either((None, Each(Either((None, _FIGURE)), keyed=True))), "theorems": Each(_THEOREM),
+}  # fmt: skip
+_PRIVACY = {
+    "delta": NUMBER, "channels": str, "hidden": str, "local_epsilon": Either((None, NUMBER)), "views": Each(_VIEW),
+}  # fmt: skip
+_ROLE = {
+    "role": str, "parties": int, "messages_up": int, "messages_down": int, "bytes_up": int, "bytes_down": int,
+    "operations": Each(int, keyed=True), "compute_seconds": NUMBER,
+}  # fmt: skip
+_COSTS = {"channel": str, "server_channel": str, "simulated_seconds": NUMBER, "roles": Each(_ROLE)}
+_CLUSTERS = {"count": int, "origin": str, "minimum": int, "maximum": int}
+_GRAPH = {
+    "source": str, "over": str, "minimum": NUMBER, "median": NUMBER, "maximum": NUMBER, "complete": bool
+}  # fmt: skip
+
+NOTES = {
+    name: Either((None, shape))
+    for name, shape in (
+        ("privacy", _PRIVACY), ("costs", _COSTS), ("accuracy", _ACCURACY), ("released", {"labels": int}),
+        ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", Each(str)),
+        ("command", Each(str)),
+    )
+}  # fmt: skip
+"""What a run notes of itself; a run from Python notes nothing."""
+
+
+def misfit(value: Any, shape: Any, name: str = "notes") -> str:
+    """Return what in a value has not the shape it should, such as ``notes.privacy.views: None``; nothing if all has.
+
+    Of a mapping only the names of its shape are looked at.
+    """
+    if isinstance(shape, Either):
+        found = [misfit(value, one, name) for one in shape.shapes]
+        return "" if "" in found else max(found, key=_depth)
+    if isinstance(shape, Each):
+        if not isinstance(value, dict if shape.keyed else list):
+            return _told(value, name)
+        entries = list(value.items() if isinstance(value, dict) else enumerate(value))
+        return next((bad for key, one in entries if (bad := misfit(one, shape.shape, f"{name}.{key}"))), "")
+    if isinstance(shape, Mapping):
+        if not isinstance(value, dict):
+            return _told(value, name)
+        parts = ((value.get(key), one, f"{name}.{key}") for key, one in shape.items())
+        return next((bad for part in parts if (bad := misfit(*part))), "")
+    return "" if _is(value, shape) else _told(value, name)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a kind; a bool is no number, a whole number may stand for a float."""
+    if isinstance(kind, Number):
+        return value in ("inf", "-inf") or _is(value, float)
+    allowed: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
+    return isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
+
+
+def _depth(found: str) -> int:
+    """Return how far a value fits: how deep that lies which does not."""
+    return found.partition(":")[0].count(".")
+
+
+def _told(value: Any, name: str) -> str:
+    text = repr(value)
+    return f"{name}: {text if len(text) <= 40 else text[:39] + '…'}"
+
+
+Document = Mapping[str, Any]
+
+
+def cautions(runs: Sequence[Document]) -> list[str]:
+    """Return a sentence for everything of which the runs must not differ if they are to be compared, and do."""
+    told = [
+        ("The data differ", data, "accuracies belong to their data and do not compare"),
+        ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
+        ("δ differs", _delta, "an ε holds at its own δ"),
+        ("The channels differ", _channels, "the wire reads more of plain ones"),
+        ("Faults differ", _faults, "lost messages change accuracy, costs and what views learn"),
+        ("Code or versions of p2p-sim differ", _code, "figures may come from other methods"),
+    ]
+    return [sentence for what, of, why in told if (sentence := _sentence(runs, what, of, why))]
+
+
+def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str | None], why: str) -> str:
+    """Return who differs and why that matters; nothing if all are alike, or it is not known of them."""
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        value = of(run)
+        if value is not None:
+            groups.setdefault(value, []).append(run["run"])
+    if len(groups) < 2:
+        return ""
+    each = "; ".join(f"{value}: {', '.join(names)}" for value, names in groups.items())
+    return f"{what} ({each}): {why}."
+
+
+def data(run: Document) -> str | None:
+    """Return what its accuracy was measured on, in words; None if none was."""
+    found = run["data"]
+    if run["accuracy"] is None:
+        return None
+    meaning = f", 1 means {found['positive']}" if found.get("positive") is not None else ""
+    return f"{found['name']}{meaning}, {run['accuracy']['test_rows']:,} test rows"
+
+
+def _users(run: Document) -> str | None:
+    return None if run["users"] is None else f"{run['users']:,}"
+
+
+def _delta(run: Document) -> str | None:
+    return None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"])
+
+
+def _channels(run: Document) -> str | None:
+    return None if isinstance(run["privacy"], str) else run["privacy"]["channels"]
+
+
+def _faults(run: Document) -> str:
+    return ", ".join(run["faults"]) or "none"
+
+
+def _code(run: Document) -> str | None:
+    known = [run["versions"].get(name) for name in ("p2p-sim", "code")]
+    return " ".join(str(value) for value in known if value) or None
+
+
+FORMAT = 1
+"""Of the JSON: names keep their meaning while it stays the same."""
+
+CONFIDENCE = 0.95
+"""Of the intervals of accuracies."""
+
+WITHHELD = "withheld"
+"""What stands in place of a seed that is not to be told."""
+
+
+def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
+    """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
+
+    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, for
+    one that is named twice, and for a seed that could be guessed and is not to be told.
+    """
+    places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise InputError(f"run {paths[i]!r}: named twice; leave one out")
+    names = [place.name for place in places]
+    short = len(set(names)) == len(names)
+    runs = [
+        document(_whole(path), name if short else str(path), path, seed)
+        for path, name in zip(map(Path, paths), names, strict=True)
+    ]
+    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
+
+
+def _whole(path: Path) -> Run:
+    """Load a run whose messages are those of which its manifest, and so the page, tells."""
+    run = load(path)
+    if isinstance(run._trace, OnDemand):
+        run._trace.stored.verify()
+    return run
+
+
+def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
+    """Return what is told of one run; ``name``: what it is called beside others.
+
+    Raises InputError if its notes were altered.
+    """
+    notes = run.notes
+    bad = misfit(terminal.plain(notes), NOTES)
+    if bad:
+        raise InputError(
+            f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
+        )
+    if not seed and run.seed is not None:
+        seeds.check_secret(run.seed, run.seed_source, "--no-seed")
+    told = run_summary.document(run, _protocol(run), notes.get("defaults", []), path, {})
+    told |= {
+        "run": name,
+        "privacy": notes.get("privacy") or _privacy(run),
+        "costs": notes.get("costs") or _costs(run),
+        "attacks": _attacks(run, path, seed),
+        "messages": _messages(run),
+        "versions": run.versions,
+        "command": _command(run, seed),
+        "intervals": intervals(told["accuracy"]),
+        "seed": run.seed if seed or run.seed is None else WITHHELD,
+        "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
+    }
+    del told["peak_memory"], told["directory"]
+    plain: dict[str, Any] = terminal.plain(told)
+    return plain
+
+
+def intervals(accuracy: Mapping[str, Any] | None) -> dict[str, list[float]]:
+    """Return Clopper and Pearson's interval of every accuracy, for the draw of the test rows."""
+    from scipy.special import betaincinv
+
+    rows = 0 if accuracy is None else accuracy["test_rows"]
+    found: dict[str, list[float]] = {}
+    for key in ("accuracy_private", "accuracy_corrected", "accuracy_true"):
+        share = (accuracy or {}).get(key)
+        if share is not None and rows:
+            right, tail = round(share * rows), (1 - CONFIDENCE) / 2
+            low = float(betaincinv(right, rows - right + 1, tail)) if right else 0.0
+            high = float(betaincinv(right + 1, rows - right, 1 - tail)) if right < rows else 1.0
+            found[key] = [low, high]
+    return found
+
+
+def _protocol(run: Run) -> str:
+    """Return the protocol's name on the command line, or its class."""
+    return str(run.source.command_name()) if run.source is not None else run.protocol
+
+
+def _privacy(run: Run) -> dict[str, Any] | str:
+    """Return the privacy table of a run that was not started on the command line, or why there is none."""
+    if run.source is None or run.population is None:
+        missing = (
+            "its protocol is not a shipped one"
+            if run.source is None
+            else "it was saved without its population"
+        )
+        return f"not accounted: {missing}"
+    try:
+        return privacy_table.privacy_of(run.source, run.population, run.faults)
+    except InputError as error:
+        return f"not accounted: {error}"
+
+
+def _costs(run: Run) -> dict[str, Any] | str:
+    """Return what a run cost that was not started on the command line, or why that is not known."""
+    try:
+        return run_summary.costs_document(run.costs())
+    except InputError as error:
+        return f"not known: {error}"
+
+
+def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
+    """Return the audits that are kept of a run; raises InputError if their file cannot be read."""
+    found = kept_audits.read(path, run)
+    hidden = [row | {"seed": WITHHELD, "command": _hidden(row["command"])} for row in found]
+    return found if seed else hidden
+
+
+def _hidden(command: str) -> str:
+    return shlex.join(without_seed(shlex.split(command)))
+
+
+def _messages(run: Run) -> list[dict[str, Any]]:
+    """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
+    kept = run.source is not None or isinstance(run._trace, OnDemand)
+    kinds = query.kept_of(run, run.source)[1] if kept else {}
+    order = list(kinds)
+    rows = []
+    for (kind, round), count in run.counts.items():
+        if not count.messages:
+            continue
+        about: dict[str, Any] = {"kind": kind, "round": round}
+        about |= {"sender": None, "recipient": None, "sealed_for": None, "text": ""}
+        if kind in kinds:
+            about |= {
+                name: getattr(kinds[kind], name) for name in ("sender", "recipient", "sealed_for", "text")
+            }
+        rows.append(about | {"messages": count.messages, "travelled": count.travelled, "bytes": count.nbytes})
+    return sorted(
+        rows,
+        key=lambda row: (row["round"], order.index(row["kind"]) if row["kind"] in kinds else 0, row["kind"]),
+    )
+
+
+def _command(run: Run, seed: bool) -> str:
+    """Return the command that gives a run again, or Python that does the same."""
+    words = run.notes.get("command")
+    if words:
+        return shlex.join(words if seed else without_seed(words))
+    module, _, name = run.protocol.partition(":")
+    given = ", ".join(f"{key}={value!r}" for key, value in run.parameters.items())
+    number = repr(run.seed) if seed and run.seed is not None else "..."
+    faults = f", faults={run.faults.texts()!r}" if run.faults is not None else ""
+    sealed = f", crypto={run.crypto!r}" if run.crypto != MODELLED else ""
+    return (
+        f"import p2p_sim\nfrom {module} import {name}\n\n"
+        f"run = p2p_sim.run({name}({given}), population, seed={number}{faults}{sealed})"
+    )

@@ -1,0 +1,115 @@
+"""Figures of privacy with their bounds, and other numbers, as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.render import text_labels
+from p2p_sim.report import terminal
+
+_DIGITS = 4
+
+
+def figure(profile: PrivacyProfile, delta: float) -> dict[str, Any]:
+    """Return epsilon at delta, in nats, with ends, basis, source and assumptions; raises RefusedError."""
+    low, value, high = profile.epsilon_bracket(delta)
+    return {
+        "epsilon": value, "lower": low, "upper": high, "basis": profile.basis, "source": profile.source,
+        "assumes": list(profile.assumes),
+    }  # fmt: skip
+
+
+def number_text(value: Any) -> str:
+    """Return a number in four digits; infinity is ``inf``."""
+    return f"{float(value):.{_DIGITS}g}"
+
+
+def bracket_text(found: Mapping[str, Any]) -> str:
+    """Return a figure in four digits, or both ends where they differ by more than those show; infinity is ``inf``.
+
+    Ends, and what is nothing but an upper or a lower bound, are rounded outward: as printed it still holds.
+    """
+    low, value, high = (float(found[name]) for name in ("lower", "epsilon", "upper"))
+    if not math.isfinite(high) or high <= 0:
+        return number_text(value) if low == high else f"{number_text(low)} to {number_text(high)}"
+    step = Decimal(1).scaleb(math.floor(math.log10(high)) - _DIGITS + 1)
+    ends = [
+        number_text(Decimal(repr(end)).quantize(step, way))
+        for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING))
+    ]
+    if high - low > float(step) / 10:
+        return " to ".join(ends)
+    outward = {"lower": ends[0], "upper": ends[1]}
+    return outward.get(found["basis"], number_text(value))
+
+
+def bound_text(epsilon: float, basis: str) -> str:
+    """Return what a theorem promises in four digits: what is proven is rounded up, as printed it still holds."""
+    return bracket_text({"lower": epsilon, "epsilon": epsilon, "upper": epsilon, "basis": basis})
+
+
+_POWER = re.compile(r"(\d(?:\.\d+)?)e([+-]\d+)")
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+class Number(str):
+    """A number that is text already: it is laid out as numbers are."""
+
+    __slots__ = ()
+
+
+def typeset(text: str) -> str:
+    """Return text in which ``4.8e-07`` is ``4.8 × 10⁻⁷`` and ``inf`` is ``∞``."""
+
+    def power(found: re.Match[str]) -> str:
+        exponent = str(int(found[2])).translate(_RAISED)
+        return f"10{exponent}" if found[1] == "1" else f"{found[1]} × 10{exponent}"
+
+    return re.sub(r"\binf\b", "∞", _POWER.sub(power, text))
+
+
+def number(value: Any) -> Number:
+    """Return a number in four digits."""
+    return Number(typeset(number_text(value)))
+
+
+def epsilon(found: Mapping[str, Any]) -> Number:
+    """Return a figure of privacy in four digits, or its certified ends where they differ by more than those show."""
+    return Number(typeset(bracket_text(found)))
+
+
+def bound(found: Mapping[str, Any]) -> Number:
+    """Return what a theorem promises in four digits; what is proven is rounded up."""
+    return Number(typeset(bound_text(found["epsilon"], found["basis"])))
+
+
+def size(nbytes: float) -> Number:
+    """Return bytes in the unit that suits them: ``900 B``, ``1.2 MB``."""
+    return Number(text_labels.size(round(nbytes)))
+
+
+def seconds(value: float) -> Number:
+    """Return seconds in the unit that suits them, in three digits: ``621 µs``, ``10.6 s``."""
+    if not value or not math.isfinite(value):
+        return Number(f"{value:g} s")
+    name, unit = next(((name, unit) for name, unit in _UNITS if abs(value) >= 0.9995 * unit), _UNITS[-1])
+    shown = value / unit
+    return Number(f"{shown:,.0f} {name}" if shown >= 99.95 else f"{shown:.3g} {name}")
+
+
+def percent(share: float) -> Number:
+    """Return a share in hundredths, two digits after the point."""
+    return Number(f"{100 * share:.2f} %")
+
+
+def cell(value: Any) -> str:
+    """Return one value of a table; nothing where there is none."""
+    if isinstance(value, float):
+        return number(value)
+    return "" if value is None else terminal.cell(value)

@@ -1,0 +1,130 @@
+"""Audits that are kept in a run directory, ``audit.json``: one a view, the newest of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from p2p_sim.cli import out_places
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+from p2p_sim.rundir import integrity, run_json
+
+FORMAT = 1
+NAME = "audit.json"
+
+_DO = "delete it, and audit the run again"
+
+_COMMON = (
+    "kind", "at", "channels", "cluster_size", "world", "faults", "graph", "crypto", "seed", "command",
+)  # fmt: skip
+_NUMBER = (int, float)
+_TYPES: dict[str, Any] = {
+    "view": str, "name": str, "channels": str, "when": str, "version": str, "kind": str, "at": _NUMBER,
+    "lower": _NUMBER, "cap": _NUMBER, "true_positive": _NUMBER, "false_positive": _NUMBER, "confidence": _NUMBER,
+    "trials": int, "cluster_size": int, "composition": int, "world": str, "statistic": str, "verdict": str, "why": str,
+    "failed": bool, "claims": list, "command": str, "law": (dict, NoneType), "needed": (int, NoneType),
+}  # fmt: skip
+_LAW = {"why": str}
+_CLAIM = {
+    "name": str, "basis": str, "holds": bool, "verdict": str, "epsilon": (*_NUMBER, str), "delta": (*_NUMBER, str),
+}  # fmt: skip
+
+
+def read(folder: Path, run: Any) -> list[dict[str, Any]]:
+    """Return the audits that are kept of a run, in the order in which they were made; none if there is no file.
+
+    Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
+    """
+    file = folder / NAME
+    if file.exists() and not file.is_file():  # reading a FIFO would wait forever
+        raise _damaged(file, "it is no file")
+    try:
+        told = json.loads(file.read_text(), parse_constant=_no_number)
+    except FileNotFoundError:
+        return []
+    except (ValueError, OSError) as error:
+        raise _damaged(file, f"{type(error).__name__}: {error}") from error
+    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+        raise _damaged(file, "it has no format")
+    if told["format"] > FORMAT:
+        raise InputError(
+            f"{str(file)!r} has format {told['format']}; this version reads up to {FORMAT}: read it with the version "
+            "that wrote it, or a newer one"
+        )
+    _check(file, told)
+    if integrity.was_altered(told):
+        raise InputError(
+            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+        )
+    other = [name for name, value in _whose(run).items() if told.get(name) != value]
+    if other:
+        raise InputError(
+            f"{str(file)!r} is of another run ({', '.join(other)} differ): delete it, audit this one"
+        )
+    found: list[dict[str, Any]] = told["audits"]
+    return found
+
+
+def check(folder: Path, run: Any) -> None:
+    """Check, before any work, that an audit can be kept; raises InputError."""
+    read(folder, run)
+    if not os.access(folder, os.W_OK):
+        raise InputError(
+            f"{str(folder / NAME)!r} cannot be written, and an audit of a run is kept there: copy the run"
+        )
+
+
+def add(folder: Path, run: Any, told: Mapping[str, Any]) -> Path:
+    """Keep an audit beside those of other views; a view's earlier one is replaced.  ``told``: what the verb tells."""
+    stamp = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"), "version": metadata.version("p2p-sim"),
+        **{name: told[name] for name in _COMMON},
+    }  # fmt: skip
+    fresh = [stamp | row for row in told["views"] if not row["refused"]]
+    replaced = {(row["view"], row["channels"]) for row in fresh}
+    rows = [row for row in read(folder, run) if (row["view"], row["channels"]) not in replaced] + fresh
+    whole = terminal.plain({"format": FORMAT, **_whose(run), "audits": rows})
+    out_places.write(folder / NAME, run_json.text_of(whole))
+    return folder / NAME
+
+
+def _whose(run: Any) -> dict[str, Any]:
+    """Return by what one knows that audits are of a run."""
+    found: dict[str, Any] = terminal.plain(
+        {"protocol": run.protocol, "parameters": run.parameters, "digest": run.digest}
+    )
+    return found
+
+
+def _check(file: Path, told: Mapping[str, Any]) -> None:
+    """Check that everything which is shown is there."""
+    audits = told.get("audits")
+    if not isinstance(audits, list) or not all(isinstance(row, dict) for row in audits):
+        raise _damaged(file, "it has no list of audits")
+    for row in audits:
+        _check_row(file, row, _TYPES)
+        _check_row(file, row["law"] or {"why": ""}, _LAW)
+        for claim in row["claims"]:
+            _check_row(file, claim if isinstance(claim, dict) else {}, _CLAIM)
+
+
+def _check_row(file: Path, row: Mapping[str, Any], types: Mapping[str, Any]) -> None:
+    for name, kind in types.items():
+        value = row.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise _damaged(file, f"{name} = {value!r}")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _damaged(file: Path, what: str) -> InputError:
+    return InputError(f"{str(file)!r} is damaged ({what}): {_DO}")

@@ -1,0 +1,509 @@
+"""Messages as text: slices, cones, differences, statistics, users' histories; as JSON values, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core.deliveries import Count
+from p2p_sim.core.message import HEADER_BYTES, USER
+from p2p_sim.report import terminal
+from p2p_sim.report.terminal import visible
+from p2p_sim.rundir import parquet_columns as arrow_tables
+from p2p_sim.trace.causality import Alike, Cone, Half, Hidden
+from p2p_sim.trace.diff import Comparison
+from p2p_sim.trace.query import unheard
+from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.stats import QUANTILES, Stats
+
+_ADDRESS = ("round", "sender", "recipient", "seq", "nbytes")
+_LONGEST = 8
+
+
+def tables(part: Slice, offset: int = 0) -> list[dict[str, Any]]:
+    """Return a slice as JSON values, a table a kind; ``offset``: how many rows of each come before."""
+    return [_table_of(part, kind, names, offset) for kind, names in part.ids().items()]
+
+
+def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str, Any]:
+    columns, fields = part.kinds[kind], part.fields(kind)
+    values = {name: column.tolist() for name, column in columns.items()}
+    readable = values.get("readable", [True] * len(names))
+    rows = [
+        {"id": names[i]} | {name: values[name][i] for name in _ADDRESS}
+        | {"readable": readable[i], "fields": {f: values[f][i] for f in fields} if readable[i] else None}
+        for i in range(len(names))
+    ]  # fmt: skip
+    sender, recipient = part.roles[kind]
+    return {
+        "kind": kind, "text": part.texts[kind], "sender": sender, "recipient": recipient,
+        "sealed_for": part.sealed[kind], "layers": list(part.layers[kind]), "fields": fields,
+        **counted(part.total[kind], rows, offset),
+    }  # fmt: skip
+
+
+def counted(seen: int, rows: list[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
+    """Return rows of a table with how many there are and how many are left out."""
+    return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
+
+
+def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str, Any]:
+    """Return some rows of a table, and how many there are."""
+    values = [column[offset : offset + limit].tolist() for column in columns.values()]
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+    return counted(len(next(iter(columns.values()))), rows, offset)
+
+
+def of_users(columns: Mapping[str, Any], name: str, users: Any) -> dict[str, Any]:
+    """Return the rows in which a column names one of some users (ids); None: all."""
+    mine = slice(None) if users is None else np.isin(columns[name], users)
+    return {key: column[mine] for key, column in columns.items()}
+
+
+def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> dict[str, Any]:
+    """Return draws as rows: stream, party, slot, value; ``users``: whose, beside servers'; None: all."""
+    seen = 0
+    rows: list[dict[str, Any]] = []
+    for stream, columns in drawn.items():
+        own = of_users(columns, "party", users if stream.startswith(f"{USER}/") else None)
+        here = limited(own, max(0, limit - len(rows)), max(0, offset - seen))
+        seen += here["seen"]
+        rows += [{"stream": stream} | row for row in here["rows"]]
+    return counted(seen, rows, offset)
+
+
+def cuts(told: Mapping[str, Any]) -> list[str]:
+    """Return what is not shown, in words."""
+    found = list(told["notes"])
+    found += [f"{part['kind']}: {said(part)}" for part in told["messages"] if part["left_out"]]
+    for name in ("inputs", "draws"):
+        if told.get(name, {}).get("seen"):
+            found.append(
+                f"own {name}: {told[name]['seen']:,} rows, which are not messages; --format json has them"
+            )
+    return found
+
+
+def said(part: Mapping[str, Any]) -> str:
+    """Say how many rows are shown, and how to see the others."""
+    shown, seen, first = part["shown"], part["seen"], part["offset"] + 1
+    if not part["left_out"]:
+        return f"{shown:,} of {seen:,} shown"
+    if not part["offset"]:
+        return f"{shown:,} of {seen:,} shown; --limit shows the other {part['left_out']:,}"
+    span = f"{first:,} to {first + shown - 1:,}" if shown else "none"
+    return f"{span} of {seen:,} shown; --limit and --offset show the others"
+
+
+def as_csv(told: Mapping[str, Any]) -> str:
+    """Lay out all messages as one table, with the fields of all kinds; what cannot be read is empty."""
+    return csv_of(told["messages"])
+
+
+def csv_of(
+    parts: Sequence[Mapping[str, Any]], lead: Sequence[str] = (), told: Sequence[Sequence[Any]] | None = None
+) -> str:
+    """Lay out tables of messages as one; ``lead``: names of first columns, ``told``: what they say of each table."""
+    names = list(dict.fromkeys(name for part in parts for name in part["fields"]))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*lead, "kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
+    for number, part in enumerate(parts):
+        first = () if told is None else told[number]
+        for row in part["rows"]:
+            fields = row["fields"] or {}
+            head = [
+                *first,
+                part["kind"],
+                part["sender"],
+                part["recipient"],
+                *(row[name] for name in _ADDRESS),
+            ]
+            writer.writerow([*head, row["readable"], *(fields.get(name, "") for name in names)])
+    return out.getvalue()
+
+
+def parquet(part: Slice) -> bytes:
+    """Return all messages as one Parquet file: columns as in CSV, null what a kind has not or nobody can read.
+
+    A field that kinds have with different types is called KIND.FIELD.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    types: dict[str, set[Any]] = {}
+    for kind, columns in part.kinds.items():
+        for name in part.fields(kind):
+            types.setdefault(name, set()).add((columns[name].dtype, columns[name].shape[1:]))
+    joined = []
+    for kind, columns in part.kinds.items():
+        size = len(columns["round"])
+        readable = columns.get("readable", np.ones(size, np.bool_))
+        found = {name: columns[name] for name in _ADDRESS} | {"readable": readable}
+        called = {name: name if len(types[name]) == 1 else f"{kind}.{name}" for name in part.fields(kind)}
+        found |= {new: columns[name] for name, new in called.items()}
+        table = arrow_tables.arrow(found, dict.fromkeys(called.values(), ~readable))
+        for name, value in zip(
+            ("recipient_role", "sender_role", "kind"), (*part.roles[kind][::-1], kind), strict=True
+        ):
+            table = table.add_column(0, name, pa.repeat(value, size))
+        joined.append(table)
+    sink = pa.BufferOutputStream()
+    files.write_table(pa.concat_tables(joined, promote_options="default"), sink, compression="zstd")
+    found_bytes: bytes = sink.getvalue().to_pybytes()
+    return found_bytes
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Lay out messages, inputs and draws as tables."""
+    what = (
+        "every field shown"
+        if told["view"] is None
+        else f"as {told['coalition']} saw it, channels {told['channels']}"
+    )
+    blocks = [[f"{told['run']} ({told['protocol']}), {what}", *(f"note: {note}" for note in told["notes"])]]
+    blocks += [lines(part) for part in told["messages"]]
+    for name, title in (("inputs", "Own inputs"), ("draws", "Own draws")):
+        if name in told:
+            blocks.append([title, *lines_of(told[name])])
+    if "unknown" in told:
+        blocks.append([f"Own inputs and draws are not shown: {told['unknown']}"])
+    return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
+
+
+FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "table": as_text, "json": terminal.as_json, "csv": as_csv
+}  # fmt: skip
+"""What writes a document of messages, by the name of the format."""
+
+
+def lines(part: Mapping[str, Any]) -> list[str]:
+    """Lay out the messages of one kind."""
+    route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
+    rows = [_message_row(part, row) for row in part["rows"]]
+    return [route, *_table([*_ADDRESS, *part["fields"]], rows, part)]
+
+
+def lines_of(rows: Mapping[str, Any]) -> list[str]:
+    """Lay out a table of other rows."""
+    cells = [[cell(value) for value in row.values()] for row in rows["rows"]]
+    return _table(list(rows["rows"][0]) if cells else [], cells, rows)
+
+
+def sides(difference: Mapping[str, Any], first: str, second: str) -> list[str]:
+    """Lay out a message that differs, as it is in either of two runs, which are called so."""
+    found = []
+    for name, fields in ((first, difference["first"]), (second, difference["second"])):
+        pairs = [] if fields is None else [f"{key} = {cell(value)}" for key, value in fields.items()]
+        found.append(f"  {name}: {'not there' if fields is None else ', '.join(pairs) or 'there'}")
+    return found
+
+
+def _message_row(part: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    names = {end: part[end] for end in ("sender", "recipient") if part[end] != USER}
+    cells = [str(names.get(name, row[name])) for name in _ADDRESS]
+    if row["fields"] is not None:
+        return cells + [cell(value) for value in row["fields"].values()]
+    sealed = f"sealed, {max(row['nbytes'] - HEADER_BYTES, 0)} bytes"
+    return cells + [sealed if part["sealed_for"] else "not readable"] * len(part["fields"])
+
+
+def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> list[str]:
+    if not rows:
+        return ["none" if not part["left_out"] else said(part)]
+    right = [all(row[i].lstrip("-").isdigit() for row in rows) for i in range(len(names))]
+    widths = [max(len(row[i]) for row in rows) if right[i] else 0 for i in range(len(names))]
+    padded = [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
+    return [*terminal.table(names, padded).splitlines(), said(part)]
+
+
+def cell(value: Any) -> str:
+    """Return one value: of long lists the first few."""
+    if isinstance(value, list):
+        shown = ", ".join(map(cell, value[:_LONGEST]))
+        return f"[{shown}]" if len(value) <= _LONGEST else f"[{shown}, ... {len(value):,} values]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_TITLES = {
+    "before": "May have depended on (all that its sender had received in earlier rounds, and so on)",
+    "after": "May have led to (all that its recipient sent in later rounds, and so on)",
+}
+
+
+def cone_document(found: Cone) -> dict[str, Any]:
+    """Return a cone as JSON values."""
+    return {
+        "notes": list(found.notes),
+        "message": tables(found.message)[0]["rows"][0],
+        "text": next(iter(found.message.texts.values())),
+        "before": _half(found.before),
+        "after": _half(found.after),
+        "hidden": asdict(found.hidden) | {"text": sentence(found.hidden)},
+    }
+
+
+def _half(half: Half) -> dict[str, Any]:
+    rows = [
+        {"round": round, "kind": kind, "messages": number} for (kind, round), number in half.counts.items()
+    ]
+    return {
+        "messages": half.messages, "users": half.users,
+        "rounds": sorted(rows, key=lambda row: row["round"]), "nearest": tables(half.nearest),
+    }  # fmt: skip
+
+
+def sentence(hidden: Hidden) -> str:
+    """Say what the recipient of a message cannot see of where it came from."""
+    who, whom = hidden.sender, hidden.recipient
+    if who == whom:
+        return f"Nothing is hidden: {who} sent it to herself."
+    if not hidden.unseen:
+        return (
+            f"Nothing is hidden: nothing that carries anything had reached {who} but what {whom} sent; it can only "
+            f"come from what {who} held and drew."
+        )
+    count = " and ".join(f"{number:,} {kind}" for kind, number in hidden.unseen.items())
+    plural = "s" if sum(hidden.unseen.values()) > 1 else ""
+    told = f"The protocol hides its origin: {whom} does not see the {count} message{plural} that had reached {who}"
+    if not who.startswith(USER):
+        among = _alike(hidden.alike)
+        return (
+            f"{told}, from {_users(hidden.users)}; which of them it was made from, only {who} knows{among}."
+        )
+    if hidden.users is None:
+        return f"{told}; from whom they may have come is not known without protocol and population."
+    group = f"of cluster {hidden.cluster}" if hidden.cluster is not None else f"who can reach {who}"
+    return f"{told}; it may carry what any of the {_users(hidden.users)} {group} handed on."
+
+
+def _users(number: int | None) -> str:
+    return "no user" if not number else "1 user" if number == 1 else f"{number:,} users"
+
+
+def _alike(alike: tuple[Alike, ...]) -> str:
+    parts = [f"{row.messages:,} {row.kind} with the same {' and '.join(row.fields)}" for row in alike]
+    return f" (among them {', '.join(parts)})" if parts else ""
+
+
+def cone_text(told: Mapping[str, Any]) -> str:
+    """Lay out a cone."""
+    row = told["message"]
+    fields = "".join(f"; {name} = {cell(value)}" for name, value in row["fields"].items())
+    head = [
+        f"{told['run']} ({told['protocol']}), message {row['id']}: {told['text']}{fields}",
+        *(f"note: {note}" for note in told["notes"]),
+    ]
+    blocks = ["\n".join(map(visible, head)), visible(told["hidden"]["text"])]
+    for way, title in _TITLES.items():
+        half = told[way]
+        who = f"{half['messages']:,} messages, {'sent' if way == 'before' else 'received'} by {_users(half['users'])}"
+        if not half["messages"]:
+            blocks.append(f"{title}: nothing")
+            continue
+        rows = [[row["round"], row["kind"], row["messages"]] for row in half["rounds"]]
+        blocks.append(f"{title}: {who}\n{terminal.table(['round', 'kind', 'messages'], rows)}")
+        blocks += ["\n".join(map(visible, lines(part))) for part in half["nearest"]]
+    return "\n\n".join(blocks) + "\n"
+
+
+_PARTS = ("settings", "population", "counts", "outputs", "digest")
+
+
+def diff_document(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON values; ``first``: the first message that differs, in causal order."""
+    apart = found.messages
+    told: dict[str, Any] = {"equal": found.equal, "notes": list(found.notes)}
+    told |= {name: [asdict(unlike) for unlike in getattr(found, name)] for name in _PARTS}
+    told["messages"] = None
+    if apart is not None:
+        rows = [{name: value for name, value in asdict(row).items() if name != "least"} for row in apart]
+        told["messages"] = {
+            "compared": list(found.compared), "different": rows, "first": apart[0].least if apart else None
+        }  # fmt: skip
+    return told
+
+
+def diff_text(told: Mapping[str, Any]) -> str:
+    """Lay out a comparison: what differs first, then what was compared."""
+    head = f"{told['first_run']} and {told['second_run']}: {'equal' if told['equal'] else 'DIFFERENT'}"
+    blocks = ["\n".join(map(visible, [head, *(f"note: {note}" for note in told["notes"])]))]
+    rows = [
+        [row["what"], _value(row["first"]), _value(row["second"]), row["differ"], row["party"]]
+        for part in _PARTS
+        for row in told[part]
+    ]
+    if rows:
+        blocks.append(terminal.table(["What", "first", "second", "differ", "first party"], rows))
+    if told["messages"] is not None:
+        blocks.append(_messages(told["messages"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _messages(told: Mapping[str, Any]) -> str:
+    one, other = told["compared"]
+    first = told["first"]
+    if first is None:
+        return f"Messages: {one:,} compared; all are equal."
+    names = ["round", "kind", "only_first", "only_second", "changed"]
+    rows = [[row[name] for name in names] for row in told["different"]]
+    table = terminal.table(["round", "kind", "only in the first", "only in the second", "other fields"], rows)
+    head = f"The first that differs: {first['id']}, from {first['sender']} to {first['recipient']}"
+    lines = [head, *sides(first, "first", "second")]
+    return f"Messages: {one:,} and {other:,} compared\n{table}\n\n" + "\n".join(map(visible, lines))
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else cell(value)
+
+
+def stats_document(found: Stats) -> dict[str, Any]:
+    """Return statistics as JSON values."""
+    return {
+        "notes": list(found.notes),
+        "rounds": [
+            {"round": round, "kind": kind, **_count(count)} for (kind, round), count in found.counts.items()
+        ],
+        "roles": [{"role": role, "way": way, **_count(count)} for (role, way), count in found.roles.items()],
+        "between": [
+            {"kind": kind, "sender": sender, "recipient": recipient, **_count(count)}
+            for (kind, sender, recipient), count in found.between.items()
+        ],
+        "degrees": [
+            {"way": degree.way, "kind": degree.kind, "round": degree.round, **_spread(asdict(degree.spread))}
+            for degree in found.degrees
+        ],
+    }
+
+
+def _count(count: Count) -> dict[str, int]:
+    return {"messages": count.messages, "travelled": count.travelled, "bytes": count.nbytes}
+
+
+def _spread(spread: dict[str, Any]) -> dict[str, Any]:
+    named = {f"q{round(100 * q)}": n for q, n in zip(QUANTILES, spread.pop("quantiles"), strict=True)}
+    return spread | named
+
+
+def stats_text(told: Mapping[str, Any]) -> str:
+    """Lay out statistics as tables."""
+    head = [f"{told['run']} ({told['protocol']})", *(f"note: {note}" for note in told["notes"])]
+    blocks = ["\n".join(map(visible, head))]
+    names, titles = ("messages", "travelled", "bytes"), ("delivered", "travelled", "bytes")
+    rows = [[row["round"], row["kind"], *(row[name] for name in names)] for row in told["rounds"]]
+    rows.append(["in all", None, *(sum(row[name] for row in told["rounds"]) for name in names)])
+    blocks.append(terminal.table(["round", "kind", *titles], rows))
+    rows = [[f"{row['sender']} to {row['recipient']}", row["kind"], *(row[name] for name in names)]
+            for row in told["between"]]  # fmt: skip
+    blocks.append(terminal.table(["who to whom", "kind", *titles], rows))
+    rows = [[row["role"], row["way"], *(row[name] for name in names)] for row in told["roles"]]
+    blocks.append(terminal.table(["role", "", *titles], rows))
+    if told["degrees"]:
+        blocks.append(_degrees(told["degrees"]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _degrees(degrees: list[dict[str, Any]]) -> str:
+    numbers = ["users", "none", "least", *(f"q{round(100 * q)}" for q in QUANTILES), "most", "mean"]
+    rows = []
+    for row in degrees:
+        kind = "all kinds" if row["kind"] is None else row["kind"]
+        span = "all" if row["round"] is None else str(row["round"])
+        rows.append(
+            [f"{kind}, {row['way']}", span, *(row[name] for name in numbers), f"{USER}:{row['busiest']}"]
+        )
+    title = "Messages a user (qP: the least number that P % of the users do not exceed)"
+    return f"{title}\n{terminal.table(['', 'round', *numbers, 'most by'], rows)}"
+
+
+_WAYS = ("sent", "received")
+
+
+def replay_document(run: Any, people: Any, life: Any, limit: int) -> dict[str, Any]:
+    """Return a life as JSON values; ``people``: of the population at least her; ``limit``: most rows of each table."""
+    row, clusters, kinds = people.row(life.user, "replay"), people.clusters, run.source.messages()
+    named = clusters is not None and clusters.labels is not None
+    told: dict[str, Any] = {
+        "users": run.users or people.users,
+        "world": life.world,
+        "cluster": int(clusters.label[row]) if named else None,
+        "y": people.y[row].item(),
+        "notes": list(unheard(run)),
+    }
+    for way in _WAYS:
+        columns = getattr(life, way)
+        total = {kind: len(found["round"]) for kind, found in columns.items()}
+        some = {kind: {name: c[:limit] for name, c in found.items()} for kind, found in columns.items()}
+        told[way] = tables(Slice.of(kinds, some, total))
+    drawn = [{"name": d.name, "step": d.step, "value": np.asarray(d.value).tolist()} for d in life.drawn]
+    told["drawn"] = counted(len(drawn), drawn[:limit])
+    return told
+
+
+def replay_text(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out lives as tables."""
+    return "\n\n".join(map(_page, lives))
+
+
+def _page(told: Mapping[str, Any]) -> str:
+    blocks = [_head(told)]
+    for way in _WAYS:
+        for part in told[way]:
+            head, *rest = lines(part)
+            blocks.append([f"{way}: {head}", *rest])
+    blocks.append(["drawn", *lines_of(told["drawn"])])
+    blocks.append(verdict(told))
+    return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
+
+
+def _head(told: Mapping[str, Any]) -> list[str]:
+    cluster = "" if told["cluster"] is None else f", in cluster {told['cluster']}"
+    held = cell(told["y"])
+    return [
+        f"{told['run']} ({told['protocol']}), user {told['user']}{cluster}, label {held}",
+        f"recomputed from seed {told['seed']} by running {told['world']:,} of {told['users']:,} users again",
+        *(f"by other code: {what}" for what in told["code"]),
+        *(f"note: {note}" for note in told["notes"]),
+    ]
+
+
+def notes(told: Mapping[str, Any]) -> list[str]:
+    """Return what a table of her messages alone does not say: what was cut, and whether the trace holds the same."""
+    parts = [(way, part) for way in _WAYS for part in told[way]]
+    cut = [f"{way} {part['kind']}: {said(part)}" for way, part in parts if part["left_out"]]
+    return [*told["notes"], *cut, *verdict(told)]
+
+
+def verdict(document: Mapping[str, Any]) -> list[str]:
+    """Say whether the trace holds the same."""
+    found = document["compared"]
+    if found is None:
+        return ["Compared with no trace: the run kept no messages."]
+    count = f"The trace ({found['trace']}) holds {found['held']:,} of her {found['replayed']:,} messages"
+    if not found["different"]:
+        return [f"{count}; they are equal."]
+    told = found["first"]
+    line = f"{count}; {found['different']:,} DIFFER.  The first: {told['id']}"
+    return [line, *sides(told, "replayed", "in the trace")]
+
+
+def replay_csv(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Lay out all messages as one table; the first columns say whose history it is, and sent or received."""
+    parts = [(told["user"], way, part) for told in lives for way in _WAYS for part in told[way]]
+    return csv_of([part for *_, part in parts], ("user", "way"), [first for *first, _ in parts])
+
+
+def as_json(lives: Sequence[Mapping[str, Any]]) -> str:
+    """Return a life as JSON, several as a list."""
+    return terminal.as_json(lives if len(lives) > 1 else lives[0])
+
+
+REPLAY_FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
+    "table": replay_text, "json": as_json, "csv": replay_csv
+}  # fmt: skip
+"""What writes lives, by the name of the format."""

@@ -1,0 +1,262 @@
+"""A report as one HTML page or as Markdown: sections of tables, figures, words and code. No scripts, fit for print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from p2p_sim.report.figure_text import Number, cell
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head.  Numbers are laid out by ``layout.cell``; ``notes``: numbered from 1, below the table."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture: a whole SVG element, and what it shows in words."""
+
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph; ``warning``: whether it must not be overlooked."""
+
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to run as they stand."""
+
+    text: str
+
+
+Block = Table | Figure | Words | Code
+Facts = Sequence[tuple[str, Sequence[Any]]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title and what is below it."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+def facts(names: Sequence[str], told: Facts, caption: str = "") -> list[Table]:
+    """Return facts of runs, a value a run each, as tables; a fact that says nothing of any run is left out.
+
+    Of one run: a line a fact.  Of several: a line a fact that is the same in all, and a line a run for what differs.
+    """
+    kept = [(title, values) for title, values in told if any(value not in (None, "") for value in values)]
+    if len(names) == 1:
+        return [Table(["", names[0]], [[title, *values] for title, values in kept], caption)] if kept else []
+    same = [[title, values[0]] for title, values in kept if all(value == values[0] for value in values)]
+    other = [(title, values) for title, values in kept if any(value != values[0] for value in values)]
+    start = f"{caption}, what" if caption else "What"
+    tables = [Table(["", "in all runs"], same, f"{start} is the same")] if same else []
+    return [*tables, by_run(names, other, f"{start} differs")] if other else tables
+
+
+def by_run(names: Sequence[str], told: Facts, caption: str) -> Table:
+    """Return facts of runs as a table with a line a run."""
+    rows = [[name, *(values[i] for _, values in told)] for i, name in enumerate(names)]
+    return Table(["run", *(title for title, _ in told)], rows, caption)
+
+
+def together(
+    runs: Sequence[Mapping[str, Any]], head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str
+) -> Table:
+    """Return rows that begin with their run's name; the name is left out where there is one run."""
+    if len(runs) == 1:
+        return Table(head, [row[1:] for row in rows], caption)
+    return Table(["run", *head], rows, caption)
+
+
+def whose(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return whose table it is, where there are several runs."""
+    return f"{run['run']}: " if len(runs) > 1 else ""
+
+
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--line:#c8c8c8;--faint:#f3f3f3;--link:#00527f;--mark:#b34e00}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181d;--line:#4a4d55;--faint:#22252b;
+--link:#7cc4f0;--mark:#e69f00}}
+body{font:16px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);
+max-width:64rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem;overflow-wrap:anywhere}h2{font-size:1.25rem;border-bottom:1px solid var(--ink);margin-top:2.2rem}
+nav a{display:inline-block;margin-right:1rem}a{color:var(--link)}
+.wide{overflow-x:auto;margin:1rem 0}.wide:focus-visible{outline:2px solid var(--link)}
+table{border-collapse:collapse;font-size:.9rem}
+caption{text-align:left;font-weight:bold;padding-bottom:.3rem}
+th,td{border-bottom:1px solid var(--line);padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top;
+max-width:26rem;overflow-wrap:break-word}
+.long{min-width:13rem}
+.token{min-width:11rem;overflow-wrap:anywhere}
+@media screen{.whole{white-space:nowrap}}
+thead td,thead th{border-bottom-color:var(--ink);vertical-align:bottom}tbody th{font-weight:normal}
+.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}thead .number{white-space:normal}
+ol.notes{font-size:.85rem}figure{margin:1rem 0}
+figure svg{display:block;background:#fff;max-width:100%;min-width:34rem;height:auto}figcaption{font-size:.9rem}
+pre{background:var(--faint);padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}
+.warning{border-left:4px solid var(--mark);padding-left:.8rem;font-weight:bold}
+@page{margin:15mm}
+@media print{:root{font-size:9.5pt}body{margin:0;padding:0;max-width:none;font-size:1rem}nav{display:none}
+h1,h2,caption{break-after:avoid}
+figure,tr,li,pre,.warning{break-inside:avoid}p{orphans:3;widows:3}.wide{overflow:visible}
+figure svg{min-width:0;max-height:235mm}table{max-width:100%}
+th,td{padding-right:.5rem}.long{min-width:8rem}h2{margin-top:1.4rem}}
+"""
+
+_SHORT, _LONG = 22, 40  # letters, up to which a cell is one line, and from which a column is given room
+
+
+def html(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
+    """Return the page."""
+    links = " ".join(f'<a href="#{_anchor(section)}">{escape(section.title)}</a>' for section in sections)
+    top = "\n".join(map(_block, opening))
+    body = [f"<h1>{_text(title)}</h1>", top, f'<nav aria-label="Sections">{links}</nav>']
+    for section in sections:
+        inner = "\n".join(map(_block, section.blocks))
+        name = _anchor(section)
+        heading = f'<h2 id="{name}-title">{escape(section.title)}</h2>'
+        body.append(f'<section id="{name}" aria-labelledby="{name}-title">{heading}\n{inner}\n</section>')
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = (
+        f'<meta charset="utf-8"/><meta http-equiv="Content-Security-Policy" content="{policy}"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+        f"<title>{_text(title)}</title><style>{_STYLE}</style>"
+    )
+    joined = "\n".join(body)
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>\n<main>\n{joined}\n</main>\n</body></html>\n'
+
+
+def _anchor(section: Section) -> str:
+    return section.title.lower().replace(" ", "-")
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Table):
+        return _table(block)
+    if isinstance(block, Figure):
+        return f"<figure>{_wide(block.svg, block.caption)}<figcaption>{_text(block.caption)}</figcaption></figure>"
+    if isinstance(block, Code):
+        return f"<pre><code>{_text(block.text)}</code></pre>"
+    kind = ' class="warning"' if block.warning else ""
+    return f"<p{kind}>{_text(block.text)}</p>"
+
+
+def _wide(inner: str, name: str) -> str:
+    """Let what may be wider than the screen scroll by itself, by keys too."""
+    return f'<div class="wide" tabindex="0" role="group" aria-label="{_text(name)}">{inner}</div>'
+
+
+def _table(table: Table) -> str:
+    """Lay a table out: columns of numbers to the right; what comes first in a line is its head."""
+    classes = [_class([row[i] for row in table.rows]) for i in range(len(table.head))]
+    heads = "".join(
+        f'<th scope="col"{c}>{_text(name)}</th>' if name else "<td></td>"
+        for name, c in zip(table.head, classes, strict=True)
+    )
+    rows = "".join(f"<tr>{_line(row, classes)}</tr>\n" for row in table.rows)
+    caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
+    notes = "".join(f"<li>{_text(note)}</li>" for note in table.notes)
+    below = f'<ol class="notes">{notes}</ol>' if notes else ""
+    inner = f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    return _wide(inner, table.caption or "table") + below
+
+
+def _line(row: Sequence[Any], classes: Sequence[str]) -> str:
+    texts = [cell(value) for value in row]
+    kinds = [given or _fit(text) for given, text in zip(classes, texts, strict=True)]
+    first, *others = (f"{kind}>{_text(text)}" for kind, text in zip(kinds, texts, strict=True))
+    return f'<th scope="row"{first}</th>' + "".join(f"<td{text}</td>" for text in others)
+
+
+def _fit(text: str) -> str:
+    """Return how one cell is broken: not at all if it is short, anywhere if a word is too long for a small screen."""
+    if len(text) <= _SHORT:
+        return ' class="whole"'
+    return ' class="token"' if max(map(len, text.split()), default=0) > _SHORT else ""
+
+
+def _class(values: Sequence[Any]) -> str:
+    """Return how a column is laid out: numbers, which may have gaps, to the right; long text with room."""
+    known = [value for value in values if value not in (None, "-")]
+    if known and all(isinstance(v, (int, float, Number)) and not isinstance(v, bool) for v in known):
+        return ' class="number"'
+    return ' class="long"' if any(len(str(value)) > _LONG for value in known) else ""
+
+
+def _text(text: str) -> str:
+    """Escape text; what HTML cannot hold is spelt out by ``cell`` and here."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "�" for c in text))
+
+
+def markdown(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
+    """Return the page."""
+    parts = [f"# {_markdown_text(title)}", *map(_markdown_block, _told(opening))]
+    for section in sections:
+        parts += [
+            f"## {section.title}",
+            *map(_markdown_block, _told(section.blocks)),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _told(blocks: Sequence[Block]) -> list[Block]:
+    """Return what can be told without figures."""
+    return [block for block in blocks if not isinstance(block, Figure)]
+
+
+def _markdown_block(block: Block) -> str:
+    if isinstance(block, Table):
+        return _markdown_table(block)
+    assert not isinstance(block, Figure)
+    if isinstance(block, Code):
+        code = "".join(c if c.isprintable() or c == "\n" else "�" for c in block.text)
+        fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
+        return f"{fence}\n{code}\n{fence}"
+    return f"**{_markdown_text(block.text)}**" if block.warning else _markdown_text(block.text)
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [_markdown_line(table.head), _markdown_line(["---"] * len(table.head), plain=True)]
+    lines += [_markdown_line(row) for row in table.rows]
+    above = [f"**{_markdown_text(table.caption)}**", ""] if table.caption else []
+    notes = (
+        ["", *(f"{i}. {_markdown_text(note)}" for i, note in enumerate(table.notes, 1))]
+        if table.notes
+        else []
+    )
+    return "\n".join([*above, *lines, *notes])
+
+
+def _markdown_line(cells: Sequence[Any], plain: bool = False) -> str:
+    shown = [each if plain else _inline(cell(each)) for each in cells]
+    return f"| {' | '.join(shown)} |"
+
+
+def _markdown_text(text: str) -> str:
+    """Return text on one line, without anything that Markdown or HTML gives a meaning."""
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", _inline(text))
+
+
+def _inline(text: str) -> str:
+    """Return such text where no line starts with it."""
+    words = " ".join(text.split())
+    safe = "".join(c if c.isprintable() else "�" for c in words).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe)

@@ -1,0 +1,260 @@
+"""What is told of a run, its costs included: one document, and its plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.sealing import REAL
+from p2p_sim.core.seeds import FRESH
+from p2p_sim.costing import Bill
+from p2p_sim.report import privacy_table
+from p2p_sim.report.terminal import graph, nbytes, parameters, table
+from p2p_sim.run import Run
+
+SHOWN = 12
+"""Rounds that text shows, the longest ones."""
+
+
+def costs_document(bill: Bill) -> dict[str, Any]:
+    """Return a bill as JSON values: of each role the sums over its parties, and seconds of one of them."""
+    roles = [
+        {**asdict(done), "parties": bill.parties[role], "compute_seconds_each": _each(bill, role)}
+        for role, done in bill.roles.items()
+    ]
+    return {
+        "channel": bill.channel,
+        "server_channel": bill.servers,
+        "roles": roles,
+        "simulated_seconds": bill.seconds,
+        "path": [asdict(leg) | {"seconds": leg.seconds} for leg in bill.path],
+        "seconds_an_operation": None if bill.rates is None else asdict(bill.rates),
+    }
+
+
+def costs_text(told: Mapping[str, Any]) -> list[str]:
+    """Return what ``document`` returned as blocks of text: a table of roles, and one of rounds."""
+    head = ["Costs", "parties", "sent", "received", "bytes up", "bytes down", "CPU s", "CPU s each"]
+    names = ("role", "parties", "messages_up", "messages_down", "bytes_up", "bytes_down")
+    seconds = ("compute_seconds", "compute_seconds_each")
+    rows = [[role[name] for name in (*names, *seconds)] for role in told["roles"]]
+    work = [
+        [role["role"], name, count] for role in told["roles"] for name, count in role["operations"].items()
+    ]
+    operations = [table(["Operations", "", "times"], work)] if work else []
+    return [table(head, rows), *operations, _path(told)]
+
+
+def _path(told: Mapping[str, Any]) -> str:
+    legs = sorted(told["path"], key=lambda leg: leg["seconds"], reverse=True)
+    shown = sorted(legs[:SHOWN], key=lambda leg: leg["round"])
+    names = ("round", "seconds", "sender", "computing", "sending", "recipient", "receiving")
+    head = ["Round", "seconds", "slowest sender", "computing", "sending", "slowest recipient", "receiving"]
+    rest = legs[SHOWN:]
+    more = [f"and {len(rest):,} shorter rounds, {sum(leg['seconds'] for leg in rest):.4g} s"] if rest else []
+    return "\n".join(
+        [
+            f"Simulated   {told['simulated_seconds']:.4g} s; users at {told['channel']}, servers at "
+            f"{told['server_channel']}",
+            table(head, [[leg[name] for name in names] for leg in shown]),
+            *more,
+        ]
+    )
+
+
+def _each(bill: Bill, role: str) -> float:
+    return bill.roles[role].compute_seconds / bill.parties[role]
+
+
+_WIDTH = 12
+
+
+def document(
+    run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]
+) -> dict[str, Any]:
+    """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
+    notes = run.notes
+    options = {key: value for key, value in run.parameters.items() if value is not None}
+    kinds = [
+        {"kind": kind, "messages": c.messages, "travelled": c.travelled, "bytes": c.nbytes}
+        for kind, c in run.by_kind().items()
+        if run.source is None or kind in run.source.kinds_at_work()
+    ]
+    return {
+        "protocol": name,
+        "parameters": options,
+        "defaults": list(defaults),
+        "seed": run.seed,
+        "seed_source": run.seed_source,
+        "backend": run.backend,
+        "crypto": run.crypto,
+        "trace": run.trace,
+        "messages_kept": run.kept(),
+        "data": notes.get("data"),
+        "users": run.users,
+        "clusters": notes.get("clusters"),
+        "graph": notes.get("graph"),
+        "messages": kinds,
+        "costs": notes.get("costs"),
+        **_faults(run),
+        "seconds": run.timings,
+        "peak_memory": peak,
+        "released": notes.get("released"),
+        "accuracy": notes.get("accuracy"),
+        "digest": run.digest,
+        "directory": str(directory),
+        "privacy": notes.get("privacy"),
+    }
+
+
+def as_text(told: Mapping[str, Any]) -> str:
+    """Return a run's document as text."""
+    head = f"{told['protocol']}: {parameters(told)}; seed {_seed(told)}, backend {told['backend']}"
+    head += "; sealed for real, under keys that follow from the seed" if told["crypto"] == REAL else ""
+    rows = [
+        _entry("Data", _data(told)),
+        _entry("Users", _users(told)),
+        _entry("Clusters", _clusters(told["clusters"])),
+        *([_entry("Graph", graph(told["graph"]))] if told.get("graph") else []),
+    ]
+    spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
+    end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
+    end += [
+        _entry("Digest", told["digest"] or "not asked for"),
+        _entry("Saved in", told["directory"]),
+    ]
+    blocks = [
+        [head],
+        rows,
+        [_messages(told["messages"])],
+        *([block] for block in costs_text(told["costs"])),
+        _wrong(told),
+        spent,
+        _released(told),
+        [privacy_table.as_text(told["privacy"])],
+        end,
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _seed(told: Mapping[str, Any]) -> str:
+    return f"{told['seed']} (a fresh one)" if told["seed_source"] == FRESH else f"{told['seed']}"
+
+
+def _trace(told: Mapping[str, Any]) -> str:
+    whole, kept = sum(row["messages"] for row in told["messages"]), told["messages_kept"]
+    left = "nothing is left out" if kept == whole else f"{whole - kept:,} are left out"
+    return f"{told['trace']}: {kept:,} of {whole:,} messages kept; {left}"
+
+
+def _entry(name: str, text: str) -> str:
+    return f"{name:<{_WIDTH}}{text}"
+
+
+def _data(told: Mapping[str, Any]) -> str:
+    data = told["data"]
+    if "label" not in data:
+        return f"{data['name']}, {data['source']}"
+    classes = data["classes"]
+    if data["positive"] is None:
+        shown = ", ".join(classes[:12]) + (f" and {len(classes) - 12} more" if len(classes) > 12 else "")
+        meaning = f"{len(classes)} classes, {shown}"
+    else:
+        meaning = f"1 means {data['positive']}, 0 means {classes[0]}"
+    size = f"{data['rows']:,} rows, {data['features']:,} features"
+    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}label {data['label']}: {meaning}"
+
+
+def _users(told: Mapping[str, Any]) -> str:
+    data, users = told["data"], f"{told['users']:,}"
+    if "test_rows" not in data:
+        return users
+    return (
+        f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
+    )
+
+
+def _clusters(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "none"
+    sizes = (
+        f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
+    )
+    return f"{told['count']:,} {told['origin']}; {sizes}"
+
+
+def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
+    rows = [[k["kind"], k["messages"], k["travelled"], k["bytes"]] for k in kinds]
+    if len(rows) > 1:
+        rows.append(["in all", *(sum(row[i] for row in rows) for i in (1, 2, 3))])
+    return table(["Messages", "delivered", "travelled", "bytes"], rows)
+
+
+def _faults(run: Run) -> dict[str, Any]:
+    """Return what could go wrong, and what did: messages by what and kind, and how many users."""
+    seen: dict[tuple[str, str], int] = {}
+    for (what, kind, _), number in run.faults_seen.items():
+        seen[what, kind] = seen.get((what, kind), 0) + number
+    return {
+        "faults": [] if run.faults is None else run.faults.texts(),
+        "faults_seen": [{"fault": f, "kind": k, "messages": number} for (f, k), number in seen.items()],
+        "faulty_users": {what: len(users) for what, users in run.faulty.items()},
+    }
+
+
+def _wrong(told: Mapping[str, Any]) -> list[str]:
+    if not told["faults"]:
+        return []
+    users = "".join(f"; {number:,} users {what}" for what, number in told["faulty_users"].items())
+    rows: dict[str, dict[str, int]] = {}
+    for row in told["faults_seen"]:
+        rows.setdefault(row["fault"], {})[row["kind"]] = row["messages"]
+    kinds = [row["kind"] for row in told["messages"]]
+    cells = [[what, *(found.get(kind, 0) for kind in kinds)] for what, found in rows.items()]
+    return [_entry("Faults", ", ".join(told["faults"]) + users)] + (
+        [table(["Messages", *kinds], cells)] if cells else []
+    )
+
+
+def _seconds(seconds: Mapping[str, float]) -> str:
+    parts = [f"{phase} {value:.2f}" for phase, value in seconds.items()]
+    return f"{', '.join(parts)}; in all {sum(seconds.values()):.2f}"
+
+
+def _peak(peak: Mapping[str, Any]) -> str:
+    size = "not known here" if peak["bytes"] is None else nbytes(peak["bytes"])
+    return f"{size} ({peak['covers']})"
+
+
+def _released(told: Mapping[str, Any]) -> list[str]:
+    accuracy, released = told["accuracy"], told["released"]
+    if accuracy is not None:
+        rows = [
+            [
+                f"trained on the {accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released",
+                _percent(accuracy["accuracy_private"]),
+            ],
+            *_corrected(accuracy),
+            [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
+            ["always the true labels' majority", _percent(accuracy["baseline"])],
+        ]
+        text = table([f"Test accuracy, {accuracy['model']}", ""], rows)
+        return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
+    if released is None:
+        return [_entry("Released", "no labels: the learner of this protocol returns something else")]
+    share = released["positive_share"]
+    positive = "" if share is None else f", {_percent(share)} of them positive"
+    bags = f" in {released['bags']:,} bags" if "bags" in released else ""
+    line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
+    return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
+
+
+def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:
+    share = accuracy.get("accuracy_corrected")
+    return [] if share is None else [[f"the same, {accuracy['correction']}", _percent(share)]]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

@@ -1,0 +1,628 @@
+"""A report's sections, from the documents of its runs side by side, and the page they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from p2p_sim.core.deliveries import Count
+from p2p_sim.core.message import Message
+from p2p_sim.privacy.auditing.claims import CONSISTENT
+from p2p_sim.render.scene import overview
+from p2p_sim.render.svg import svg
+from p2p_sim.report import audit_table, figure_text, figures, terminal
+from p2p_sim.report.document import WITHHELD
+from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
+from p2p_sim.report.page import (
+    Block,
+    Code,
+    Facts,
+    Figure,
+    Section,
+    Table,
+    Words,
+    by_run,
+    facts,
+    html,
+    markdown,
+    together,
+    whose,
+)
+
+Document = Mapping[str, Any]
+
+
+def travel_section(runs: Sequence[Document]) -> list[Block]:
+    """Return what is told of the messages of all runs."""
+    blocks: list[Block] = [
+        Words(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
+    ]
+    apart = len(runs) == 1 and figures.by_round(runs[0])
+    caption = f"Bytes on the wire by {'round and ' if apart else ''}message kind."
+    blocks += [Figure(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
+    drawn: set[str] = set()
+    for run in runs:
+        every = run["messages"]
+        if run["protocol"] in drawn or not every or not all(row["sender"] for row in every):
+            continue
+        drawn.add(run["protocol"])
+        if len(every) <= figures.MOST_BARS:
+            blocks.append(Figure(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round."))
+        else:
+            text = f"Who sent what to whom is not drawn: {len(every):,} rounds and kinds are too many here"
+            blocks.append(Words(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
+    return blocks
+
+
+def _kept(run: Document) -> str:
+    """Return what the trace holds of the messages, in words."""
+    whole, kept = sum(row["messages"] for row in run["messages"]), run["messages_kept"]
+    left = "all of them" if kept == whole else f"{whole - kept:,} were left out"
+    return f"Of {whole:,} messages the trace ({run['trace']}) keeps {kept:,}: {left}. See p2p-sim trace show."
+
+
+def _kinds(runs: Sequence[Document]) -> Table:
+    """Return what each kind of message does; kinds of several protocols that say the same are one."""
+    seen: dict[tuple[Any, ...], list[str]] = {}
+    for run in runs:
+        for row in run["messages"]:
+            about = tuple(row[name] for name in ("kind", "sender", "recipient", "sealed_for", "text"))
+            protocols = seen.setdefault(about, [])
+            if run["protocol"] not in protocols:
+                protocols.append(run["protocol"])
+    several = len({run["protocol"] for run in runs}) > 1
+    rows = [[*about, ", ".join(protocols)][: 6 if several else 5] for about, protocols in seen.items()]
+    head = ["kind", "from", "to", "sealed for", "what it does", "protocol"][: 6 if several else 5]
+    shown = [i for i in range(len(head)) if i != 3 or any(row[3] for row in rows)]
+    return Table([head[i] for i in shown], [[row[i] for i in shown] for row in rows], "Kinds of messages")
+
+
+def _counts(runs: Sequence[Document]) -> Table:
+    """Return counts by round and kind, or by kind where the rounds are too many."""
+    few = sum(len(run["messages"]) for run in runs) <= figures.MOST_BARS
+    names = ("round", "kind", "messages", "travelled", "bytes")
+    rows = [
+        [run["run"], *(row[name] for name in names)]
+        for run in runs
+        for row in (run["messages"] if few else _by_kind(run["messages"]))
+    ]
+    caption = "Messages; those to oneself are delivered, but do not travel"
+    caption += "" if few else "; the rounds of a kind are added up, --json has each"
+    return together(runs, ["round", "kind", "delivered", "travelled", "bytes"], rows, caption)
+
+
+def _by_kind(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Sum up the rounds of each kind."""
+    sums: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        known = sums.setdefault(row["kind"], dict(row, messages=0, travelled=0, bytes=0, first=row["round"]))
+        known["round"] = (
+            row["round"] if known["first"] == row["round"] else f"{known['first']} to {row['round']}"
+        )
+        for name in ("messages", "travelled", "bytes"):
+            known[name] += row[name]
+    return list(sums.values())
+
+
+def _sequence(run: Document) -> str:
+    """Draw a run's counts as a sequence diagram, one lane a role."""
+    kinds = {}
+    for row in run["messages"]:
+        message = Message(row["sender"], row["recipient"], row["text"], sealed_for=row["sealed_for"])
+        message.kind = row["kind"]
+        kinds[row["kind"]] = message
+    counts = {
+        (row["kind"], row["round"]): Count(row["messages"], row["travelled"], row["bytes"])
+        for row in run["messages"]
+    }
+    return svg(overview(kinds, counts, run["users"], f"{run['run']}: {run['protocol']}"), dark=False)
+
+
+def attacks_section(runs: Sequence[Document]) -> list[Block]:
+    """Return what is told of the attacks on all runs; nothing if none was audited."""
+    attacked = [run for run in runs if run["attacks"]]
+    if not attacked:
+        return []
+    blocks: list[Block] = [
+        Words(
+            "p2p-sim audit ran the protocol many times more, in worlds that differ in one label alone, and let an "
+            "attack guess that label from what the view sees. With the confidence beside it, ε or δ is at least what "
+            "was measured. Positives are counted at the threshold that gives this bound; the advantage is their "
+            "difference. What must not be exceeded is that of the worlds which ran. Consistent: it was not, which "
+            "is no proof."
+        )
+    ]
+    for run in attacked:
+        blocks += [_attacks_table(run, runs), *_reasons(run, runs)]
+    return blocks
+
+
+def _attacks_table(run: Document, runs: Sequence[Document]) -> Table:
+    notes: dict[str, int] = {}
+    rows = []
+    for row in run["attacks"]:
+        note = notes.setdefault(_note(row), len(notes) + 1)
+        hit, wrong = row["true_positive"], row["false_positive"]
+        rows.append([
+            f"{audit_table.title(row)} [{note}]", audit_table.attack(row)[0],
+            f"{audit_table.bound(row)} ({audit_table.confidence(row)})", audit_table.limit(row),
+            audit_table.verdict_of(row),
+            f"{number_text(hit)}, {number_text(wrong)}", hit - wrong,
+        ])  # fmt: skip
+    head = ["view", "attack", "measured", "must not exceed", "verdict", "true, false positives", "advantage"]
+    return Table(head, rows, whose(run, runs).removesuffix(": "), list(notes))
+
+
+def _note(row: Document) -> str:
+    size = row["cluster_size"]
+    users = "one user" if size == 1 else f"{size:,} users"
+    worlds = f"{row['trials']:,} worlds a label, each of {users}: {row['world']}"
+    worlds += "".join(f"; {how}" for how in audit_table.attack(row)[1:] if how)
+    return f"{worlds}. Audited {row['when']} by p2p-sim {row['version']}: {row['command']}"
+
+
+def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
+    """Say of every view that is not consistent with what is claimed why it is not."""
+    return [
+        Words(
+            f"{whose(run, runs)}{row['view']}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
+            row["failed"],
+        )
+        for row in run["attacks"]
+        if row["verdict"] != CONSISTENT
+    ]
+
+
+_RARE = ("ε by cluster", "measured")
+"""Columns that are left out where they are empty."""
+
+
+def privacy_section(runs: Sequence[Document]) -> list[Block]:
+    """Return what is told of the privacy of all runs."""
+    known = [run for run in runs if not isinstance(run["privacy"], str)]
+    blocks: list[Block] = [
+        Words(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
+    ]
+    if known:
+        blocks.append(
+            Words(
+                "What each view learns of one label, replaced: ε in nats at the δ of the table. Smaller is better; at "
+                "0 a view learns nothing. Whatever it may see has, with one label, at most e^ε times the probability "
+                "that it has with another, plus δ. At δ = 0, who held both for equally likely ends up at odds of at "
+                "most 1.6 to 1 where ε is 0.5, 2.7 where it is 1, 7.4 where it is 2, 20 where it is 3; a small δ "
+                "leaves a small chance of more. Every figure has a basis: exact; upper or lower, a bound that is "
+                "proven; claimed, a theorem as printed; measured, with a confidence; or refused, where no guess is "
+                "made. A view such as learner+3*user is the learner together with three users."
+            )
+        )
+    if any(row["exact"] for run in known for row in run["privacy"]["views"]):
+        blocks.append(Figure(figures.privacy(known), _caption(known)))
+    blocks += _tables(known)
+    blocks += [
+        Words(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
+        for run in known
+        if run["privacy"]["hidden"]
+    ]
+    return blocks
+
+
+def _caption(known: Sequence[Document]) -> str:
+    text = "ε by view, its basis told by the mark; sources are in the table."
+    if any(figures.audit_of(run, row["view"]) for run in known for row in run["privacy"]["views"]):
+        text += " What was measured holds with the confidence in the table."
+    every, drawn = len(figures.views(known, 1)), len(figures.drawn(known))
+    return text if drawn == every else f"{text} {every - drawn} views that one run alone has are not drawn."
+
+
+def _tables(known: Sequence[Document]) -> list[Table]:
+    """Return a table for all runs with the same delta, channels and faults."""
+    groups: dict[str, list[Document]] = {}
+    for run in known:
+        told = run["privacy"]
+        caption = f"δ = {figure_text.number(told['delta'])}, {told['channels']} channels"
+        caption += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
+        groups.setdefault(caption, []).append(run)
+    return [_table(runs, known, caption) for caption, runs in groups.items()]
+
+
+def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) -> Table:
+    """Return the table of the views of some runs, with a note for every source and assumption."""
+    notes: dict[str, int] = {}
+
+    def note(*texts: str) -> str:
+        found = [notes.setdefault(text, len(notes) + 1) for text in texts if text]
+        return " ".join(f"[{number}]" for number in found)
+
+    rows = [
+        [run["run"], row["view"], *_figure(row, note), _theorems(row["theorems"], note), _measured(run, row)]
+        for run in runs
+        for row in run["privacy"]["views"]
+    ]
+    head = ["run", "view", "ε", "ε by cluster", "basis", "source", "promised by theorems", "measured"]
+    shown = [i for i, name in enumerate(head) if name not in _RARE or any(row[i] for row in rows)]
+    if head.index("ε by cluster") in shown:
+        caption += "; ε by cluster: of the smallest, the median and the largest"
+    cells = [[row[i] for i in shown] for row in rows]
+    made = together(known, [head[i] for i in shown[1:]], cells, caption + _local(runs, known))
+    return Table(made.head, made.rows, made.caption, list(notes))
+
+
+def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None]:
+    """Return the cells of what was accounted."""
+    exact = row["exact"]
+    if exact is None:
+        return [None, None, none(row), note(row["refused"])]
+    text = "; ".join([exact["source"], *exact["assumes"]])
+    return [figure_text.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
+
+
+def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
+    """Return the cell of what was measured, if the run was audited through this view."""
+    found = figures.audit_of(run, row["view"])
+    return (
+        None
+        if found is None
+        else figure_text.typeset(f"{audit_table.bound(found)}, {audit_table.confidence(found)}")
+    )
+
+
+def _by_cluster(row: Mapping[str, Any]) -> str | None:
+    """Return the figures of the smallest, the median and the largest cluster, where they are not the same."""
+    found = [entry for entry in (row["by_cluster"] or {}).values() if entry is not None]
+    texts = [figure_text.epsilon(entry) for entry in found]
+    return "; ".join(texts) if len(set(texts)) > 1 else None
+
+
+def _local(runs: Sequence[Document], known: Sequence[Document]) -> str:
+    """Return what the local randomizers give by themselves."""
+    found = [(run, run["privacy"]["local_epsilon"]) for run in runs]
+    told = [f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None]
+    return f"; ε of the local randomizer alone: {', '.join(told)}" if told else ""
+
+
+def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -> str:
+    parts = []
+    for found in theorems:
+        if found["holds"]:
+            why = ", ".join(part for part in (found["source"], found["why"]) if part)
+            parts.append(f"{found['name']}: {figure_text.bound(found)} ({found['basis']}) {note(why)}")
+        else:
+            parts.append(f"{found['name']}: does not apply {note(found['why'] or 'epsilon is infinite')}")
+    return "; ".join(parts) or "-"
+
+
+def epsilon(run: Document, view: str) -> str | None:
+    """Return a view's epsilon and its basis in a few words; None if the run has no such row."""
+    if isinstance(run["privacy"], str):
+        return None
+    for row in run["privacy"]["views"]:
+        if row["view"] == view:
+            exact = row["exact"]
+            return f"{figure_text.epsilon(exact)} ({exact['basis']})" if exact else none(row)
+    return None
+
+
+def none(row: Mapping[str, Any]) -> str:
+    """Return why a view has no figure, in two words."""
+    return "not computed" if str(row["refused"]).startswith("not computed here") else "refused"
+
+
+_SUMS = "By role, sums over its parties; CPU: measured, and for cryptographic operations what they take here"
+
+
+def sections(runs: Sequence[Document]) -> list[Section]:
+    """Return the sections of a report; those that have nothing to tell are left out."""
+    made = [
+        ("Setting", _setting(runs)),
+        ("Privacy", privacy_section(runs)),
+        ("Utility", _utility(runs)),
+        ("Attacks", attacks_section(runs)),
+        ("Costs", _costs(runs)),
+        ("What travelled", travel_section(runs)),
+        ("Faults", _faults(runs)),
+        ("How to reproduce", _reproduce(runs)),
+        ("Versions", _versions(runs)),
+    ]
+    return [Section(title, blocks) for title, blocks in made if blocks]
+
+
+def names(runs: Sequence[Document]) -> list[str]:
+    """Return what the runs are called."""
+    return [run["run"] for run in runs]
+
+
+def _setting(runs: Sequence[Document]) -> list[Block]:
+    rows: list[tuple[str, list[Any]]] = [("protocol", [run["protocol"] for run in runs]), *parameters(runs)]
+    rows += [
+        ("data", [_data(run["data"]) for run in runs]),
+        ("users", [run["users"] for run in runs]),
+        ("clusters", [_clusters(run["clusters"]) for run in runs]),
+        ("graph", [None if run["graph"] is None else terminal.graph(run["graph"]) for run in runs]),
+        ("backend", [run["backend"] for run in runs]),
+        ("cryptography", [run["crypto"] for run in runs]),
+        ("trace", [run["trace"] for run in runs]),
+    ]
+    return list(facts(names(runs), rows))
+
+
+def parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    """Return a fact a parameter; of several protocols, whose parameters have little in common, all in one."""
+    if len({run["protocol"] for run in runs}) > 1:
+        every = [[f"{name} = {_parameter(run, name)}" for name in run["parameters"]] for run in runs]
+        return [("parameters", [", ".join(texts) for texts in every])]
+    known = list(dict.fromkeys(name for run in runs for name in run["parameters"]))
+    return [(name, [_parameter(run, name) for run in runs]) for name in known]
+
+
+def _parameter(run: Document, name: str) -> str | None:
+    if name not in run["parameters"]:
+        return None
+    value = run["parameters"][name]
+    shown = "∞" if value == "inf" else value
+    return f"{shown}{' (default)' if name in run['defaults'] else ''}"
+
+
+def _data(data: Mapping[str, Any]) -> str:
+    text = f"{data['name']}, {data['source']}"
+    if "rows" in data:
+        text += f"; {data['rows']:,} rows, {data['features']:,} features; label {data['label']}"
+    return text + (f"; 1 means {data['positive']}" if data.get("positive") is not None else "")
+
+
+def _clusters(told: Mapping[str, Any] | None) -> str | None:
+    if told is None:
+        return None
+    text, least, most = f"{told['count']:,} {told['origin']}", told["minimum"], told["maximum"]
+    return text if least == most else f"{text}, {least:,} to {most:,} users in each"
+
+
+def _utility(runs: Sequence[Document]) -> list[Block]:
+    trained = [run for run in runs if run["accuracy"] is not None]
+    blocks: list[Block] = []
+    if trained:
+        rows: list[tuple[str, list[Any]]] = [
+            (title, [_share(run, key) for run in trained]) for key, title in figures.ACCURACY.items()
+        ]
+        rows += [
+            ("model", [run["accuracy"]["model"] for run in trained]),
+            ("test rows", [run["accuracy"]["test_rows"] for run in trained]),
+            ("labels released", [run["accuracy"]["trained_on"] for run in trained]),
+        ]
+        caption = (
+            "Test accuracy of the model, by what it was trained on. Measured, with 95 % intervals (Clopper, Pearson) "
+            "for the draw of the test rows; other seeds of the protocol are not in them."
+        )
+        blocks = [Figure(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
+        blocks += [
+            Words(f"{whose(run, runs)}{run['accuracy']['note']}")
+            for run in trained
+            if run["accuracy"]["note"]
+        ]
+    others = [run for run in runs if run["accuracy"] is None]
+    blocks += [Words(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
+    return blocks
+
+
+def _share(run: Document, key: str) -> str | None:
+    """Return an accuracy and its interval."""
+    value = run["accuracy"].get(key)
+    if value is None:
+        return None
+    ends = run["intervals"].get(key)
+    return (
+        percent(value)
+        if ends is None
+        else Number(f"{percent(value)} ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})")
+    )
+
+
+def _released(released: Mapping[str, Any] | None) -> str:
+    if released is None:
+        return "No labels were released, or it is not known which; no model was trained."
+    share = released.get("positive_share")
+    positive = "" if share is None else f", {percent(share)} of them positive"
+    why = released.get("untrained") or "no model was trained"
+    return f"{released['labels']:,} labels were released{positive}; {why}."
+
+
+def _costs(runs: Sequence[Document]) -> list[Block]:
+    known = [run for run in runs if not isinstance(run["costs"], str)]
+    fields = ("parties", "messages_up", "messages_down", "bytes_up", "bytes_down")
+    head = ["role", "parties", "messages sent", "messages received", "bytes sent", "bytes received", "CPU"]
+    rows = [
+        [run["run"], role["role"], *(role[name] for name in fields), seconds(role["compute_seconds"])]
+        for run in known
+        for role in run["costs"]["roles"]
+    ]
+    blocks: list[Block] = [together(runs, head, rows, _SUMS)] if rows else []
+    told: Facts = [
+        ("simulated time", [seconds(run["costs"]["simulated_seconds"]) for run in known]),
+        ("users' links", [_link(run["costs"]["channel"]) for run in known]),
+        ("servers' links", [_link(run["costs"]["server_channel"]) for run in known]),
+        ("this run took", [seconds(sum(run["seconds"].values())) for run in known]),
+    ]
+    blocks += facts(names(known), told, "Time") if known else []
+    work = [
+        [run["run"], role["role"], name, times]
+        for run in known
+        for role in run["costs"]["roles"]
+        for name, times in role["operations"].items()
+    ]
+    if work:
+        blocks.append(together(runs, ["role", "operation", "times"], work, "Cryptographic operations"))
+    blocks += [Words(f"{whose(run, runs)}{run['costs']}") for run in runs if isinstance(run["costs"], str)]
+    return blocks
+
+
+def _link(text: str) -> str:
+    return text.replace(",", ", ")
+
+
+def _faults(runs: Sequence[Document]) -> list[Block]:
+    faulty = [run for run in runs if run["faults"]]
+    blocks: list[Block] = []
+    for run in faulty:
+        users = "".join(f"; {number:,} users {what}" for what, number in run["faulty_users"].items())
+        blocks.append(Words(f"{whose(run, runs)}{', '.join(run['faults'])}{users}"))
+    rows = [
+        [run["run"], row["fault"], row["kind"], row["messages"]]
+        for run in faulty
+        for row in run["faults_seen"]
+    ]
+    return (
+        [*blocks, together(runs, ["what", "kind", "messages"], rows, "Messages that went wrong")]
+        if rows
+        else blocks
+    )
+
+
+def _reproduce(runs: Sequence[Document]) -> list[Block]:
+    blocks: list[Block] = []
+    for run in runs:
+        known = run["digest"] and run["seed"] is not None
+        told = f"It gives the digest {run['digest']}." if known else ""
+        blocks += [Words(f"{whose(run, runs)}{told}")] if told or len(runs) > 1 else []
+        blocks.append(Code(run["command"]))
+    if any(run["seed"] not in (None, WITHHELD) for run in runs):
+        blocks.append(
+            Words(
+                "This page tells the seed. Whoever has it and what was released can undo the noise: keep the page as "
+                "the labels are kept, or make it with --no-seed.", True,
+            )
+        )  # fmt: skip
+    if any(run["seed"] == WITHHELD for run in runs):
+        blocks.append(
+            Words("The seed is withheld: with it the noise could be undone. Its owner can reproduce the run.")
+        )
+    return blocks
+
+
+def _versions(runs: Sequence[Document]) -> list[Block]:
+    packages = list(dict.fromkeys(name for run in runs for name in run["versions"]))
+    rows = [(name, [run["versions"].get(name) for run in runs]) for name in packages]
+    return list(facts(names(runs), rows)) if rows else []
+
+
+def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
+    """Return the table, and of several runs why they may not compare, and the figure that compares them."""
+    if len(runs) == 1:
+        told = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
+        return list(facts([runs[0]["run"]], told, "At a glance"))
+    same = [(title, values[0]) for title, values in _rest(runs) if len(set(values)) == 1]
+    rest = [(title, values) for title, values in _rest(runs) if len(set(values)) > 1]
+    told = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
+    kept = [(title, values) for title, values in told if any(value is not None for value in values)]
+    table = by_run([str(i) for i in range(1, len(runs) + 1)], kept, "")
+    delta, missing = ([*dict.fromkeys(values)] for _, values in _figures(runs))
+    at = f", at δ = {delta[0]}" if len(delta) == 1 and delta[0] else ""
+    blocks: list[Block] = [
+        Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
+        *(Words(text, True) for text in cautions),
+    ]
+    if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
+        blocks.insert(1, Words(f"The same in all runs: {', '.join(alike)}."))
+    if any(missing):
+        each = (
+            [missing[0]]
+            if len(missing) == 1
+            else [f"{run['run']}: {_missing(run)}" for run in runs if _missing(run)]
+        )
+        blocks.insert(1, Words(f"Views without a figure: {'; '.join(map(str, each))}."))
+    if figures.shown(runs):
+        text = (
+            "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
+            "runs of one protocol and data are joined in the order of their ε."
+        )
+        if any(run["accuracy"] for run in runs):
+            text += (
+                " Filled marks are models that are corrected for lies, below or above them unfilled ones the same "
+                "without that; the dotted line is what true labels give."
+            )
+        blocks.append(Figure(figures.tradeoff(runs), text))
+    return blocks
+
+
+def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    """Return what runs were given to be compared by: protocols, or of one protocol the parameters that differ."""
+    protocols = [run["protocol"] for run in runs]
+    every = [("protocol", protocols)] if len(set(protocols)) > 1 else parameters(runs)
+    return [(title, values) for title, values in every if len(set(values)) > 1]
+
+
+def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    known = [run for run in runs if not isinstance(run["privacy"], str)]
+    views = list(dict.fromkeys(
+        row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in figures.VIEWS
+    ))  # fmt: skip
+    return [(f"ε: {figures.who(view)}", [epsilon(run, view) for run in runs]) for view in views]
+
+
+def _figures(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    """Return at which delta figures are, and which are missing."""
+    delta = [None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"]) for run in runs]
+    return [("δ", delta), ("views without a figure", [_missing(run) for run in runs])]
+
+
+def _missing(run: Document) -> str | None:
+    """Return the views of which no figure is given, and why; all of them where nothing is accounted."""
+    if isinstance(run["privacy"], str):
+        return "all"
+    found: dict[str, list[str]] = {}
+    for row in run["privacy"]["views"]:
+        if not row["exact"]:
+            found.setdefault(none(row), []).append(row["view"])
+    every = len(run["privacy"]["views"])
+    told = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
+    return ", ".join(told) or None
+
+
+def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
+    sums = [sum(row["bytes"] for row in run["messages"]) for run in runs]
+    return [
+        ("test accuracy", [_accuracy(run, "accuracy_private") for run in runs]),
+        ("corrected for lies", [_accuracy(run, "accuracy_corrected") for run in runs]),
+        ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
+        ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
+        ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None] * len(runs)),
+        ("bytes a user", [size(figures.bytes_each(run)) for run in runs]),
+    ]
+
+
+def _text(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _accuracy(run: Document, key: str) -> str | None:
+    value = None if run["accuracy"] is None else run["accuracy"].get(key)
+    return None if value is None else percent(value)
+
+
+FORMATS = ("html", "md", "json")
+NAME = "report.html"
+_NAMED = 3  # runs and protocols, up to which all are in the title
+
+
+def page(told: Mapping[str, Any], form: str) -> str:
+    """Return ``documents`` as a page of one format."""
+    if form == "json":
+        return terminal.as_json(told)
+    runs = told["runs"]
+    protocols = list(dict.fromkeys(run["protocol"] for run in runs))
+    title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
+    return (html if form == "html" else markdown)(title, opening(runs, told["cautions"]), sections(runs))
+
+
+def tells_seed(told: Mapping[str, Any]) -> bool:
+    """Whether a page of ``documents`` tells a seed, with which the noise could be undone."""
+    return any(run["seed"] not in (None, WITHHELD) for run in told["runs"])
+
+
+def _some(found: Sequence[str], what: str) -> str:
+    return ", ".join(found) if len(found) <= _NAMED else f"{len(found)} {what}"
+
+
+def default(paths: Sequence[str]) -> Path:
+    """Return where the page of some runs goes: into the directory of one, beside the first of several."""
+    first = Path(paths[0]).resolve()
+    return (first if len(paths) == 1 else first.parent) / NAME

@@ -1,0 +1,150 @@
+"""What one view of a run learns, in a few lines: exact, promised, or why not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.observed_view import coalition_of
+from p2p_sim.render.web.overview import Viewers
+from p2p_sim.report import audit_table, kept_audits, privacy_table
+from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
+
+ONE_USER = re.compile(r"user:[0-9]+")
+
+MEANINGS = {
+    "exact": "what it learns in the worst case, no more and no less",
+    "upper": "proven: at most this",
+    "lower": "the worst case looked at: at least this, perhaps more",
+    "claimed": "a theorem as printed, not checked here",
+    "measured": "at least this, by attacks on the program, with a confidence",
+    "refused": "no figure where it would be a guess",
+}
+"""What a basis says of a figure."""
+
+_TOLD = 20
+"""Up to this epsilon, odds are told: beyond, nobody doubts."""
+
+
+def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
+    """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
+
+    Beside them what their bases mean, and a note in words.
+    What users learn does not depend on which ones they are.  Where an audit of the view is kept in the run's directory,
+    the last row is what it measured.  Raises InputError for an unknown view; for a run without its population, and a
+    protocol that is not a shipped one, unless something was measured.
+    """
+    attacks = _attacks(run, view, channels)
+    try:
+        rows = _known(run, view, channels)
+    except InputError as error:
+        if not attacks:
+            raise
+        return _told(view, attacks, str(error))
+    wire = f", {channels} channels" if "wire" in view else ""
+    return _told(view, rows + attacks, f"Of the whole run: one label, replaced; ε in nats{wire}.")
+
+
+def _told(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
+    here = {row["basis"] for row in rows}
+    bases = {basis: meaning for basis, meaning in MEANINGS.items() if basis in here}
+    return {"view": view, "rows": rows, "bases": bases, "note": note}
+
+
+def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+    """Return the rows that are known without measuring; the first may say what it comes to in odds."""
+    if run.population is None:
+        raise InputError(
+            "this run was saved without its population: what a view learns depends on the clusters"
+        )
+    if run.source is None:
+        raise InputError(
+            f"{run.protocol} is not a shipped protocol: what its views learn is not known here; "
+            f"p2p-sim audit {run.protocol} --run RUN measures it"
+        )
+    table = privacy_table.quick_table(run.source, run.population, run.faults, (_unnamed(view),), channels)
+    row = table["views"][0]
+    found = [_promised(theorem) for theorem in row["theorems"]]
+    if row["refused"]:
+        late = row["refused"].partition("not computed here: ")[2]
+        late = late.replace("p2p-sim account", f"p2p-sim account --view '{_unnamed(view)}'")
+        found.insert(0, _row("not computed here", late) if late else _row("refused", row["refused"]))
+    if row["exact"] is not None:
+        exact = row["exact"]
+        told = f"{_epsilon(exact['basis'], bracket_text(exact))} at δ = {number_text(table['delta'])}"
+        main = _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]]))
+        found.insert(0, main | {"odds": _odds(exact)})
+    return found
+
+
+def _odds(exact: Mapping[str, Any]) -> str:
+    """Say what an epsilon comes to in odds, rounded up; nothing where more is possible, or all."""
+    if exact["basis"] not in ("exact", "upper") or not 0 < exact["epsilon"] <= _TOLD:
+        return ""
+    odds = math.ceil(100 * math.exp(exact["epsilon"]) - 1e-6) / 100  # 9, where a certified end is 9.000000001
+    shown = f"{odds:g}" if odds < 100 else f"{math.ceil(odds):,}"
+    return (
+        f"Who held two labels for equally likely ends up at odds of at most {shown} to 1, "
+        "but for a small chance that a small δ leaves."
+    )
+
+
+def _attacks(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+    """Return what audits measured of a view; a file of audits that cannot be read is named in a row."""
+    folder = getattr(run, "folder", None)  # a run that is in memory alone has none
+    if folder is None:
+        return []
+    try:
+        audits = kept_audits.read(folder, run)
+    except InputError as error:
+        return [_row("not shown", str(error))]
+    return [_measured(row) for row in audits if _same(row, view, channels)]
+
+
+def _same(row: Mapping[str, Any], view: str, channels: str) -> bool:
+    parts = [sorted(_unnamed(name).split("+")) for name in (row["name"], view)]
+    return parts[0] == parts[1] and ("wire" not in view or row["channels"] == channels)
+
+
+def _measured(row: Mapping[str, Any]) -> dict[str, str]:
+    text = (
+        f"{audit_table.bound(row)}, confidence {audit_table.confidence(row)}: {audit_table.verdict_of(row)}"
+    )
+    attack, advantage = audit_table.attack(row)[0], row["true_positive"] - row["false_positive"]
+    size = row["cluster_size"]
+    worlds = f"{row['trials']:,} worlds a label, of {size:,} user{'s' if size > 1 else ''}"
+    source = f"Attack by {attack}, advantage {number_text(advantage)}; {audit_table.held(row)}"
+    return _row("measured", text, f"{source}; {worlds}; p2p-sim audit, {row['when']}")
+
+
+def _unnamed(view: str) -> str:
+    """Return a view with its users counted, not named."""
+    parts = ["user" if part == "1*user" else part for part in view.split("+")]
+    named = [part for part in parts if ONE_USER.fullmatch(part)]
+    if len(named) < 2:
+        return "+".join("user" if part in named else part for part in parts)
+    return "+".join([part for part in parts if part not in named] + [f"{len(named)}*user"])
+
+
+def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
+    if not theorem["holds"]:
+        why = theorem["why"] or "epsilon is infinite"
+        return _row("does not apply", f"{theorem['name']}: {why}", theorem["source"])
+    told = _epsilon(theorem["basis"], bound_text(theorem["epsilon"], theorem["basis"]))
+    return _row(theorem["basis"], f"{told} ({theorem['name']})", theorem["source"])
+
+
+def _epsilon(basis: str, figure: str) -> str:
+    sign = "from" if " to " in figure else {"upper": "≤", "lower": "≥"}.get(basis, "=")
+    return f"ε {sign} {figure}"
+
+
+def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
+    return {"basis": basis, "text": text, "source": source}
+
+
+VIEWERS = Viewers(coalition_of, learnt)
+"""What the page is told of viewpoints."""

@@ -1,0 +1,123 @@
+"""Whether the files of a run directory are as they were written: checksums, notes of a live run, named damage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from p2p_sim.core.errors import InputError
+
+_Part = TypeVar("_Part")
+
+
+def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
+    """Return what ``read`` does; raises InputError naming the run directory if a file is damaged."""
+    try:
+        return read()
+    except InputError:
+        raise
+    except PermissionError as error:
+        file = str(error.filename or path)
+        raise InputError(
+            f"{file!r} cannot be read (permission denied): ask its owner for a copy, or to let you read it"
+        ) from error
+    except Exception as error:  # whatever a damaged file provokes
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{str(path)!r} is damaged ({what}): run the protocol again") from error
+
+
+CHECKSUM = "checksum"
+"""The field of a JSON object that holds the SHA-256 of all others."""
+MANIFEST = "messages/manifest.json"
+_CHECKED = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet", MANIFEST)
+
+
+def of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file but messages and run.json, by its path in the run directory."""
+    files = sorted(file for pattern in _CHECKED for file in folder.glob(pattern))
+    return {file.relative_to(folder).as_posix(): sha256(file) for file in files}
+
+
+def check(folder: Path, told: Mapping[str, str], part: str) -> None:
+    """Check the files of ``part``, a folder or a file, as run.json tells of them; earlier versions told nothing.
+
+    Raises InputError for a file that is missing or was altered.
+    """
+    for name, expected in told.items():
+        if name != part and not name.startswith(f"{part}/"):
+            continue
+        file = folder / name
+        if not file.is_file():
+            raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
+        if (found := sha256(file)) != expected:
+            raise InputError(
+                f"{str(file)!r} is damaged: its SHA-256 is {found}, not {expected}; restore it, or run the protocol "
+                "again"
+            )
+
+
+def with_checksum(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object as it will be read, with the checksum of its fields."""
+    plain: dict[str, Any] = json.loads(json.dumps(bare(told), allow_nan=False))
+    return plain | {CHECKSUM: _of_fields(plain)}
+
+
+def was_altered(told: Mapping[str, Any]) -> bool:
+    """Whether a JSON object holds something else than its checksum was made of; earlier versions wrote none."""
+    return CHECKSUM in told and told[CHECKSUM] != _of_fields(bare(told))
+
+
+def bare(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object without its checksum."""
+    return {name: value for name, value in told.items() if name != CHECKSUM}
+
+
+def _of_fields(told: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def sha256(file: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+_FILES = ".site-*.jsonl"
+
+
+def add(root: Path, site: int, entry: Mapping[str, Any]) -> None:
+    """Note a file that was ended."""
+    with (root / f".site-{site:05d}.jsonl").open("a") as stream:
+        stream.write(json.dumps(with_checksum(entry)) + "\n")
+
+
+def read(root: Path) -> dict[str, list[dict[str, Any]]] | None:
+    """Return what was noted of each file, the last at the end; None if nothing was.
+
+    Raises InputError naming the notes if they were altered.
+    """
+    files = sorted(root.glob(_FILES))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in files:
+        *lines, _being_written = file.read_bytes().split(b"\n")
+        for line in lines:
+            try:
+                told = json.loads(line)
+                if CHECKSUM not in told or was_altered(told):
+                    raise ValueError("its checksum is not that of the line")
+                found.setdefault(told["file"], []).append(bare(told))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise InputError(
+                    f"the trace is damaged: {str(file)!r} was altered since it was written; restore it, or run the "
+                    "protocol again"
+                ) from error
+    return found if files else None
+
+
+def forget(root: Path) -> None:
+    """Remove the notes of a trace that is whole."""
+    for file in root.glob(_FILES):
+        file.unlink(missing_ok=True)

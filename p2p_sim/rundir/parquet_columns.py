@@ -1,0 +1,297 @@
+"""Columns as Parquet files; address columns that follow from a message's position are not stored."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.kernels_numpy import as_array
+
+Array = npt.NDArray[Any]
+
+
+def arrow(columns: Mapping[str, Array], hidden: Mapping[str, Array] | None = None) -> Any:
+    """Return columns of one length as an Arrow table; a column of shape (n, k) becomes lists of k.
+
+    ``hidden``: by column, a mask of the rows that are null.
+    """
+    import pyarrow as pa
+
+    arrays = {}
+    for name, column in columns.items():
+        flat = np.ascontiguousarray(column)
+        mask = None if hidden is None or name not in hidden else np.asarray(hidden[name])
+        if flat.ndim == 1:
+            arrays[name] = _array(flat) if mask is None else pa.array(flat, mask=mask)
+        else:
+            nulls = None if mask is None else _array(mask)
+            arrays[name] = pa.FixedSizeListArray.from_arrays(_array(flat.ravel()), flat.shape[1], mask=nulls)
+    return pa.table(arrays)
+
+
+def _array(flat: Array) -> Any:
+    """Return a column as an Arrow array."""
+    import pyarrow as pa
+
+    if flat.dtype.kind not in "buif":
+        return pa.array(flat)
+    kind = pa.from_numpy_dtype(flat.dtype)
+    octets = np.packbits(flat, bitorder="little") if flat.dtype == np.bool_ else flat
+    return pa.Array.from_buffers(kind, len(flat), [None, pa.py_buffer(octets)])
+
+
+def write(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write columns of one length."""
+    from pyarrow import parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(arrow(columns), path, compression="zstd")
+
+
+def check_name(path: Path) -> None:
+    """Raise InputError for a path of which Parquet files cannot be opened."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{str(path)!r}: Parquet files are opened by names in UTF-8, and this is none: choose another name"
+        ) from error
+
+
+def read(path: Path, without: str | None = None) -> dict[str, Array]:
+    """Read a file whole, or without one of its columns."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        return columns(file.read([name for name in file.schema_arrow.names if name != without]))
+
+
+def read_all(folder: Path) -> dict[str, dict[str, Array]]:
+    """Read every file of a folder, by its name."""
+    files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+    return {file.stem: read(file) for file in files}
+
+
+def columns(table: Any) -> dict[str, Array]:
+    """Turn an Arrow table into columns."""
+    return {name: column(table[name].combine_chunks()) for name in table.column_names}
+
+
+def column(values: Any) -> Array:
+    """Turn an Arrow array into a column."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(values.type):
+        return column(values.flatten()).reshape(-1, values.type.list_size)
+    if pa.types.is_fixed_size_binary(values.type):
+        width = values.type.byte_width
+        octets = np.frombuffer(values.buffers()[1], np.uint8)
+        return octets[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
+    if values.null_count == 0 and pa.types.is_boolean(values.type):
+        octets, end = np.frombuffer(values.buffers()[1], np.uint8), values.offset + len(values)
+        return np.unpackbits(octets, count=end, bitorder="little")[values.offset :].view(np.bool_)
+    if values.null_count == 0 and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        return np.from_dlpack(values)
+    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
+    """Write columns of one length as ``name.parquet``, otherwise each as ``name/COLUMN.parquet``."""
+    if len({len(column) for column in columns.values()}) == 1:
+        write(folder / f"{name}.parquet", columns)
+        return
+    for key, values in columns.items():
+        write(folder / name / f"{key}.parquet", {key: values})
+
+
+def read_apart(folder: Path) -> dict[str, dict[str, Array]]:
+    """Read what ``write_apart`` wrote."""
+    found = read_all(folder)
+    for inner in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if inner.is_dir():
+            found[inner.name] = {key: columns[key] for key, columns in read_all(inner).items()}
+    return found
+
+
+def stores(values: Array) -> bool:
+    """Whether there is anything in a column to store: not if its values are vectors of no length."""
+    return values.ndim == 1 or values.shape[1] > 0
+
+
+def joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Put columns of the same names end to end."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class Stream:
+    """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
+
+    ``like``: columns as they will come, whose first rows choose encodings; ``searched``: integers with the least and
+    the greatest of each row group; ``about``: metadata of the file; ``absent``: those of ``searched`` that are null
+    throughout, and not in ``like``.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        like: Mapping[str, Array],
+        searched: Sequence[str],
+        about: Mapping[str, str],
+        absent: Collection[str] = (),
+    ):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        types = {name: pa.int32() for name in searched if name in like or name in absent}
+        types |= {name: _packed(values[:1]).type for name, values in like.items()}
+        self._schema = pa.schema(types.items(), metadata=dict(about))
+        encodings = dict.fromkeys(absent, "PLAIN")
+        encodings |= {_leaf(name, values): _encoding(values) for name, values in like.items()}
+        self._writer = parquet.ParquetWriter(
+            path, self._schema, compression="zstd", compression_level=-1, use_dictionary=False,
+            column_encoding=encodings, write_statistics=[name for name in searched if name in like],
+        )  # fmt: skip
+
+    def write(self, columns: Mapping[str, Array]) -> None:
+        """Write a row group."""
+        import pyarrow as pa
+
+        rows = len(next(iter(columns.values())))
+        arrays = []
+        for name, kind in zip(self._schema.names, self._schema.types, strict=True):
+            array = _packed(columns[name]) if name in columns else pa.nulls(rows, kind)
+            arrays.append(array if array.type == kind else array.cast(kind))
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+
+
+def _packed(values: Array) -> Any:
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(values)
+    if flat.ndim == 1:
+        return _array(flat)
+    if flat.dtype == np.uint8:
+        kind = pa.binary(flat.shape[1])
+        return pa.FixedSizeBinaryArray.from_buffers(kind, len(flat), [None, pa.py_buffer(flat)])
+    return pa.FixedSizeListArray.from_arrays(_array(flat.ravel()), flat.shape[1])
+
+
+def _leaf(name: str, values: Array) -> str:
+    """Return what Parquet calls the column that holds the values."""
+    return name if values.ndim == 1 or values.dtype == np.uint8 else f"{name}.list.element"
+
+
+def _encoding(values: Array) -> str:
+    """Return how a column is laid out: by differences if it rises, else by bytes, which compress apart."""
+    if values.dtype == np.bool_ or (values.ndim > 1 and values.dtype == np.uint8):
+        return "PLAIN"
+    rises = values.ndim == 1 and values.itemsize >= 4 and bool((values[1:] >= values[:-1]).all())
+    return "DELTA_BINARY_PACKED" if rises else "BYTE_STREAM_SPLIT"
+
+
+Address = range | Array | int
+"""Ids or sequence numbers of a batch: counting up, any, or all the same."""
+
+ADDRESSES = ("sender", "recipient", "seq")
+STORED = "stored"
+
+
+class Known:
+    """Which arrays have been stored where, to recognise them when they come again: an answer's sender was asked."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[weakref.ref[Array], str, str, int]] = {}
+
+    def remember(self, column: Array, file: str, name: str, row: int) -> None:
+        """Note that a read-only column is stored from some row of a file on."""
+        if not column.flags.writeable:
+            key = id(column)
+            reference = weakref.ref(column, lambda _: self._places.pop(key, None))
+            self._places[key] = (reference, file, name, row)
+
+    def find(self, column: Array) -> tuple[str, str, int] | None:
+        """Return (file, column, first row) where this very array is stored; None if nowhere."""
+        place = self._places.get(id(column))
+        return place[1:] if place is not None and place[0]() is column else None
+
+
+def rule_of(column: Address, row: int, known: Known) -> Any:
+    """Return the narrowest rule that gives a batch's column, whose first row is the ``row``-th of its file."""
+    if isinstance(column, int):
+        return {"all": column}
+    if isinstance(column, range):
+        return {"from": column.start - row}
+    place = known.find(column)
+    return STORED if place is None or place[2] != row else {"as": [place[0], place[1]]}
+
+
+def by_rule(rule: Any, low: int, high: int) -> Array:
+    """Return rows ``low .. high - 1`` of a column whose rule needs no file, as int64."""
+    if "all" in rule:
+        return np.full(high - low, rule["all"], np.int64)
+    return np.arange(rule["from"] + low, rule["from"] + high, dtype=np.int64)
+
+
+def spelled(column: Address, size: int) -> Array:
+    """Return a column as an array."""
+    return np.full(size, column, np.int32) if isinstance(column, int) else as_array(column)
+
+
+def narrowed(column: Array) -> Address:
+    """Return a column that is all one number, or counts up, as such."""
+    first = int(column[0])
+    if bool((column == first).all()):
+        return first
+    counting = range(first, first + len(column))
+    return (
+        counting if int(column[-1]) == counting[-1] and np.array_equal(column, as_array(counting)) else column
+    )
+
+
+class Order:
+    """Whether the rows of a file are in the order (recipient, sender, seq), each once."""
+
+    def __init__(self) -> None:
+        self.holds = True
+        self.first: tuple[int, ...] | None = None
+        self.last: tuple[int, ...] | None = None
+
+    def follow(self, sender: Address, recipient: Address, seq: Address, size: int) -> None:
+        """Look at the next rows."""
+        if not self.holds or not size:
+            return
+        columns = (recipient, sender, seq)
+        ends = [tuple(_at(column, place) for column in columns) for place in (0, size - 1)]
+        follows = self.last is None or self.last < ends[0]
+        self.holds = follows and _ascends(columns, size)
+        self.first, self.last = self.first or ends[0], ends[1]
+
+
+def _at(column: Address, place: int) -> int:
+    return column if isinstance(column, int) else int(column[place])
+
+
+def _ascends(columns: tuple[Address, ...], size: int) -> bool:
+    """Whether rows rise, column before column."""
+    tied = np.ones(max(size - 1, 0), np.bool_)
+    for column in columns:
+        if isinstance(column, range):
+            return True  # rises everywhere
+        if isinstance(column, int):
+            continue
+        if bool((column[1:] < column[:-1])[tied].any()):
+            return False
+        tied &= column[1:] == column[:-1]
+        if not tied.any():
+            return True
+    return not tied.any()

@@ -1,0 +1,345 @@
+"""``population.parquet``: written for its owner alone, read whole or only as far as some users need it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import groups
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
+from p2p_sim.network.adjacency import complete
+from p2p_sim.rundir import integrity, parquet_columns
+from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.run_json import agree
+from p2p_sim.trace.replay import Reach, reach
+
+Array = npt.NDArray[Any]
+FILE, GRAPH = "population.parquet", "graph.parquet"
+_ROWS = 1 << 20
+
+
+def write(folder: Path, people: Population) -> None:
+    """Write id, cluster and y in a stream; only the owner may read it: it holds the secret labels."""
+    from pyarrow import parquet
+
+    target = folder / FILE
+    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+    first = parquet_columns.arrow(_columns(people, 0, 0))
+    with parquet.ParquetWriter(target, first.schema, compression="zstd") as writer:
+        for low in range(0, people.users, _ROWS):
+            writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
+    if people.graph is not None:
+        parquet_columns.write(folder / GRAPH, _edges(people.graph))
+
+
+def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
+    """Return what is stored of some users."""
+    columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
+    if people.clusters is not None:
+        columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
+    return columns | {"y": people.y[low:high]}
+
+
+def _edges(graph: Members) -> dict[str, Array]:
+    """Return a graph as columns: each pair of neighbours once; of a complete one, only the group of each user."""
+    if graph.complete:
+        return {"group": graph.codes}
+    near, starts = graph.everybody()
+    user = np.repeat(np.arange(len(graph.codes), dtype=np.int32), np.diff(starts))
+    return {"user": user[user < near], "neighbour": near[user < near]}
+
+
+def was_kept(path: Path, expected: str | None) -> bool:
+    """Whether a run directory was written with its population, of the expected hash, though it may be gone since."""
+    return expected is not None or (path / FILE).is_file()
+
+
+def read(path: Path, expected: str | None) -> Population | None:
+    """Read a population, None if the run was saved without; raises InputError unless its hash is the expected one."""
+    file = path / FILE
+    if not was_kept(path, expected):
+        return None
+    if not file.is_file():
+        raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
+    columns = parquet_columns.read(file, without="id")  # a row is an id
+    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"))
+    if (path / GRAPH).is_file():
+        edges = parquet_columns.read(path / GRAPH)
+        if "group" in edges:
+            people = replace(people, graph=complete(people.users, groups.clusters(edges["group"])))
+        else:
+            people = people.with_graph(np.column_stack([edges["user"], edges["neighbour"]]))
+    if people.hash != expected:
+        raise InputError(
+            f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"
+        )
+    return people
+
+
+def stored(people: Population) -> Population:
+    """Return what of a population a run directory keeps: labels, clusters and graph, no features."""
+    plain = people.x is None and not people.public and not people.secret
+    return people if plain else Population(people.y, people.clusters, graph=people.graph, ids=people.ids)
+
+
+def near(folder: Path, protocol: Any, users: Array) -> Population | None:
+    """Return the clusters of some users as a part of the population in a run directory.
+
+    None where everybody may be needed.  Raises InputError for a user who is not there.
+    """
+    far = reach(protocol)
+    if (folder / GRAPH).is_file() or far is Reach.EVERYBODY or not len(users):
+        return None
+    with parquet_of(folder) as file:
+        stored = _Stored(file)
+        for user in users.tolist():
+            if not 0 <= user < stored.users:
+                raise InputError(f"user {user}: users are 0 to {stored.users - 1}")
+        if stored.divided:
+            return _clusters(stored, users)
+        if far is Reach.GROUP:
+            return None
+        everybody = np.array([0, stored.users])
+        y = stored.some("y", users)
+        return Population(y, Members(np.zeros(len(users), np.int32), everybody, None), ids=users)
+
+
+def clusters(folder: Path, users: Array) -> Array | None:
+    """Return the cluster numbers of some users of the population in a run directory; None if there are no clusters."""
+    with parquet_of(folder) as file:
+        stored = _Stored(file)
+        return stored.some("cluster", users) if stored.divided else None
+
+
+def members(folder: Path, cluster: int) -> Array:
+    """Return the ids of the users of a cluster, ascending; none if there is no such cluster."""
+    with parquet_of(folder) as file:
+        stored = _Stored(file)
+        found = [np.zeros(0, np.int64)]
+        for group, start in enumerate(stored.starts if stored.divided else []):
+            found.append(np.flatnonzero(stored.column("cluster", group) == cluster) + start)
+        return np.concatenate(found)
+
+
+def sizes(folder: Path) -> Array | None:
+    """Return how many users each cluster has, by its number; None if there are no clusters."""
+    with parquet_of(folder) as file:
+        stored = _Stored(file)
+        if not stored.divided:
+            return None
+        counted = [_counted(stored.column("cluster", group)) for group in range(len(stored.starts))]
+        return _together(counted)[1]
+
+
+def parquet_of(folder: Path) -> Any:
+    """Open the population file of a run directory."""
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(folder / FILE)
+
+
+class _Stored:
+    """A population file; ``starts``: the first row of each row group; ``divided``: whether there are clusters."""
+
+    def __init__(self, file: Any):
+        self._file = file
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        ends = np.cumsum([0, *sizes])
+        self.starts, self.users = ends[:-1].tolist(), int(ends[-1])
+        self.divided: bool = "cluster" in file.schema_arrow.names
+
+    def column(self, name: str, group: int) -> Array:
+        """Read a column of one row group."""
+        table = self._file.read_row_group(group, columns=[name], use_threads=False)
+        return parquet_columns.columns(table)[name]
+
+    def some(self, name: str, users: Array) -> Array:
+        """Read the values of some users."""
+        groups = np.searchsorted(self.starts, users, "right") - 1
+        found = np.zeros(len(users), self._file.schema_arrow.field(name).type.to_pandas_dtype())
+        for group in sorted(set(groups.tolist())):
+            mine = groups == group
+            found[mine] = self.column(name, group)[users[mine] - self.starts[group]]
+        return found
+
+
+def _clusters(stored: _Stored, users: Array) -> Population:
+    """Return everybody in the clusters of some users; the table of clusters is that of the whole population."""
+    wanted = np.array(sorted(set(stored.some("cluster", users).tolist())))
+    rows: list[Array] = []
+    y: list[Array] = []
+    labels_of: list[Array] = []
+    counted: list[tuple[Array, Array]] = []
+    last, rising = wanted[:0], True
+    for group, start in enumerate(stored.starts):
+        labels = stored.column("cluster", group)
+        rising &= bool((last <= labels[:1]).all() and (labels[:-1] <= labels[1:]).all())
+        last = labels[-1:]
+        counted.append(_counted(labels))
+        places = np.flatnonzero(labels == wanted if len(wanted) == 1 else np.isin(labels, wanted))
+        if len(places):
+            rows.append(places + start)
+            y.append(stored.column("y", group)[places])
+            labels_of.append(labels[places])
+    ids = np.concatenate(rows)
+    called, sizes = _together(counted)
+    starts = np.zeros(len(called) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    codes = np.searchsorted(called, np.concatenate(labels_of)).astype(np.int32)
+    order = None
+    if not rising:  # who else is in which cluster is not known, nor asked: zeros take no memory
+        order = np.zeros(starts[-1], np.int32)
+        for code in np.searchsorted(called, wanted).tolist():
+            order[starts[code] : starts[code + 1]] = ids[codes == code]
+    hers = Members(codes, starts, order, called)
+    return Population(np.concatenate(y), hers, ids=ids)
+
+
+def _together(counted: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the cluster numbers of all row groups, ascending, and how often each occurs in all."""
+    found, sizes = (np.concatenate(parts) for parts in zip(*counted, strict=True))
+    by_number = np.argsort(found)  # np.unique would import masked arrays, which takes longer
+    found, sizes = found[by_number], sizes[by_number]
+    first = np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]]))
+    return found[first], np.add.reduceat(sizes, first)
+
+
+def _counted(labels: Array) -> tuple[Array, Array]:
+    """Return the cluster numbers that occur, ascending, and how often each does."""
+    if int(labels.max()) <= 4 * len(labels):  # counting is faster than sorting
+        counts = np.bincount(labels)
+        present = np.flatnonzero(counts)
+        return present, counts[present]
+    return np.unique(labels, return_counts=True)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A population that lies in a run directory, of which ``told`` is what run.json said when it was opened.
+
+    Every reading of it raises InputError for a file that is missing or was altered.
+    """
+
+    folder: Path
+    told: Mapping[str, Any]
+    _near: dict[Any, Population | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def users(self) -> int | None:
+        """How many users there are; earlier versions did not say."""
+        users: int | None = self.told.get("users")
+        return users
+
+    @property
+    def proven(self) -> bool:
+        """Whether checksums prove the files, so that a part of them can be read; earlier versions wrote none.
+
+        Asked before each reading: the folder may have been replaced since.
+        """
+        self._check()
+        return FILE in self._kept
+
+    def whole(self) -> Population | None:
+        """Read everybody, whom their hash proves; None if nobody was kept."""
+        self._check()  # also what is not read of the files
+        file = self.folder / FILE
+        found = guarded(file, lambda: read(self.folder, self.told.get("stored_hash")))
+        if found is not None:
+            agree(self.folder, "users", self.users, FILE, found.users)
+        return found
+
+    def near(self, protocol: Any, users: Array) -> Population | None:
+        """Read the clusters of some users (ids); None where everybody may be needed.
+
+        Raises InputError for a user who is not there.
+        """
+        if not self.proven:
+            return None
+        asked = reach(protocol), users.tobytes()
+        if asked not in self._near:
+            found = guarded(self.folder / FILE, lambda: near(self.folder, protocol, users))
+            self._near.clear()  # the last only: a question comes as its messages, draws and inputs
+            self._near[asked] = found
+        return self._near[asked]
+
+    def clusters(self, users: Array) -> Array | None:
+        """Read the cluster numbers of some users (ids); None if there are no clusters."""
+        return guarded(self.folder / FILE, lambda: clusters(self.folder, users))
+
+    def members(self, cluster: int) -> Array:
+        """Read the ids of the users of a cluster, ascending; of none if there is no such cluster."""
+        return guarded(self.folder / FILE, lambda: members(self.folder, cluster))
+
+    @functools.cached_property
+    def sizes(self) -> Array | None:
+        """How many users each cluster has; None if there are no clusters."""
+        return guarded(self.folder / FILE, lambda: sizes(self.folder))
+
+    @property
+    def _kept(self) -> Mapping[str, str]:
+        kept: Mapping[str, str] = self.told.get("sha256", {})
+        return kept
+
+    def _check(self) -> None:
+        for part in (FILE, GRAPH):
+            guarded(self.folder / part, functools.partial(integrity.check, self.folder, self._kept, part))
+
+
+class Later:
+    """The attribute ``population`` of a run: one that is still unread is read when it is first asked for."""
+
+    @overload
+    def __get__(self, run: None, owner: type) -> None: ...
+
+    @overload
+    def __get__(self, run: object, owner: type) -> Population | None: ...
+
+    def __get__(self, run: object | None, owner: type) -> Population | None:
+        """Return the population; of the class None, the default."""
+        if run is None:
+            return None
+        if (left := unread(run)) is not None:
+            vars(run)["population"] = left.whole()
+        found: Population | None = vars(run)["population"]
+        return found
+
+    def __set__(self, run: object, population: Population | Unread | None) -> None:
+        vars(run)["population"] = population
+
+
+def unread(run: object) -> Unread | None:
+    """Return what has not been read of a run's population; None if all has, or there is none."""
+    left = vars(run).get("population")
+    return left if isinstance(left, Unread) else None
+
+
+def some(run: Any, protocol: Any, users: Array) -> Population | None:
+    """Return of a run's population at least the clusters of some users (ids), everybody if they may be needed.
+
+    Raises InputError for a user who is not there.
+    """
+    left = unread(run)
+    part = None if left is None else left.near(protocol, users)
+    whole: Population | None = run.population if part is None else part
+    return whole
+
+
+def rows_of(people: Population, users: Array) -> Array:
+    """Return the rows of some users (ids, ascending); raises InputError for one who is not there."""
+    if people.ids is None:
+        rows, there = users, (users >= 0) & (users < people.users)
+    else:
+        rows = np.minimum(np.searchsorted(people.ids, users), people.users - 1)
+        there = people.ids[rows] == users
+    for user in users[~there].tolist():
+        people.row(user, f"user {user}")
+    return rows

@@ -1,0 +1,391 @@
+"""Run directories: what a run left, as JSON and Parquet, written whole, and read at once or when parts are needed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from p2p_sim import catalogue
+from p2p_sim.core import seeds
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.rundir import code_versions, integrity, manifest, parquet_columns, population_file, run_json
+from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.population_file import Later, Unread
+from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, text_of, to_list, told_of
+from p2p_sim.rundir.trace_reader import Kept, OnDemand, Source, Stored, of_run
+from p2p_sim.rundir.trace_writer import MESSAGES, Draft, alike, write_columns
+
+_SEEN = ("fault", "kind", "round", "messages")
+_WORK = ("role", "round", "operation", "count")
+_COMPUTE = ("role", "round", "seconds")
+_MOST = ("kind", "round", "sent", "received")
+_AT_ONCE = 1_000_000
+"""Users who are read when a run is loaded; of more, no more than is asked for, when it is."""
+
+
+def save(run: Any, path: Path, force: bool, population: bool) -> Path:
+    """Write a run directory; see ``Run.save``."""
+    if population and run.population is not None:
+        check_whole(run.population)
+    if not population:
+        seeds.check_secret(run.seed, run.seed_source, "saving without the population")
+    check_free(path, force)
+    draft = run._trace.draft if isinstance(run._trace, OnDemand) else None
+    if draft is not None and draft.beside(path):
+        _finish(run, draft, path, force, population)
+    else:
+        with Draft(path) as building:
+            _finish(run, building, path, force, population)
+    if isinstance(run._trace, OnDemand):
+        run._trace = OnDemand(Stored(path / MESSAGES))
+    return path
+
+
+def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool) -> None:
+    """Put what else belongs there beside the messages, and the whole in its place."""
+    try:
+        write_messages(building.make() / MESSAGES, run)
+        parts_of = {"outputs": run.outputs}
+        if population and run.faulty:  # who lied would tell of the seed
+            parts_of["faults"] = {name: {"user": users} for name, users in run.faulty.items()}
+        for folder, parts in parts_of.items():
+            for name, columns in parts.items():
+                if columns:
+                    parquet_columns.write_apart(building.make() / folder, name, columns)
+        if population and run.population is not None:
+            population_file.write(building.make(), run.population)
+        about = described(run, population) | {"sha256": integrity.of(building.make())}
+        (building.make() / RUN).write_text(text_of(about))
+        _put_in_place(building.make(), path, force)
+    except BaseException:
+        building.clear()
+        raise
+
+
+def write_messages(folder: Path, run: Any) -> None:
+    """Write the messages of a run, unless they are there already; nothing for trace level none."""
+    if isinstance(run._trace, OnDemand):
+        stored = run._trace.stored
+        if stored.folder != folder:
+            stored.verify()
+            if manifest.read(stored.folder) != stored.manifest:
+                raise InputError(
+                    f"{str(stored.folder)!r} was replaced after the run was loaded: load it again"
+                )
+            shutil.copytree(stored.folder, folder)
+        return
+    if run.trace == "none":
+        return
+    if run.source is None:
+        raise InputError(
+            f"{run.protocol} is not a shipped protocol, and an earlier version wrote the messages of this run: copy "
+            "its folder instead"
+        )
+    folder.mkdir()
+    begun = manifest.begun(run.source, run.trace, run.users, "", run.seed_source)
+    files = alike(folder, write_columns(folder, run._trace))
+    manifest.write(folder, manifest.ended(begun, run.counts, files))
+    integrity.forget(folder)
+
+
+def check_whole(people: Population) -> None:
+    """Check that a population can be saved; raises InputError for a part of one."""
+    if people.ids is not None:
+        raise InputError(
+            "a run on a part of a population cannot be saved with it: save with population=False"
+        )
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Check that a run can be written to a folder; raises InputError if something is there and ``force`` is not set."""
+    parquet_columns.check_name(path)
+    if path.is_symlink():
+        raise InputError(f"output {str(path)!r} is a link: it is not replaced; choose another name")
+    if not path.exists():
+        return
+    if not (_is_run(path) or (path.is_dir() and not any(path.iterdir()))):
+        raise InputError(
+            f"output {str(path)!r} is not a run directory: it is not replaced; choose another name"
+        )
+    if not force:
+        raise InputError(
+            f"output {str(path)!r} exists already: choose another name, or replace it with --force (force=True)"
+        )
+    if os.path.ismount(path):
+        raise InputError(
+            f"output {str(path)!r} is where a disk is mounted: it is not replaced; name a folder in it"
+        )
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run of some version; other programs have files called run.json, too."""
+    if not (path / RUN).is_file():
+        return False
+    try:
+        told = json.loads((path / RUN).read_bytes())
+    except ValueError:
+        return False
+    return isinstance(told, dict) and {"format", "protocol"} <= set(told)
+
+
+def described(run: Any, population: bool) -> dict[str, Any]:
+    """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
+    told = describe(run)
+    if not population:
+        notes = dict(run.notes)
+        if "command" in notes:
+            notes["command"] = run_json.without_seed(notes["command"])
+        told |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
+    return told
+
+
+def describe(run: Any) -> dict[str, Any]:
+    """Return what run.json holds for the owner."""
+    whole = run.population
+    return {
+        "format": FORMAT,
+        "protocol": run.protocol,
+        "parameters": {name: _to_json(value) for name, value in run.parameters.items()},
+        "seed": run.seed,
+        "seed_source": run.seed_source,
+        "backend": run.backend,
+        "trace": run.trace,
+        "digest": run.digest,
+        "users": run.users,
+        "population_hash": None if whole is None else whole.hash,
+        "stored_hash": None if whole is None else population_file.stored(whole).hash,
+        "costs": manifest.counts_as_rows(run.counts),
+        "compute": to_list(run.compute, *_COMPUTE),
+        "most": None if run.most is None else to_list(run.most, *_MOST),
+        "crypto": run.crypto,
+        "work": to_list(run.work, *_WORK),
+        "faults": [] if run.faults is None else run.faults.texts(),
+        "faults_seen": to_list(run.faults_seen, *_SEEN),
+        "timings": run.timings,
+        "outputs": {role: list(columns) for role, columns in run.outputs.items()},
+        "versions": run.versions or code_versions.versions(run.source),
+        "notes": run.notes,
+    }
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a run directory; return what ``Run`` is made of."""
+    found = light(path) | guarded(path, lambda: {name: read(path) for name, read in HEAVY.items()})
+    people, users = found["population"], found["users"]
+    if people is not None and not (people.proven and users is not None and users > _AT_ONCE):
+        found["population"] = people.whole()
+    return found
+
+
+def light(path: Path) -> dict[str, Any]:
+    """Read of a run directory what is small: all but what ``HEAVY`` reads, and the population."""
+    return guarded(path / RUN, lambda: _light(path))
+
+
+def _outputs(path: Path) -> dict[str, dict[str, Any]]:
+    told = told_of(path)
+    integrity.check(path, told.get("sha256", {}), "outputs")
+    outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
+    found = parquet_columns.read_apart(path / "outputs")
+    named = {role: names for role, names in told["outputs"].items() if names}
+    agree(path, "outputs", named, "outputs", {role: list(columns) for role, columns in found.items()})
+    return outputs | found
+
+
+def _faulty(path: Path) -> dict[str, Any]:
+    integrity.check(path, told_of(path).get("sha256", {}), "faults")
+    return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
+
+
+HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _faulty}
+"""What reads the large parts of a run directory, by the name of the part."""
+
+
+def _light(path: Path) -> dict[str, Any]:
+    told = told_of(path)
+    plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
+    read = Fields(path, told)
+    seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
+    counts, faults = read("costs", manifest.rows_as_counts), read("faults", Faults.of, [])
+    seen = read("faults_seen", lambda rows: from_list(rows, *_SEEN), [])
+    compute = read("compute", lambda rows: from_list(rows, *_COMPUTE), [])
+    most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2), None)
+    work = read("work", lambda rows: from_list(rows, *_WORK), [])
+    parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
+    program = read("parameters", lambda _: _program(told["protocol"], parameters))
+    trace: Mapping[str, Any] = {}
+    if (path / MESSAGES / manifest.NAME).is_file():
+        stored = of_run(path, told)
+        trace = OnDemand(stored)
+        for name in ("protocol", "users"):
+            agree(path, name, told.get(name), f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
+        agree(path, "trace", told["trace"], f"{MESSAGES}/{manifest.NAME}", stored.manifest["level"])
+        if stored.complete:
+            agree(path, "costs", counts, f"{MESSAGES}/{manifest.NAME}", stored.counts)
+    elif told["format"] == 1:
+        trace = parquet_columns.read_apart(path / MESSAGES)
+    elif level.keeps:
+        raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
+    return {
+        **plain, "seed": seed, "seed_source": told.get("seed_source"), "parameters": parameters, "counts": counts,
+        "source": program, "faults": faults, "faults_seen": seen,
+        "population": Unread(path, told) if population_file.was_kept(path, told.get("stored_hash")) else None,
+        "users": told.get("users"), "compute": compute, "most": most,
+        "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
+    }  # fmt: skip
+
+
+def _seed(value: int | None) -> int | None:
+    return None if value is None else check_seed(value)
+
+
+def _program(name: str, parameters: dict[str, Any]) -> Any:
+    """Return the protocol of a saved run if it is known by name; code named by a file is not run."""
+    kind = catalogue.of_run(name)
+    return None if kind is None else kind(**parameters)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return {"fraction": [value.numerator, value.denominator]}
+    plain = value.item() if isinstance(value, np.generic) else value
+    return "inf" if isinstance(plain, float) and math.isinf(plain) else plain
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict) and "fraction" in value:
+        return Fraction(*value["fraction"])
+    return math.inf if value == "inf" else value
+
+
+def _put_in_place(building: Path, path: Path, force: bool) -> None:
+    if not path.exists():
+        with contextlib.suppress(OSError):  # somebody else may have made it just now
+            building.rename(path)
+            return
+    check_free(path, force)
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+    try:
+        with contextlib.suppress(FileNotFoundError):  # somebody else is replacing it too
+            path.rename(old / "run")
+        building.rename(path)
+    except BaseException as error:
+        if (old / "run").exists() and not os.path.lexists(path):
+            (old / "run").rename(path)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise InputError(f"output {str(path)!r} is being written by another run: try again") from error
+        raise
+    finally:
+        if os.path.lexists(path) or not (old / "run").exists():  # otherwise the old run is all there is
+            shutil.rmtree(old, ignore_errors=True)
+
+
+class Opened:
+    """What a run directory holds, under the names that ``Run`` has for it.
+
+    Also of a run that was cut off, of which there is nothing but messages.  Raises InputError for a folder that is no
+    run, and, when a part is read, if it is damaged.  ``cut_off``: whether there are only messages.
+    """
+
+    population = Later()
+
+    def __init__(self, path: Path):
+        self._path = path
+        here = path / MESSAGES if (path / MESSAGES / manifest.NAME).is_file() else path
+        self.cut_off = not (path / run_json.RUN).is_file() and (here / manifest.NAME).is_file()
+        self.__dict__.update(_of_messages(here) if self.cut_off else light(path))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in HEAVY:
+            raise AttributeError(name)
+        value = guarded(self._path, lambda: HEAVY[name](self._path))
+        self.__dict__[name] = value
+        return value
+
+    @property
+    def folder(self) -> Path:
+        """Where the run directory is."""
+        return self._path
+
+    @property
+    def has_population(self) -> bool:
+        """Whether the population was kept; reading it may still find that its file is gone."""
+        return vars(self)["population"] is not None
+
+
+def opened(run: Any) -> Any:
+    """Return a ``Run``, or what the run directory at a path holds."""
+    if isinstance(run, (str, Path)):
+        return Opened(Path(run))
+    if not hasattr(run, "_trace"):
+        raise InputError(f"run = {run!r}: must be a Run, or the path of a run directory")
+    return run
+
+
+def whole_or_cut_off(path: Path, load: Callable[[Path], Any]) -> Any:
+    """Return what ``load`` reads of a run directory, or what there is of a run that was cut off."""
+    run = Opened(path)
+    return run if run.cut_off else load(path)
+
+
+def _of_messages(folder: Path) -> dict[str, Any]:
+    """Return what is known of a run that was cut off."""
+    stored = Stored(folder)
+    told = stored.manifest
+    nothing = dict.fromkeys(("seed", "digest", "faults", "population", "source"))
+    return {
+        **nothing, "seed_source": _origin(told),
+        "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
+        "parameters": {}, "counts": {}, "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
+        "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
+    }  # fmt: skip
+
+
+def _origin(told: Mapping[str, Any]) -> str | None:
+    """Return "fresh" or None: whether a given seed can be guessed is not known where it is not kept."""
+    return seeds.FRESH if told.get("seed_source") == seeds.FRESH else None
+
+
+__all__ = ["Kept", "Source", "Stored", "open_trace", "source"]
+
+
+def open_trace(path: str | Path) -> Source:
+    """Open the trace of a run directory, or a folder ``messages``, also of a run that was cut off.
+
+    Raises InputError if there is none, it is damaged, or a newer version wrote it.
+    """
+    return guarded(Path(path), lambda: _opened(Path(path)))
+
+
+def _opened(folder: Path) -> Source:
+    if (folder / run_json.RUN).is_file():
+        told = run_json.told_of(folder)
+        if (folder / MESSAGES / manifest.NAME).is_file():
+            return of_run(folder, told)
+    for place in (folder / MESSAGES, folder):
+        if (place / manifest.NAME).is_file():
+            return Stored(place)
+    return Kept(SimpleNamespace(**load(folder)))
+
+
+def source(run: Any) -> Source:
+    """Return the trace of a run: of a ``Run``, or of a run directory by its path."""
+    if isinstance(run, (str, Path)):
+        return open_trace(run)
+    return run._trace.stored if isinstance(run._trace, OnDemand) else Kept(run)

@@ -1,0 +1,228 @@
+"""Tables of run.json: mappings by several keys, as lists of objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.sealing import CRYPTO
+from p2p_sim.core.seeds import SOURCES
+from p2p_sim.rundir import integrity, parquet_columns
+from p2p_sim.rundir.trace_writer import MESSAGES
+
+
+def to_list(table: Mapping[Any, Any], *names: str) -> list[dict[str, Any]]:
+    """Return an object for each entry; ``names``: of the parts of its key, then of its value or values."""
+    return [
+        dict(zip(names, (*key, *(value if isinstance(value, tuple) else (value,))), strict=True))
+        for key, value in table.items()
+    ]
+
+
+def from_list(rows: Sequence[Mapping[str, Any]], *names: str, values: int = 1) -> dict[Any, Any]:
+    """Read back what ``to_list`` wrote; the last ``values`` names are of the value."""
+    found = {}
+    for row in rows:
+        parts = tuple(row[name] for name in names)
+        value = parts[len(parts) - values :]
+        found[parts[: len(parts) - values]] = value if values > 1 else value[0]
+    return found
+
+
+FORMAT = 2
+RUN = "run.json"
+
+_BACKENDS = ("local", "shards", "actors")
+_DO = "restore it, or run the protocol again"
+
+_Value = TypeVar("_Value")
+_Check = tuple[Callable[[Any], bool], str]
+
+
+def _kind(*types: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in types
+
+
+def _is_digest(value: Any) -> bool:
+    return type(value) is str and len(value) == 32 and set(value) <= set("0123456789abcdef")
+
+
+def _by_role(value: Any) -> bool:
+    return type(value) is dict and all(type(names) is list for names in value.values())
+
+
+_ROWS: _Check = (
+    lambda value: type(value) is list and all(type(row) is dict for row in value),
+    "a list of rows",
+)
+_NAMED: _Check = (_kind(dict), "values by name")
+_HASH: _Check = (_kind(str, type(None)), "a hash, or null")
+_NEEDED: dict[str, _Check] = {
+    "protocol": (_kind(str), "a name"),
+    "parameters": _NAMED,
+    "seed": (_kind(int, type(None)), "an integer, or null"),
+    "backend": (lambda value: value in _BACKENDS, f"one of {', '.join(_BACKENDS)}"),
+    "trace": (_kind(str), "a trace level"),
+    "digest": (lambda value: value is None or _is_digest(value), "32 hexadecimal digits, or null"),
+    "timings": _NAMED,
+    "notes": _NAMED,
+    "costs": _ROWS,
+    "outputs": (_by_role, "names by role"),
+}  # fmt: skip
+_LATER: dict[str, _Check] = {
+    "users": (
+        lambda value: value is None or (type(value) is int and value >= 0),
+        "a number of users, or null",
+    ),
+    "seed_source": (
+        lambda value: value is None or value in SOURCES,
+        f"one of {', '.join(SOURCES)}, or null",
+    ),
+    "population_hash": _HASH,
+    "stored_hash": _HASH,
+    "compute": _ROWS,
+    "work": _ROWS,
+    "faults_seen": _ROWS,
+    "most": (lambda value: value is None or _ROWS[0](value), "a list of rows, or null"),
+    "crypto": (lambda value: value in CRYPTO, f"one of {', '.join(CRYPTO)}"),
+    "faults": (_kind(list), "a list"),
+    "versions": _NAMED,
+    "sha256": _NAMED,
+    integrity.CHECKSUM: (_kind(str), "a SHA-256"),
+}
+"""Not in every run.json that earlier versions wrote."""
+
+
+def told_of(path: Path) -> dict[str, Any]:
+    """Read run.json.
+
+    Raises InputError naming the file, what is wrong with it and what to do: if there is none, a newer version wrote
+    it, it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
+    """
+    file = path / RUN
+    parquet_columns.check_name(path)
+    if not file.is_file():
+        raise InputError(f"{str(path)!r} is not a run directory: {why_none(path)}")
+    try:
+        told = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {_DO}") from error
+    if type(told) is not dict or type(told.get("format")) is not int or told["format"] < 1:
+        raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_DO}")
+    if told["format"] > FORMAT:
+        raise InputError(
+            f"{str(file)!r} has format {told['format']}; this version reads formats 1 and {FORMAT}: read it with the "
+            f"version that wrote it{_writer(told)}"
+        )
+    for name in _NEEDED:
+        if name not in told:
+            raise InputError(f"{str(file)!r} is damaged: it lacks {name!r}; {_DO}")
+    for name, (fits, what) in (_NEEDED | _LATER).items():
+        if name in told and not fits(told[name]):
+            raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
+    if integrity.was_altered(told):
+        raise InputError(
+            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+        )
+    return told
+
+
+def text_of(told: dict[str, Any]) -> str:
+    """Return the text of run.json, or of another such file: what it tells, and the checksum of that."""
+    return json.dumps(integrity.with_checksum(told), indent=2) + "\n"
+
+
+class Fields:
+    """What run.json tells, read field by field; raises InputError naming file and field where that cannot be."""
+
+    def __init__(self, path: Path, told: dict[str, Any]):
+        self._file, self._told = path / RUN, told
+
+    def __call__(self, name: str, read: Callable[[Any], _Value], default: Any = None) -> _Value:
+        """Return what ``read`` makes of a field, or of ``default`` where it is not there."""
+        try:
+            return read(self._told.get(name, default))
+        except Exception as error:  # whatever an altered value provokes
+            what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            raise InputError(f"{str(self._file)!r} is damaged at {name!r}: {what}; {_DO}") from error
+
+
+def agree(path: Path, name: str, told: Any, file: str, found: Any) -> None:
+    """Check what run.json tells of a run against another of its files; raises InputError naming both."""
+    if told is not None and told != found:
+        raise InputError(
+            f"{str(path / RUN)!r} says {name} = {_short(told)}, {str(path / file)!r} says {_short(found)}: one of them "
+            f"was altered, or is of another run; {_DO}"
+        )
+
+
+def _writer(told: dict[str, Any]) -> str:
+    """Name the version that wrote a run.json of which no more is known than that it is newer."""
+    versions = told.get("versions")
+    version = versions.get("p2p-sim") if type(versions) is dict else None
+    return f", {version!r:.60}" if type(version) is str else ""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def why_none(path: Path) -> str:
+    """Say why a folder is no run directory, and what to do."""
+    if path.is_symlink() and not path.exists():
+        return f"it links to {str(path.readlink())!r}, which is gone; name another run"
+    if not path.exists():
+        return "there is no such folder; p2p-sim run makes one and says where it is"
+    if path.is_file():
+        return "it is a file; name the folder that p2p-sim run made"
+    if (path / MESSAGES).is_dir():
+        return f"it has no {RUN}; its trace can be opened (p2p-sim trace), the run was cut off: run it again"
+    inside = sorted(file.parent.name for file in path.glob(f"*/{RUN}"))
+    if inside:
+        return (
+            f"it has no {RUN}; it holds {len(inside):,}, such as {str(path / inside[0])!r}: name one of them"
+        )
+    return f"it has no {RUN}; name the folder that p2p-sim run made"
+
+
+HIDDEN = "..."
+"""What stands in place of a seed that is not told."""
+
+
+def option(name: str, value: object) -> list[str]:
+    """Return an option with its value as words; in one word where the value could be taken for an option."""
+    text = str(value)
+    return [f"{name}={text}"] if text.startswith("-") else [name, text]
+
+
+def without_seed(words: Sequence[str]) -> list[str]:
+    """Return a command in which the seed is not told, nor that it was the default."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word != "--seed" and not word.startswith("--seed="):
+            kept.append(word)
+        skip = word == "--seed" and not skip
+    return [*kept, "--seed", HIDDEN]
+
+
+def in_python(run: Any, path: str | Path, call: str) -> str:
+    """Return why something needs the protocol of a run at a path, and how to do it in Python: ``call`` and more."""
+    module, _, owner = run.protocol.partition(":")
+    values = ", ".join(f"{name}={value!r}" for name, value in run.parameters.items())
+    return (
+        f"{run.protocol} is not a shipped protocol: in Python, from {module} import {owner}; "
+        f"p2p_sim.load({str(path)!r}).{call}, protocol={owner}({values}))"
+    )
+
+
+def recomputing(run: Any) -> str:
+    """Return why messages of a run that it did not keep are not recomputed, and what to do."""
+    return (
+        f"{run.protocol} is not a shipped protocol, so they are not recomputed here: run it again with --trace full "
+        "(trace='full'), or in Python give protocol=..."
+    )

@@ -1,0 +1,315 @@
+"""One file of a trace: any rows of it, where a user occurs, and rows put in order in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER
+from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED, by_rule
+from p2p_sim.rundir.trace_writer import KEY
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+
+_CHUNK = 1 << 20
+
+
+class ReplacedError(InputError):
+    """A file of a trace is another one than that which was opened."""
+
+
+class File:
+    """A file of a trace.  ``entry``: what the manifest says of it; ``about``: what the manifest says of its kind.
+
+    ``others``: the files of the trace by name, to which ``{"as": ...}`` refers.
+    """
+
+    def __init__(
+        self, root: Path, entry: Mapping[str, Any], about: Mapping[str, Any], others: dict[str, File]
+    ):
+        self.entry, self.rows = entry, int(entry["rows"])
+        self.kind, self.round = str(entry["kind"]), int(entry["round"])
+        self._path, self._about, self._others = root / entry["file"], about, others
+        self._places = lru_cache(maxsize=64)(self._search)
+
+    @property
+    def ordered(self) -> list[Any] | None:
+        """The addresses of the first and the last row, if rows are in the order (recipient, sender, seq)."""
+        return self.entry.get("ordered")
+
+    def columns(self, low: int, high: int) -> Columns:
+        """Return rows ``low .. high - 1`` as ``Source.rows`` does."""
+        stored = self._stored([*ADDRESSES, *self._about["fields"]], low, high)
+        return self._complete(stored, low, high)
+
+    def at(self, places: Array) -> Columns:
+        """Return the rows at some places (ascending)."""
+        spans = _spans(places, self._starts)
+        parts = [
+            {name: column[places[mine] - low] for name, column in self.columns(low, high).items()}
+            for low, high, mine in spans
+        ]
+        return parquet_columns.joined(parts) if parts else self.columns(0, 0)
+
+    def column(self, name: str, low: int, high: int) -> Array:
+        """Return rows ``low .. high - 1`` of an address column, in whatever integer type it has."""
+        rule = self.entry[name]
+        if rule == STORED:
+            return self._stored([name], low, high)[name]
+        return (
+            self._others[rule["as"][0]].column(rule["as"][1], low, high)
+            if "as" in rule
+            else by_rule(rule, low, high)
+        )
+
+    def places(self, users: Sequence[int]) -> Array:
+        """Return where any of some users is sender or recipient, ascending."""
+        ends = [self.where(end, users) for end in ("sender", "recipient") if self._about[end] == USER]
+        return np.unique(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
+
+    def where(self, end: str, users: Sequence[int]) -> Array:
+        """Return where an address column holds one of some numbers, ascending."""
+        rule = self.entry[end]
+        if rule == STORED:
+            return self._places(end, tuple(users))
+        if "as" in rule:
+            found = self._others[rule["as"][0]].where(rule["as"][1], users)
+            return found[found < self.rows]
+        if "all" in rule:
+            every: int = rule["all"]
+            return np.arange(self.rows if every in users else 0)
+        places = np.array(sorted(users), np.int64) - int(rule["from"])
+        inside: Array = places[(places >= 0) & (places < self.rows)]
+        return inside
+
+    def _search(self, end: str, users: tuple[int, ...]) -> Array:
+        """Look through the row groups whose statistics allow for one of some numbers."""
+        index = self._index[end]
+        found = [np.zeros(0, np.int64)]
+        for group in range(self._meta.num_row_groups):
+            known = self._meta.row_group(group).column(index).statistics
+            some = known is None or not known.has_min_max
+            wanted = [user for user in users if some or known.min <= user <= known.max]
+            if wanted:
+                low, high = int(self._starts[group]), int(self._starts[group + 1])
+                column = self.column(end, low, high)
+                here = column == wanted[0] if len(wanted) == 1 else np.isin(column, wanted)
+                found.append(np.flatnonzero(here) + low)
+        return np.concatenate(found)
+
+    def _stored(self, names: list[str], low: int, high: int) -> Columns:
+        """Read rows of those columns that are stored."""
+        chosen = [name for name in names if name in self._index]
+        if not chosen:
+            return {}
+        first = int(np.searchsorted(self._starts, low, side="right")) - 1
+        last = int(np.searchsorted(self._starts, high, side="left"))
+        groups = list(range(min(first, last), last))
+        table = self._read(groups, chosen)
+        start = low - int(self._starts[groups[0]]) if groups else 0
+        return {
+            name: parquet_columns.column(table[name].combine_chunks())[start : start + high - low]
+            for name in chosen
+        }
+
+    def _complete(self, stored: Columns, low: int, high: int) -> Columns:
+        size = high - low
+        columns: Columns = {"round": np.full(size, self.round, np.int32)}
+        for name in ADDRESSES:
+            column = stored[name] if name in stored else self.column(name, low, high)
+            columns[name] = column.astype(np.int32 if name == "seq" else np.int64, copy=False)
+        for name, field in self._about["fields"].items():
+            empty = np.zeros((size, *([] if field["length"] is None else [field["length"]])), field["dtype"])
+            columns[name] = stored.get(name, empty)
+        travels = np.ones(size, np.bool_)
+        if self._about["sender"] == self._about["recipient"]:
+            travels = columns["sender"] != columns["recipient"]
+        return columns | {"nbytes": np.where(travels, self._about["nbytes"], 0)}
+
+    @cached_property
+    def _meta(self) -> Any:
+        from pyarrow import parquet
+
+        self.verify()
+        return parquet.read_metadata(self._path)
+
+    @cached_property
+    def _starts(self) -> Array:
+        """First row of each row group, and the end."""
+        sizes = [self._meta.row_group(group).num_rows for group in range(self._meta.num_row_groups)]
+        return np.cumsum([0, *sizes])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Number of the first Parquet column of each stored column."""
+        group = self._meta.schema
+        paths = [group.column(i).path.partition(".")[0] for i in range(len(group))]
+        places = {name: place for place, name in reversed(list(enumerate(paths)))}
+        return {name: place for name, place in places.items() if self.entry.get(name, STORED) == STORED}
+
+    def _read(self, groups: list[int], names: list[str]) -> Any:
+        from pyarrow import ArrowException, parquet
+
+        try:
+            file = parquet.ParquetFile(self._path, metadata=self._meta)
+            found = file.read_row_groups(groups, columns=names, use_threads=False)
+            same = self._stamp() == self._verified
+        except (ArrowException, OSError) as error:
+            raise InputError(
+                f"the trace is damaged: {str(self._path)!r} cannot be read ({error}); restore it, or run the protocol "
+                "again"
+            ) from error
+
+        if not same:
+            raise ReplacedError(f"{str(self._path)!r} was replaced after the run was loaded: load it again")
+        return found
+
+    def _stamp(self) -> tuple[int, int, int]:
+        """Return by what one sees that a file is another one."""
+        about = self._path.stat()
+        return about.st_ino, about.st_mtime_ns, about.st_size
+
+    def check(self) -> None:
+        """Raise InputError if the file, or one it refers to, is not there, or not as long as it was written."""
+        name, told = str(self._path), self.entry.get("bytes")
+        place = Path(self.entry["file"])
+        outside = place.is_absolute() or ".." in place.parts
+        if outside or not all(map(self._holds, _copied(self.entry))):
+            raise InputError(
+                f"the trace is damaged: its manifest says {name!r} of something that is not of it"
+            )
+        if not self._path.is_file():
+            raise InputError(
+                f"the trace is damaged: {name!r} is missing; restore it, or run the protocol again"
+            )
+        size = self._path.stat().st_size
+        if told not in (None, size):
+            raise InputError(
+                f"the trace is damaged: {name!r} has {size:,} bytes instead of {told:,}; restore it, or run the "
+                "protocol again"
+            )
+
+    def _holds(self, place: tuple[str, str]) -> bool:
+        """Whether a column that this file refers to is stored."""
+        return place[0] in self._others and self._others[place[0]].entry.get(place[1]) == STORED
+
+    def verify(self) -> None:
+        """Raise InputError unless the file is the one that was written."""
+        self.check()
+        told, self._verified = self.entry.get("sha256"), self._stamp()
+        with self._path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest() if told is not None else None
+        if found != told:
+            raise InputError(
+                f"the trace is damaged: {str(self._path)!r} was altered, its SHA-256 is {found}, not {told}; restore "
+                "it, or run the protocol again"
+            )
+
+
+def sources_of(entry: Mapping[str, Any]) -> list[str]:
+    """Return the files whose columns a file refers to."""
+    return [file for file, _ in _copied(entry)]
+
+
+def _copied(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rules = [entry[name] for name in ADDRESSES]
+    return [tuple(rule["as"]) for rule in rules if rule != STORED and "as" in rule]
+
+
+def entry_of(root: Path, path: Path) -> dict[str, Any] | None:
+    """Return what a file says of itself, as the manifest would; None if it is not one of ours or not whole."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        meta = parquet.read_metadata(path)
+        told: dict[str, Any] = json.loads(meta.metadata[KEY.encode()])
+    except (ArrowException, OSError, KeyError, TypeError, ValueError):
+        return None
+    return {"file": path.relative_to(root).as_posix(), **told, "rows": meta.num_rows}
+
+
+def _spans(places: Array, starts: Array) -> list[tuple[int, int, slice]]:
+    """Divide places by row groups: (first row, end, which places), of those that hold any."""
+    cuts = np.searchsorted(places, starts)
+    return [
+        (int(starts[i]), int(starts[i + 1]), slice(int(cuts[i]), int(cuts[i + 1])))
+        for i in range(len(starts) - 1)
+        if cuts[i] < cuts[i + 1]
+    ]
+
+
+_FEW = 1 << 18
+_SHIFT, _BINS = 15, 1 << 16
+_HALF = np.int64(1) << np.int64(31)
+
+
+def order_of(recipient: Array, sender: Array, seq: Array, round: Array | None = None) -> Array:
+    """Return the permutation that sorts rows by round (if given), recipient, sender, seq."""
+    if not len(recipient):
+        return np.zeros(0, np.int64)
+    narrow = all(bool(column.min() >= 0 and column.max() < _HALF) for column in (recipient, sender))
+    if round is None and narrow and not seq.any():  # then one sort of single words does
+        return np.argsort((recipient.astype(np.int64) << np.int64(32)) | sender)
+    return np.lexsort((seq, sender, recipient) if round is None else (seq, sender, recipient, round))
+
+
+def places_of(files: list[File], low: int, high: int) -> Array:
+    """Return where the rows ``low .. high - 1`` in that order lie, in files of one round laid end to end."""
+    places, before = np.arange(sum(file.rows for file in files)), 0
+    if len(places) > _FEW:
+        places, before = _near(files, low, high)
+    keys = [_at(files, name, places) for name in ("recipient", "sender", "seq")]
+    return places[order_of(keys[0], keys[1], keys[2])[low - before : high - before]]
+
+
+def _near(files: list[File], low: int, high: int) -> tuple[Array, int]:
+    """Return where the rows ``low .. high - 1`` lie and others near them, and how many come before all of these.
+
+    Near are those in the same bins by recipient: a look at all finds which bins, a second one who is in them.
+    """
+    sizes = np.zeros(_BINS, np.int64)
+    for _, recipients in _chunks(files):
+        sizes += np.bincount(_bin(recipients), minlength=_BINS)
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, [low, high - 1], side="right")
+    found = []
+    for start, recipients in _chunks(files):
+        bins = _bin(recipients)
+        found.append(np.flatnonzero((bins >= first) & (bins <= last)) + start)
+    return np.concatenate(found), int(ends[first] - sizes[first])
+
+
+def _chunks(files: list[File]) -> Iterator[tuple[int, Array]]:
+    """Yield recipients, and where they begin, of files laid end to end."""
+    before = 0
+    for file in files:
+        for low in range(0, file.rows, _CHUNK):
+            yield before + low, file.column("recipient", low, min(low + _CHUNK, file.rows))
+        before += file.rows
+
+
+def _bin(recipients: Array) -> Array:
+    return np.asarray(np.minimum(recipients >> _SHIFT, _BINS - 1))
+
+
+def _at(files: list[File], name: str, places: Array) -> Array:
+    """Return an address column at some places (ascending), in files laid end to end."""
+    found, before = [], 0
+    for file in files:
+        for low in range(0, file.rows, _CHUNK):
+            high = min(low + _CHUNK, file.rows)
+            cut = slice(*np.searchsorted(places, [before + low, before + high]).tolist())
+            if cut.start < cut.stop:
+                found.append(file.column(name, low, high)[places[cut] - (before + low)])
+        before += file.rows
+    return np.concatenate(found)

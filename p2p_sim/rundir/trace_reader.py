@@ -1,0 +1,397 @@
+"""Reading traces: one interface over messages in memory and messages in a run directory."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.deliveries import Count
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.message import USER, field_dtype, field_shape
+from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.rundir import integrity, manifest, parquet_columns
+from p2p_sim.rundir.manifest import kinds_of
+from p2p_sim.rundir.run_json import recomputing
+from p2p_sim.rundir.trace_file import File, entry_of, order_of, places_of, sources_of
+from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
+
+Columns = dict[str, npt.NDArray[Any]]
+
+BATCH = 1 << 20
+"""Most rows that ``batches`` gives at once."""
+
+
+class Source(Protocol):
+    """What can be asked of a trace.
+
+    ``manifest``: JSON values; ``manifest["kinds"]`` says of each kind its sender and recipient role, text, sealed_for,
+    fields (dtype, length) and nbytes.  ``counts``: of the whole run, by (kind, round), whatever the trace holds; empty
+    if they are not known.  ``complete``: whether the trace holds all that its level keeps; ``missing``: what of the run
+    it lacks, in words, None if nothing; ``kept``: how many messages it holds.
+    """
+
+    manifest: Mapping[str, Any]
+    kinds: tuple[str, ...]
+    counts: Mapping[tuple[str, int], Count]
+    complete: bool
+    missing: str | None
+    kept: int
+
+    def rows(
+        self,
+        kind: str,
+        *,
+        round: int | None = None,
+        user: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[Columns, int]:
+        """Return messages of a kind, and how many match in all.
+
+        ``user``: only those that she sent or received.  Raises InputError for an unknown kind, a negative limit or
+        offset, a trace that keeps no messages, and a file that was altered.
+        """
+
+    def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
+        """Return all messages of a kind, at most 2^20 at a time.  Raises InputError as ``rows`` does."""
+
+
+def check_kind(kind: str, kinds: tuple[str, ...], level: str) -> None:
+    """Check that messages of a kind can be asked for; raises InputError."""
+    if kind not in kinds:
+        raise InputError(f"no message kind {kind!r} in this run; it has {sorted(kinds)}")
+    if level in ("none", "counts"):
+        raise InputError(
+            f"this run kept no messages (trace={level!r}): run it with trace='full' or 'sample=N'"
+        )
+
+
+def check_number(name: str, value: Any) -> None:
+    """Check that a number, if there is one, is whole; raises InputError."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
+        raise InputError(f"{name} = {value!r}: must be a whole number, or None")
+
+
+def check_span(limit: int | None, offset: int) -> None:
+    """Check which of the rows are asked for; raises InputError."""
+    for name, value in (("limit", limit), ("offset", offset)):
+        check_number(name, value)
+        if value is not None and value < 0:
+            raise InputError(f"{name} = {value!r}: must be at least 0")
+
+
+def missing_of(level: str, kept: int, counts: Mapping[tuple[str, int], Count]) -> str | None:
+    """Say what of a run's messages a whole trace of some level lacks."""
+    whole = sum(count.messages for count in counts.values())
+    if kept == whole:
+        return None
+    return f"the trace ({level}) holds {kept:,} of the {whole:,} messages of the run"
+
+
+Array = npt.NDArray[Any]
+
+
+class Stored:
+    """The messages of a folder ``messages``; see ``Source``.  Raises InputError for a folder without a manifest.
+
+    Files are checked for their size at once, and against their checksum when they are first read.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        told = manifest.read(folder)
+        entries = told["files"]
+        self._broken, self._uneven = 0, list[str]()
+        if not told["complete"]:
+            entries, self._broken = _found(folder, told["kinds"])
+            self._uneven = uneven(entries)
+        self.manifest: Mapping[str, Any] = told
+        self.kinds = tuple(told["kinds"])
+        self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(told["counts"])
+        self.complete: bool = told["complete"]
+        by_name: dict[str, File] = {}
+        self._files = [File(folder, entry, told["kinds"][entry["kind"]], by_name) for entry in entries]
+        by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
+        for file in self._files:
+            file.check()
+        self.kept = sum(file.rows for file in self._files)
+        self.missing = missing_of(told["level"], self.kept, self.counts) if self.complete else self._cut_off()
+
+    def rows(
+        self,
+        kind: str,
+        *,
+        round: int | None = None,
+        user: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[Columns, int]:
+        """See ``Source.rows``."""
+        check_span(limit, offset)
+        rounds = self._of(kind, round)
+        if user is not None:
+            return self._of_user(kind, rounds, user, offset, limit)
+        total = sum(file.rows for files in rounds.values() for file in files)
+        end = total if limit is None else min(offset + limit, total)
+        parts, before = [self._nothing(kind)], 0
+        for files in rounds.values():
+            size = sum(file.rows for file in files)
+            low, high = max(offset - before, 0), min(end - before, size)
+            if low < high:
+                parts.append(_ordered(files, low, high))
+            before += size
+        return (parts[1] if len(parts) == 2 else parquet_columns.joined(parts)), total
+
+    def of_users(self, kind: str, users: Sequence[int], round: int | None = None) -> Columns:
+        """Return the messages of one kind that any of some users sent or received, each once, by file and place.
+
+        A file is read once, for all of them.
+        """
+        parts = [self._nothing(kind)]
+        for files in self._of(kind, round).values():
+            parts += [file.at(file.places(users)) for file in files]
+        return parquet_columns.joined(parts)
+
+    def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
+        """See ``Source.batches``."""
+        files = [file for group in self._of(kind, round).values() for file in group]
+        return (
+            file.columns(low, min(low + BATCH, file.rows))
+            for file in files
+            for low in range(0, file.rows, BATCH)
+        )
+
+    def verify(self) -> None:
+        """Read every file and compare it with its checksum; raises InputError for one that was altered."""
+        for file in self._files:
+            file.verify()
+
+    def _of_user(
+        self, kind: str, rounds: Mapping[int, list[File]], user: int, offset: int, limit: int | None
+    ) -> tuple[Columns, int]:
+        parts = [self._nothing(kind)]
+        parts += [file.at(file.places([user])) for files in rounds.values() for file in files]
+        found = parquet_columns.joined(parts)
+        order = order_of(found["recipient"], found["sender"], found["seq"], found["round"])
+        chosen = order[offset : None if limit is None else offset + limit]
+        return {name: column[chosen] for name, column in found.items()}, len(order)
+
+    def _of(self, kind: str, round: int | None) -> dict[int, list[File]]:
+        """Return the files of a kind by round, ascending."""
+        check_kind(kind, self.kinds, self.manifest["level"])
+        rounds: dict[int, list[File]] = {}
+        for file in sorted(self._files, key=lambda file: file.round):
+            if file.kind == kind and round in (None, file.round):
+                rounds.setdefault(file.round, []).append(file)
+        return rounds
+
+    def _nothing(self, kind: str) -> Columns:
+        """Return columns without rows."""
+        columns: Columns = {"round": np.zeros(0, np.int32)}
+        columns |= {"sender": np.zeros(0, np.int64), "recipient": np.zeros(0, np.int64)}
+        columns["seq"] = np.zeros(0, np.int32)
+        for name, field in self.manifest["kinds"][kind]["fields"].items():
+            width = [] if field["length"] is None else [field["length"]]
+            columns[name] = np.zeros((0, *width), field["dtype"])
+        return columns | {"nbytes": np.zeros(0, np.int64)}
+
+    def _cut_off(self) -> str:
+        """Say what a run left that did not come to its end."""
+        held = []
+        for kind in self.kinds:
+            rounds: dict[int, int] = {}
+            for file in self._files:
+                if file.kind == kind:
+                    rounds[file.round] = rounds.get(file.round, 0) + file.rows
+            told = ", ".join(f"{rows:,} in round {round}" for round, rows in sorted(rounds.items()))
+            held.append(f"{kind}: {told or 'none'}")
+        said = f"; {self._broken} unfinished file(s) cannot be read" if self._broken else ""
+        for kind in self._uneven:
+            rows = sum(file.rows for file in self._files if file.kind == kind)
+            said += (
+                f"; files of {kind} differ in columns, for other programs p2p-sim trace show "
+                f"{shlex.quote(str(self.folder))} --kind {kind} --limit {rows} --format parquet > {kind}.parquet makes "
+                "one of them"
+            )
+        return (
+            f"the run was cut off, and its trace ({self.manifest['level']}) is incomplete: it holds {'; '.join(held)}"
+            f"{said}; what came after, and the counts of the run, are not known"
+        )
+
+
+class OnDemand(Mapping[str, Columns]):
+    """The messages of a stored trace by kind, read when asked for.  ``draft``: of the run directory they wait in."""
+
+    def __init__(self, stored: Stored, draft: Draft | None = None):
+        self.stored, self.draft = stored, draft
+
+    def __getitem__(self, kind: str) -> Columns:
+        if kind not in self.stored.kinds:
+            raise KeyError(kind)
+        return self.stored.rows(kind)[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stored.kinds)
+
+    def __len__(self) -> int:
+        return len(self.stored.kinds)
+
+
+def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
+    """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
+    folder = path / MESSAGES
+    manifest.read(folder)  # a newer one is refused as such
+    integrity.check(path, told.get("sha256", {}), MESSAGES)
+    return Stored(folder)
+
+
+def _found(folder: Path, kinds: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """Return the entries of the files of an incomplete trace, and how many cannot be read."""
+    paths = sorted(folder.glob(PARTS))
+    noted = integrity.read(folder)
+    if noted is None:  # an earlier version's
+        told = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
+    else:
+        told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
+    entries = [entry for entry in told if manifest.fits(entry, kinds)]
+    names = {entry["file"] for entry in entries}
+    whole = [entry for entry in entries if set(sources_of(entry)) <= names]
+    return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(UNFINISHED))
+
+
+def _ended(path: Path) -> bool:
+    """Whether a file has its name, or had it."""
+    return path.exists() or not unfinished(path).exists()
+
+
+def _of_file(path: Path, noted: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is noted of a file as it is: one with columns of nulls added was noted twice."""
+    size = path.stat().st_size if path.exists() else None
+    return next((entry for entry in reversed(noted) if entry["bytes"] == size), noted[-1])
+
+
+def _ordered(files: list[File], low: int, high: int) -> Columns:
+    """Return rows ``low .. high - 1`` of one round, in the order (recipient, sender, seq)."""
+    spans = [file.ordered for file in files]
+    if all(spans):
+        files = sorted(files, key=lambda file: file.ordered or [])
+        ends = [file.ordered or [] for file in files]
+        if all(one[1] < next_one[0] for one, next_one in itertools.pairwise(ends)):
+            return _span(files, low, high)
+    if high - low == sum(file.rows for file in files):
+        whole = _span(files, low, high)
+        order = order_of(whole["recipient"], whole["sender"], whole["seq"])
+        return {name: column[order] for name, column in whole.items()}
+    places = places_of(files, low, high)
+    order = np.argsort(places)
+    starts = np.cumsum([0, *(file.rows for file in files)])
+    cuts = np.searchsorted(places[order], starts)
+    parts = [
+        file.at(places[order[cuts[i] : cuts[i + 1]]] - starts[i])
+        for i, file in enumerate(files)
+        if cuts[i] < cuts[i + 1]
+    ]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return {name: column[back] for name, column in parquet_columns.joined(parts).items()}
+
+
+def _span(files: list[File], low: int, high: int) -> Columns:
+    """Return rows ``low .. high - 1`` of files laid end to end."""
+    parts, before = [], 0
+    for file in files:
+        first, last = max(low - before, 0), min(high - before, file.rows)
+        if first < last:
+            parts.append(file.columns(first, last))
+        before += file.rows
+    return parts[0] if len(parts) == 1 else parquet_columns.joined(parts)
+
+
+class Kept:
+    """The messages that a run holds in memory, see ``Source``.  ``protocol``: the run's, if it is not a shipped one."""
+
+    def __init__(self, run: Any, protocol: Any = None):
+        program = protocol if protocol is not None else run.source
+        if program is None:
+            if run.trace in ("none", "counts"):
+                raise InputError(f"this run kept no messages (trace={run.trace!r}), and {recomputing(run)}")
+            raise InputError(f"{run.protocol} is not a shipped protocol: give it, Kept(run, protocol)")
+        self.manifest: Mapping[str, Any] = {"level": run.trace, "kinds": kinds_of(program)}
+        self.kinds = tuple(self.manifest["kinds"])
+        self.counts: Mapping[tuple[str, int], Count] = run.counts
+        self.complete = True
+        self._columns: Mapping[str, Columns] = run._trace
+        self.kept = sum(len(columns["round"]) for columns in self._columns.values())
+        self.missing = missing_of(run.trace, self.kept, run.counts)
+
+    def rows(
+        self,
+        kind: str,
+        *,
+        round: int | None = None,
+        user: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[Columns, int]:
+        """See ``Source.rows``."""
+        check_span(limit, offset)
+        columns = self._of(kind)
+        about = self.manifest["kinds"][kind]
+        mask = np.ones(len(columns["round"]), np.bool_)
+        if round is not None:
+            mask &= columns["round"] == round
+        if user is not None:
+            ends = [columns[end] == user for end in ("sender", "recipient") if about[end] == USER]
+            mask &= np.logical_or.reduce(ends) if ends else False
+        places = np.flatnonzero(mask)
+        chosen = places[offset : None if limit is None else offset + limit]
+        return {name: column[chosen] for name, column in columns.items()}, len(places)
+
+    def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
+        """See ``Source.batches``."""
+        columns = self._of(kind)
+        low, high = 0, len(columns["round"])
+        if round is not None:
+            low, high = (int(np.searchsorted(columns["round"], round, side)) for side in ("left", "right"))
+        cuts = [*range(low, high, BATCH), high]
+        return ({name: column[a:b] for name, column in columns.items()} for a, b in itertools.pairwise(cuts))
+
+    def _of(self, kind: str) -> Columns:
+        check_kind(kind, self.kinds, self.manifest["level"])
+        return self._columns[kind]
+
+
+def sorted_trace(
+    protocol: Any, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
+) -> dict[str, dict[str, Array]]:
+    """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``."""
+    if not level.keeps:
+        return {}
+    sizes = protocol.vector_lengths()
+    return {
+        kind: _joined(message, trace.get(kind, []), sizes) for kind, message in protocol.messages().items()
+    }
+
+
+def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
+    if not parts:
+        parts = [{name: np.zeros(0, np.int32) for name in ("round", "sender", "recipient", "seq")}]
+        parts[0] |= {
+            k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()
+        }
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    for name in ("sender", "recipient"):
+        columns[name] = columns[name].astype(np.int64)
+    order = np.lexsort((columns["seq"], columns["sender"], columns["recipient"], columns["round"]))
+    columns = {name: column[order] for name, column in columns.items()}
+    travels = np.ones(len(order), np.bool_)
+    if message.sender == message.recipient:
+        travels = columns["sender"] != columns["recipient"]
+    columns["nbytes"] = np.where(travels, message.nbytes(sizes), 0)
+    return columns

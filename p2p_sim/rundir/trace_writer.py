@@ -1,0 +1,351 @@
+"""Writing a trace while a run goes on: each site writes whole files of its own into a draft of the run directory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.rundir import integrity, manifest, parquet_columns
+from p2p_sim.rundir.integrity import sha256
+from p2p_sim.rundir.parquet_columns import (
+    ADDRESSES,
+    STORED,
+    Address,
+    Known,
+    Order,
+    narrowed,
+    rule_of,
+    spelled,
+)
+
+
+def alike(folder: Path, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Write again those files of a whole trace that leave out an address column which another of their kind stores.
+
+    There the column is null.  Returns what the manifest says of the files.  Kinds whose files all leave out the same,
+    as in most runs on one machine, are left as they are: a million nulls take Parquet 4 ms.
+    """
+    stored = {kind: set[str]().union(*forms) for kind, forms in _forms(files).items()}
+    return [_with_nulls(folder, entry, stored[entry["kind"]] - _stored(entry)) for entry in files]
+
+
+def uneven(files: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the kinds of whose files, as the manifest tells of them, not all have the same columns."""
+    return [kind for kind, forms in _forms(files).items() if any(form != forms[0] for form in forms)]
+
+
+def _forms(files: Iterable[Mapping[str, Any]]) -> dict[str, list[set[str]]]:
+    """Return the address columns of each file, by kind."""
+    forms: dict[str, list[set[str]]] = {}
+    for entry in files:
+        forms.setdefault(entry["kind"], []).append(_stored(entry))
+    return forms
+
+
+def _stored(entry: Mapping[str, Any]) -> set[str]:
+    return {name for name in ADDRESSES if entry[name] == STORED}
+
+
+def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> dict[str, Any]:
+    """Return the entry of a file to which columns of nulls were added, if any are absent."""
+    from pyarrow import parquet
+
+    if not absent:
+        return entry
+    path = folder / entry["file"]
+    half_done = unfinished(path)
+    with parquet.ParquetFile(path) as old:
+        about = {key.decode(): text.decode() for key, text in old.schema_arrow.metadata.items()}
+        new: Any = None
+        for group in range(old.num_row_groups):
+            table = old.read_row_group(group)
+            columns = {
+                name: parquet_columns.column(table[name].combine_chunks()) for name in table.column_names
+            }
+            if new is None:
+                new = parquet_columns.Stream(half_done, columns, ADDRESSES, about, frozenset(absent))
+            new.write(columns)
+        new.close()
+    fresh = entry | {"bytes": half_done.stat().st_size, "sha256": sha256(half_done)}
+    integrity.add(folder, 0, fresh)
+    half_done.rename(path)
+    return fresh
+
+
+Array = npt.NDArray[Any]
+
+MOST_ROWS = 1 << 24
+"""Rows from which a file is ended: what a killed run loses at most of what it was writing."""
+
+_GROUP = 1 << 17
+_MOST_GROUP = 1 << 18
+KEY = "p2p_sim"
+PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
+"""The files of a trace, and those that are being written: other programs pass over a name with a dot before it."""
+
+
+def unfinished(path: Path) -> Path:
+    """Return what a file of a trace is called while it is being written."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder ``messages`` of a run that goes on; ``token`` tells it from others of its name on other machines."""
+
+    path: str
+    token: str
+
+    def check(self) -> None:
+        """Raise InputError if this process does not see the folder."""
+        try:
+            found = manifest.read(Path(self.path)).get("token")
+        except InputError:
+            found = None
+        if found != self.token:
+            raise InputError(
+                f"a shard does not see the folder {self.path!r} to which the messages go: give a folder that all "
+                "machines of the cluster share, or trace='none'"
+            )
+
+    def open(self, site: int) -> Writer:
+        """Return what takes the messages of one site."""
+        return Writer(Path(self.path), site)
+
+
+class Writer:
+    """Writes the messages of one site."""
+
+    def __init__(self, root: Path, site: int):
+        self._root, self._site, self._number = root, site, 0
+        self._part: Part | None = None
+        self._done: list[dict[str, Any]] = []
+        self._spelled: set[str] = set()
+        self._known = Known()
+
+    def take(self, kind: str, round: int, addresses: dict[str, Address], fields: dict[str, Array]) -> None:
+        """Take a batch of at least one message."""
+        try:
+            self._take(kind, round, addresses, fields)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def cut(self) -> list[dict[str, Any]]:
+        """End the file; describe those ended since the last cut."""
+        try:
+            self._end()
+        except OSError as error:
+            raise self._failed(error) from error
+        done, self._done, self._spelled = self._done, [], set()
+        return done
+
+    def _take(self, kind: str, round: int, addresses: dict[str, Address], fields: dict[str, Array]) -> None:
+        rules = self._rules(addresses, 0 if self._part is None else self._part.rows)
+        if self._part is not None and not self._part.fits(rules):
+            self._spelled |= {
+                name for name in ADDRESSES if self._part.rules[name] not in (STORED, rules[name])
+            }
+            self._end()
+            rules = self._rules(addresses, 0)
+        if self._part is None:
+            if all(rule != STORED for rule in rules.values()) and not any(
+                map(parquet_columns.stores, fields.values())
+            ):
+                rules["sender"] = STORED  # a file needs a column to have rows
+            self._part = Part(self._root, self._site, self._number, kind, round, rules)
+            self._number += 1
+        for name, column in addresses.items():
+            if self._part.rules[name] == STORED and isinstance(column, np.ndarray):
+                self._known.remember(column, self._part.file, name, self._part.rows)
+        self._part.add(addresses, fields)
+        if self._part.rows >= MOST_ROWS:
+            self._end()
+
+    def _rules(self, addresses: dict[str, Address], row: int) -> dict[str, Any]:
+        return {
+            name: STORED if name in self._spelled else rule_of(column, row, self._known)
+            for name, column in addresses.items()
+        }
+
+    def _end(self) -> None:
+        if self._part is not None:
+            self._done.append(self._part.close())
+            self._part = None
+
+    def _failed(self, error: OSError) -> InputError:
+        return InputError(
+            f"the trace cannot be written to {str(self._root)!r}: {error.strerror or error}; make room, or choose "
+            "another folder or a lower trace level"
+        )
+
+
+class Part:
+    """One file that is being written.  ``rules``: by address column, see ``compact``."""
+
+    def __init__(self, root: Path, site: int, number: int, kind: str, round: int, rules: dict[str, Any]):
+        self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"
+        self.rules, self.rows = rules, 0
+        self._root, self._site = root, site
+        self._path = root / self.file
+        self._unfinished = unfinished(self._path)
+        self._about = {"kind": kind, "round": round, **rules}
+        self._order = Order()
+        self._waiting: list[dict[str, Array]] = []
+        self._columns: dict[str, Any] = {}
+        self._writer: Any = None
+
+    def fits(self, rules: Mapping[str, Any]) -> bool:
+        """Whether a batch that keeps these rules can follow."""
+        return all(self.rules[name] in (STORED, rule) for name, rule in rules.items())
+
+    def add(self, addresses: Mapping[str, Address], fields: Mapping[str, Array]) -> None:
+        """Add a batch."""
+        sized = (column for column in (*addresses.values(), *fields.values()) if not isinstance(column, int))
+        size = len(next(sized, [0]))  # no column at all: one message, since addresses tell messages apart
+        self._order.follow(addresses["sender"], addresses["recipient"], addresses["seq"], size)
+        columns = {
+            k: spelled(c, size).astype(np.int32, copy=False)
+            for k, c in addresses.items()
+            if self.rules[k] == STORED
+        }
+        self._waiting.append(columns | {k: c for k, c in fields.items() if parquet_columns.stores(c)})
+        self.rows += size
+        if sum(len(next(iter(batch.values()))) for batch in self._waiting) >= _GROUP:
+            self._flush()
+
+    def close(self) -> dict[str, Any]:
+        """End the file and put it in its place; describe it."""
+        self._flush()
+        self._writer.close()
+        checksum = sha256(self._unfinished)
+        size = self._unfinished.stat().st_size
+        span = [self._order.first, self._order.last] if self._order.holds else None
+        about = {"file": self.file, **self._about, "rows": self.rows, "bytes": size, "sha256": checksum}
+        about["ordered"] = span
+        integrity.add(self._root, self._site, about)
+        self._unfinished.rename(self._path)
+        return about
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        first = self._waiting[0]
+        columns = first if len(self._waiting) == 1 else parquet_columns.joined(self._waiting)
+        if self._writer is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = parquet_columns.Stream(
+                self._unfinished, columns, ADDRESSES, {KEY: json.dumps(self._about)}
+            )
+        rows = len(next(iter(columns.values())))
+        for low in range(0, rows, _MOST_GROUP):
+            self._writer.write({name: column[low : low + _MOST_GROUP] for name, column in columns.items()})
+        self._waiting = []
+
+
+def write_columns(root: Path, messages: Mapping[str, Mapping[str, Array]]) -> list[dict[str, Any]]:
+    """Write messages that are in memory, columns as ``Run.messages`` gives them; describe the files."""
+    writer, done = Writer(root, 0), []
+    for kind, columns in messages.items():
+        fields = [name for name in columns if name not in ("round", *ADDRESSES, "nbytes")]
+        for round in np.unique(columns["round"]).tolist():
+            low, high = (int(np.searchsorted(columns["round"], round, side)) for side in ("left", "right"))
+            for start in range(low, high, MOST_ROWS):
+                rows = slice(start, min(start + MOST_ROWS, high))
+                addresses = {name: narrowed(columns[name][rows]) for name in ADDRESSES}
+                writer.take(kind, round, addresses, {name: columns[name][rows] for name in fields})
+                done += writer.cut()
+    return done
+
+
+MESSAGES = "messages"
+
+
+class Draft:
+    """A run directory in the making, ``NAME.partial-XXXXXXXX`` beside the place it is meant for.
+
+    ``announce`` is called with protocol, trace level and population before a run of which a trace is wanted.
+    It is made when first needed.  At the end of a ``with`` it is gone, unless it was renamed; messages of a run that
+    was cut off stay, with a warning that says where.
+    """
+
+    def __init__(self, path: Path, announce: Callable[[Any, str, Population], None] | None = None):
+        self._path, self._folder, self._announce = path, Path(), announce
+        self._made: list[Path] = []
+
+    def make(self) -> Path:
+        """Return the folder, which only the owner may read: with the seed, anybody could undo the noise."""
+        if not self._made:
+            parents = [*reversed(self._path.parent.parents), self._path.parent]
+            new = [parent for parent in parents if not parent.exists()]
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            made = tempfile.mkdtemp(prefix=f"{self._path.name}.partial-", dir=self._path.parent)
+            self._folder = self._path.parent / Path(made).name  # from 3.12 on mkdtemp makes it absolute
+            self._made = [*new, self._folder]
+        return self._folder
+
+    def announce(self, protocol: Any, level: str, population: Population) -> None:
+        """Have it said what the trace of a run will take."""
+        if self._announce is not None:
+            self._announce(protocol, level, population)
+
+    def begin(self, protocol: Any, level: str, population: Population, origin: str | None = None) -> Folder:
+        """Make the trace, of which nothing is there yet; return where the sites of a run write it.
+
+        ``origin``: where the seed came from.
+        """
+        folder = self.make() / MESSAGES
+        folder.mkdir()
+        token = secrets.token_hex(8)
+        manifest.write(folder, manifest.begun(protocol, level, population.users, token, origin))
+        return Folder(str(folder.resolve()), token)
+
+    def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:
+        """Note that the trace is whole; return its folder."""
+        folder = self.make() / MESSAGES
+        manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
+        integrity.forget(folder)
+        return folder
+
+    def beside(self, path: Path) -> bool:
+        """Whether the folder can be renamed to a path."""
+        return self._path.parent.resolve() == path.parent.resolve()
+
+    def clear(self) -> None:
+        """Remove everything but the messages."""
+        for other in self._folder.iterdir() if self._made else ():
+            if other.name != MESSAGES:
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._made or not self._folder.exists():
+            return
+        if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
+            self.clear()
+            told = manifest.read(self._folder / MESSAGES)
+            what = "messages" if told["complete"] else "messages so far"
+            warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=2)
+            return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for parent in reversed(self._made[:-1]):
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        self._made = []

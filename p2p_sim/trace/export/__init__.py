@@ -1,1 +1,0 @@
-"""Slices in the formats of other programs: networkx and GraphML, Perfetto and Chrome, ShiViz; one file a format."""
