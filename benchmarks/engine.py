@@ -193,7 +193,7 @@ def floor_timer(population: Population) -> Timed:
 
 def compiled(users: int) -> bool:
     """Whether a run of that size uses numba."""
-    return kernels.choose(users).__name__.endswith("kernels")
+    return kernels.choose(users).__name__.endswith(kernels.NUMBA)
 
 
 def _against_floor(floor_costs: list[Cost], engine_costs: list[Cost], users: int) -> dict[str, float]:

@@ -14,7 +14,7 @@ from p2p_sim.backends import layout
 from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
-from p2p_sim.core import kernels_numpy
+from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, Place
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -54,7 +54,7 @@ def _set_up(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
     kept = (settings.digest, settings.trace, settings.faults, settings.costs)
-    plan = Plan(protocol, world, directory, seed, "plain", *kept)  # numpy: an actor need not load numba
+    plan = Plan(protocol, world, directory, seed, kernels.NUMPY, *kept)  # numpy: an actor need not load numba
     shared, emptied = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     given: list[tuple[Any, ...]] = []

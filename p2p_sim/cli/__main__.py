@@ -2,7 +2,7 @@
 
 import sys
 
-from p2p_sim.cli import app
+from p2p_sim.cli import main
 
 if __name__ == "__main__":
-    sys.exit(app())
+    sys.exit(main())

@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from p2p_sim.cli import out_places
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import KEPT, Json, flag, text
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal
+from p2p_sim.report import terminal, whole_files
 
 
 @app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
@@ -41,7 +40,7 @@ class Report:
         form = "json" if self.json else self.format
         if form not in sections.FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(sections.FORMATS)}")
-        out = None if self.out is None else out_places.check(self.out)
+        out = None if self.out is None else whole_files.check(self.out)
         with Progress() as progress, terminal.stdout_kept():
             progress("writing the report", 0, 0)
             told = document.documents(self.runs, seed=not self.no_seed)
@@ -50,6 +49,6 @@ class Report:
             sys.stdout.write(page)
             return 0
         place = sections.default(self.runs) if out is None else out
-        out_places.write(place, page, private=sections.tells_seed(told))
+        whole_files.write(place, page, private=sections.tells_seed(told))
         print(f"Report written to {terminal.visible(str(place))}")
         return 0

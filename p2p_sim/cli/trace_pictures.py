@@ -16,12 +16,11 @@ from typing import Annotated, Any
 
 import typer
 
-from p2p_sim.cli import out_places
 from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.options import HOW, KEPT, count, flag, text, whole
 from p2p_sim.cli.trace_tables import LOOK, Channels, Round, RunArgument, trace
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal
+from p2p_sim.report import terminal, whole_files
 
 Users = Annotated[
     list[int] | None,
@@ -52,7 +51,7 @@ def check(form: str | None, forms: Collection[str | None], limit: int, out: str 
         raise InputError(f"{was}: allowed are {', '.join(map(str, forms))}")
     if limit < 1:
         raise InputError(f"--limit {limit}: must be at least 1")
-    if out is not None and out_places.check(out).suffix.lower() in _PIXELS:
+    if out is not None and whole_files.check(out).suffix.lower() in _PIXELS:
         raise InputError(
             f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
         )
@@ -63,7 +62,7 @@ def write(out: str | None, page: str) -> None:
     if out is None:
         sys.stdout.write(page)
     else:
-        out_places.write(out_places.check(out), page)
+        whole_files.write(whole_files.check(out), page)
 
 
 def tell(notes: Iterable[str]) -> None:
@@ -240,11 +239,11 @@ class Serve:
         from p2p_sim.report.view_summary import VIEWERS
         from p2p_sim.rundir.run_directory import Opened
 
-        place = out_places.check(out, "--export")
+        place = whole_files.check(out, "--export")
         with Progress() as progress, terminal.stdout_kept():
             progress("looking through everybody's eyes", 0, 0)
             folder = Path(os.path.realpath(self.run))
             page = export(Opened(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
-        out_places.write(place, page)
+        whole_files.write(place, page)
         print(out)
         return 0

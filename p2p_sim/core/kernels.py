@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import warnings
@@ -10,7 +9,7 @@ from types import ModuleType
 
 from p2p_sim.core.errors import InputError
 
-_PLACE = "p2p_sim.core"
+NUMPY, NUMBA = "kernels_numpy", "kernels_numba"
 WORTH_COMPILING = 1_000_000
 """Users from which loading the compiled kernels (half a second or so) is repaid by protocols that compute much."""
 WORTH_CALLING = 10_000
@@ -18,25 +17,31 @@ WORTH_CALLING = 10_000
 
 
 def choose(users: int) -> ModuleType:
-    """Return ``plain`` or ``kernels``; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
+    """Return the inner loops of one kind; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
     wish = os.environ.get("P2P_SIM_NUMBA", "")
     if wish not in ("", "0", "1"):
         raise InputError(
             f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
         )
-    least = WORTH_CALLING if f"{_PLACE}.kernels" in sys.modules else WORTH_COMPILING
+    least = WORTH_CALLING if f"{__package__}.{NUMBA}" in sys.modules else WORTH_COMPILING
     if wish == "0" or (wish == "" and users < least):
-        return load("plain")
+        return load(NUMPY)
     try:
-        return load("kernels")
+        return load(NUMBA)
     except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
         fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
         if wish == "1":
             raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {fix}") from error
         warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
-        return load("plain")
+        return load(NUMPY)
 
 
 def load(name: str) -> ModuleType:
-    """Import the module of inner loops called ``plain`` or ``kernels``."""
-    return importlib.import_module(f"{_PLACE}.{name}")
+    """Import the inner loops of one kind, ``NUMPY`` or ``NUMBA``."""
+    if name == NUMPY:
+        from p2p_sim.core import kernels_numpy
+
+        return kernels_numpy
+    from p2p_sim.core import kernels_numba
+
+    return kernels_numba

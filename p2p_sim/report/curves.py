@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.cli import out_places
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.report import whole_files
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -41,7 +41,7 @@ def kind_of(path: str) -> str:
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
-    out_places.check(path, "--plot")
+    whole_files.check(path, "--plot")
     return kind
 
 
@@ -135,4 +135,4 @@ def curves(
     axes.legend(fontsize="small")
     drawn_bytes = io.BytesIO()
     drawing.savefig(drawn_bytes, format=kind)
-    out_places.write(Path(path), drawn_bytes.getvalue())
+    whole_files.write(Path(path), drawn_bytes.getvalue())

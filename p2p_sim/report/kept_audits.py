@@ -11,9 +11,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from p2p_sim.cli import out_places
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal
+from p2p_sim.report import terminal, whole_files
 from p2p_sim.rundir import integrity, run_json
 
 FORMAT = 1
@@ -91,7 +90,7 @@ def add(folder: Path, run: Any, told: Mapping[str, Any]) -> Path:
     replaced = {(row["view"], row["channels"]) for row in fresh}
     rows = [row for row in read(folder, run) if (row["view"], row["channels"]) not in replaced] + fresh
     whole = terminal.plain({"format": FORMAT, **_whose(run), "audits": rows})
-    out_places.write(folder / NAME, run_json.text_of(whole))
+    whole_files.write(folder / NAME, run_json.text_of(whole))
     return folder / NAME
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import groups
+from p2p_sim.core.closed_world import Reach, reach
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
@@ -20,7 +21,6 @@ from p2p_sim.network.adjacency import complete
 from p2p_sim.rundir import integrity, parquet_columns
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.run_json import agree
-from p2p_sim.trace.replay import Reach, reach
 
 Array = npt.NDArray[Any]
 FILE, GRAPH = "population.parquet", "graph.parquet"

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.rundir.population_file import rows_of, some
 from p2p_sim.rundir.run_directory import Source, opened
 from p2p_sim.trace import query
-from p2p_sim.trace.replay import closed_world
 from p2p_sim.trace.slices import Event, Slice
 
 Array = npt.NDArray[Any]

@@ -191,7 +191,7 @@ def test_no_rows_of_vectors() -> None:
 
 
 def test_float_outputs_count_in_the_digest_by_their_bits() -> None:
-    plain = kernels.load("plain")
+    plain = kernels.load(kernels.NUMPY)
     lanes = [output_lanes("learner", {"a": np.array([x])}, plain) for x in (0.25, 0.5, 0.0, -0.0)]
     assert len(set(lanes)) == 4
     assert Totals().digest == "0" * 32

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import p2p_sim
-from p2p_sim.cli import app
+from p2p_sim.cli import main
 from tests.golden.cases import EACH, MIXED, SEALED_FAULTS, Case
 
 CHANGING = {
@@ -111,7 +111,7 @@ def outcome(name: str, folder: Path) -> dict[str, Any]:
         place = ["--out", f"made/{name.replace('/', '-')}"] if words[0] == "run" else []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            status = app([*words, *place])
+            status = main([*words, *place])
     text = out.getvalue()
     if name in LEARNT:
         return {"status": status, "accuracy": _numbers(json.loads(text)["accuracy"])}

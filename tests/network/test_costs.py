@@ -203,6 +203,8 @@ def test_any_text_is_a_channel_or_refused(text):
 
 
 def test_importing_the_network_loads_nothing_heavy():
-    code = "import sys, p2p_sim.network.topologies, p2p_sim.network.walks, p2p_sim.network.costs; print(*sys.modules)"
+    code = (
+        "import sys, p2p_sim.network.topologies, p2p_sim.network.walks, p2p_sim.costing; print(*sys.modules)"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"scipy", "networkx", "pyarrow", "numba"} & {name.split(".")[0] for name in out.stdout.split()}

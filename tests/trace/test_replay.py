@@ -9,8 +9,9 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core import InputError
+from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.message import USER
-from p2p_sim.trace.replay import closed_world, relive
+from p2p_sim.trace.replay import relive
 from tests.contract.cases import PROTOCOLS, people_of
 
 USERS = 40

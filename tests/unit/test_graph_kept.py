@@ -12,10 +12,10 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Protocol
+from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.groups import Members
 from p2p_sim.network import topologies
 from p2p_sim.rundir import population_file as kept
-from p2p_sim.trace.replay import closed_world
 from protocols import NetworkShuffle
 
 CLUSTERS = [4, 0, 4, 0, 4, 9, 0, 4, 9, 0, 30, 9]

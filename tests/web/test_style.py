@@ -11,7 +11,7 @@ import pytest
 
 from p2p_sim.render.web.page import SCRIPTS
 
-STYLE = resources.files("p2p_sim.trace.web").joinpath("static", "page.css").read_text("utf-8")
+STYLE = resources.files("p2p_sim.render.web").joinpath("static", "page.css").read_text("utf-8")
 PAIR = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);")
 COLOURS = {name: (light, dark) for name, light, dark in PAIR.findall(STYLE)}
 
@@ -55,7 +55,7 @@ def test_every_colour_is_one_of_the_named():
 
 
 def test_the_page_s_files_are_shipped():
-    folder = Path(str(resources.files("p2p_sim.trace.web"))) / "static"
+    folder = Path(str(resources.files("p2p_sim.render.web"))) / "static"
     assert {path.name for path in folder.iterdir()} == {"page.html", "page.css", *SCRIPTS}
     told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert told["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"][0] == "p2p_sim"
