@@ -17,7 +17,11 @@ from p2p_sim.trace.web.gather import Place, gather
 from p2p_sim.trace.web.known import known
 from p2p_sim.trace.web.lanes import Look, lanes
 from protocols import SecureAggregation
-from tests.web.conftest import MANY, make
+from tests.web.conftest import MANY, SEED, make
+
+
+LARGE = 9876543210123456789
+"""A seed."""
 
 
 def exported(run, place, name="a run"):
@@ -66,7 +70,7 @@ def test_it_says_what_it_holds():
 
 def test_it_says_how_much_it_cut_and_not_how_to_see_more():
     run = p2p_sim.run(
-        SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=0
+        SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=SEED
     )
     _, _, data = exported(run, Place())
     total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.eyes)["total"]
@@ -76,9 +80,9 @@ def test_it_says_how_much_it_cut_and_not_how_to_see_more():
 
 def test_it_does_not_hold_the_seed_nor_who_lied():
     run = make("faults")
-    run.seed = 987654321
+    run.seed = LARGE
     page, _, data = exported(run, Place())
-    assert "987654321" not in page
+    assert str(LARGE) not in page
     assert data["overview"]["seed"] is None
     assert not any(lane["state"] for lane in data["lanes"]["lanes"])
 
