@@ -19,7 +19,6 @@ from p2p_sim.trace.web.lanes import Look, lanes
 from protocols import SecureAggregation
 from tests.web.conftest import MANY, SEED, make
 
-
 LARGE = 9876543210123456789
 """A seed."""
 
