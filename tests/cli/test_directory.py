@@ -10,7 +10,8 @@ import p2p_sim
 from p2p_sim.rundir import run_directory
 from tests.cli.conftest import below
 
-MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")
+USERS = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
+MANY = (*USERS, "--seed", "0")
 
 
 def test_directory_population_trace_and_digest(cli, tmp_path):
@@ -98,7 +99,7 @@ def test_a_run_whose_link_fails_is_there(cli, tmp_path, monkeypatch):
 
 def test_force_replaces_a_run(cli, tmp_path):
     first = cli(*MANY, "--out", "runs/mine", "--trace", "full", "--json").json
-    second = cli(*MANY, "--out", "runs/mine", "--seed", "5", "--force", "--json").json
+    second = cli(*USERS, "--out", "runs/mine", "--seed", "5", "--force", "--json").json
     assert first["digest"] != second["digest"] == p2p_sim.load(tmp_path / "runs/mine").digest
     assert not (tmp_path / "runs/mine/messages").exists()
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == ["latest", "mine"]

@@ -10,12 +10,13 @@ import pytest
 import p2p_sim
 from p2p_sim.network import topologies
 
-WALK = ("run", "network-shuffle", "--steps", "3", "--seed", "0")
+STEPS = ("run", "network-shuffle", "--steps", "3")
+WALK = (*STEPS, "--seed", "0")
 
 
 def test_synthetic_users_on_a_graph(cli):
     told = cli(
-        *WALK, "--users", "300", "--graph", "regular:6", "--seed", "5", "--trace", "full", "--json"
+        *STEPS, "--users", "300", "--graph", "regular:6", "--seed", "5", "--trace", "full", "--json"
     ).json
     assert told["graph"] == {
         "source": "regular:6", "over": "everybody", "complete": False, "minimum": 6, "median": 6.0, "maximum": 6,

@@ -29,21 +29,24 @@ CLUSTERS = np.arange(60) // 30 + 4
 """Sixty users in clusters 4 and 5: more than have lanes."""
 
 PEOPLE = Population.from_arrays(y=np.arange(60) % 3 == 0, cluster=CLUSTERS)
+SEED = 2**63 + 4
+"""Large enough to be left out of a page."""
+
 MANY = Population.synthetic(users=2100, positive=0.3, seed=1)
 
 
 def make(name: str) -> p2p_sim.Run:
     """Run one of the runs that tests look at."""
     if name == "peers":
-        return p2p_sim.run(PeerToPeer(0.1, theta=0.7), PEOPLE, seed=3, trace="full")
+        return p2p_sim.run(PeerToPeer(0.1, theta=0.7), PEOPLE, seed=SEED, trace="full")
     if name == "shuffle":
-        return p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), PEOPLE, seed=3, trace="full")
+        return p2p_sim.run(EncryptedShuffle(1.0, shufflers=2), PEOPLE, seed=SEED, trace="full")
     if name == "faults":
         wrong = ["drop=0.2", "loss=0.1", "lie=flip:0.3"]
-        return p2p_sim.run(PeerToPeer(0.1), PEOPLE, seed=3, trace="full", faults=wrong)
+        return p2p_sim.run(PeerToPeer(0.1), PEOPLE, seed=SEED, trace="full", faults=wrong)
     assert name == "labels"
     people = Population.from_arrays(y=np.arange(60) % 4)
-    return p2p_sim.run(RandomizedResponse(1.0, labels=4), people, seed=3, trace="none")
+    return p2p_sim.run(RandomizedResponse(1.0, labels=4), people, seed=SEED, trace="none")
 
 
 NAMES = ("peers", "shuffle", "faults", "labels")

@@ -16,7 +16,10 @@ from p2p_sim.render.web.page import export
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
 from protocols import SecureAggregation
-from tests.web.conftest import MANY, make
+from tests.web.conftest import MANY, SEED, make
+
+LARGE = 9876543210123456789
+"""A seed."""
 
 
 def exported(run, place, name="a run"):
@@ -65,7 +68,7 @@ def test_it_says_what_it_holds():
 
 def test_it_says_how_much_it_cut_and_not_how_to_see_more():
     run = p2p_sim.run(
-        SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=0
+        SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=SEED
     )
     _, _, data = exported(run, Place())
     total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.eyes)["total"]
@@ -75,9 +78,9 @@ def test_it_says_how_much_it_cut_and_not_how_to_see_more():
 
 def test_it_does_not_hold_the_seed_nor_who_lied():
     run = make("faults")
-    run.seed = 987654321
+    run.seed = LARGE
     page, _, data = exported(run, Place())
-    assert "987654321" not in page
+    assert str(LARGE) not in page
     assert data["overview"]["seed"] is None
     assert not any(lane["state"] for lane in data["lanes"]["lanes"])
 

@@ -17,7 +17,7 @@ from p2p_sim.render.web.page import export
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
 from tests.told import told_in
-from tests.web.conftest import PEOPLE, make, served
+from tests.web.conftest import PEOPLE, SEED, make, served
 
 HIT = "<img src=x onerror=window.hit=1><script>window.hit=1</script>"
 NAME = HIT.replace("/", "")
@@ -39,7 +39,7 @@ def hostile():
     tell = Message("user", f"role{HIT}", HIT)
     body = {"user": user, f"role{HIT}": server, f"kind{HIT}": kind, f"tell{HIT}": tell, "__doc__": HIT}
     program = dataclass(frozen=True)(type(f"P{HIT}", (Protocol,), body))()
-    run = p2p_sim.run(program, PEOPLE, seed=1, trace="full")
+    run = p2p_sim.run(program, PEOPLE, seed=SEED, trace="full")
     return replace(
         run, parameters={f"parameter{HIT}": HIT}, digest=HIT, backend=HIT, protocol=f"module:{HIT}",
         faults_seen={(HIT, f"kind{HIT}", 1): 3},
@@ -120,7 +120,7 @@ def test_text_that_turns_the_direction_of_writing_is_shown_as_marks(tab, tmp_pat
     kind = Message("user", "user", "a\u202e\u2066b", y=bool)
     program = dataclass(frozen=True)(type("P", (Protocol,), {"user": user, "kind": kind}))()
     name = "run \u202e"
-    p2p_sim.run(program, PEOPLE, seed=1, trace="full").save(tmp_path / name)
+    p2p_sim.run(program, PEOPLE, seed=SEED, trace="full").save(tmp_path / name)
     with served(tmp_path) as server:
         tab.open(server.url)
         tab.page.locator("#picture").press("ArrowDown")
