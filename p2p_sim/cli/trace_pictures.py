@@ -139,15 +139,13 @@ def _form(form: str, drawn: Any) -> tuple[Any, str]:
 )
 @dataclass(frozen=True)
 class Export:
-    """Write messages for other programs: GraphML, Perfetto or Chrome (ui.perfetto.dev), ShiViz.
+    """Write messages for other programs: GraphML, Perfetto or Chrome (ui.perfetto.dev).
 
     What the run did not keep is recomputed from its seed.
     """
 
     run: RunArgument
-    format: Annotated[
-        str | None, text(KEPT, "What is written; must be given.", "graphml|perfetto|shiviz")
-    ] = None
+    format: Annotated[str | None, text(KEPT, "What is written; must be given.", "graphml|perfetto")] = None
     user: Users = None
     cluster: Cluster = None
     round: Round = None

@@ -16,7 +16,6 @@ from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
 from p2p_sim.render.perfetto import perfetto
 from p2p_sim.render.scene import MOST_ARROWS, Scene, Sight, overview, scene
-from p2p_sim.render.shiviz import shiviz
 from p2p_sim.render.web.overview import known
 from p2p_sim.run import Run
 from p2p_sim.trace import query
@@ -34,7 +33,6 @@ MOST_ID = 2**63 - 1
 EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
     "graphml": graphml,
     "perfetto": perfetto,
-    "shiviz": shiviz,
 }
 """What writes a slice, its title and its notes, by the name of the format."""
 

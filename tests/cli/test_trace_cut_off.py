@@ -27,7 +27,6 @@ VERBS = {
     "picture": ("diagram", "--user", 4, "--as", "user:4"),
     "graph": ("export", "--format", "graphml"),
     "viewed": ("export", "--format", "perfetto", "--as", "learner"),
-    "log": ("export", "--format", "shiviz", "--user", 4),
     "stats": ("stats",),
     "cone": ("cone", "--message", "ask:1:0:2:0"),
 }

@@ -17,7 +17,6 @@ from tests.cli.test_verbs import plain
 from tests.trace_export.material import many
 from tests.trace_export.test_mermaid import parsed
 from tests.trace_export.test_perfetto import checked
-from tests.trace_export.test_shiviz import entries
 from tests.unit.tiny import CLUSTERS, people
 
 
@@ -120,12 +119,13 @@ def test_exports(cli, run):
     trace = checked(cli(*EXPORT, "perfetto", "--user", 4).out)
     assert sum(e["ph"] == "s" for e in trace["traceEvents"]) == len(events)
     assert trace["otherData"]["run"].endswith("r, user 4")
-    assert len(entries(cli(*EXPORT, "shiviz", "--cluster", 30).out)) == 2 * len(mine(run, 10))
+    whole = checked(cli(*EXPORT, "perfetto", "--cluster", 30).out)
+    assert sum(e["ph"] == "s" for e in whole["traceEvents"]) == len(mine(run, 10))
 
 
 def test_an_export_says_what_it_cut_and_recomputed(cli, run, tmp_path):
-    done = cli("trace", "export", "bare", "--format", "shiviz", "--user", 4, "--limit", 2)
-    assert len(entries(done.out)) == 4
+    done = cli("trace", "export", "bare", "--format", "perfetto", "--user", 4, "--limit", 2)
+    assert sum(e["ph"] == "s" for e in checked(done.out)["traceEvents"]) == 2
     assert said(done) == [
         RECOMPUTED,
         f"note: the first 2 of {len(mine(run, 4))} messages; --limit 5 shows all",
@@ -152,18 +152,18 @@ def test_files_are_written_whole_and_replaced(cli, run, tmp_path):
 
 BAD = {
     "format": ((*DRAW, "--format", "png"), ["--format 'png'", "svg, mermaid, json"]),
-    "no format": (("trace", "export", "r"), ["--format is missing", "graphml, perfetto, shiviz"]),
-    "other format": ((*EXPORT, "dot"), ["--format 'dot'", "graphml, perfetto, shiviz"]),
+    "no format": (("trace", "export", "r"), ["--format is missing", "graphml, perfetto"]),
+    "other format": ((*EXPORT, "dot"), ["--format 'dot'", "graphml, perfetto"]),
     "limit": ((*DRAW, "--limit", 0), ["--limit 0", "at least 1"]),
     "user": ((*DRAW, "--user", 12), ["user 12", "0 to 11"]),
     "no number": ((*DRAW, "--user", "x"), ["--user", "'x'"]),
-    "cluster": ((*EXPORT, "shiviz", "--cluster", 5), ["cluster 5", "0 to 30"]),
+    "cluster": ((*EXPORT, "graphml", "--cluster", 5), ["cluster 5", "0 to 30"]),
     "round": ((*DRAW, "--round", 9), ["round 9", "[1, 2, 3]"]),
     "view": ((*DRAW, "--as", "boss"), ["'boss'", "learner, user, user:17"]),
     "channels": ((*DRAW, "--channels", "open"), ["channels = 'open'", "plain, encrypted"]),
     "folder": ((*DRAW, "--out", "nowhere/a.svg"), ["--out 'nowhere/a.svg'", "folder that exists"]),
     "a folder": ((*DRAW, "--out", "r"), ["--out 'r'", "give a file"]),
-    "json": ((*EXPORT, "shiviz", "--json"), ["--json", "give --out"]),
+    "json": ((*EXPORT, "graphml", "--json"), ["--json", "give --out"]),
     "no run": (("trace", "diagram", "nowhere"), ["'nowhere'", "not a run directory"]),
 }
 

@@ -78,7 +78,6 @@ COMMANDS: dict[str, str] = {
     "export/walk, graphml": "trace export walk --format graphml",
     "export/peers, perfetto": "trace export peers --format perfetto --user 17",
     "export/shuffle, perfetto": "trace export shuffle --format perfetto --limit 100",
-    "export/peers, shiviz": "trace export peers --format shiviz --user 17",
     "cone/peers": "trace cone peers --message {report} --json",
     "cone/faulty": "trace cone faulty --message {report} --json",
     "cone/shuffle": "trace cone shuffle --message {mixed} --json",
