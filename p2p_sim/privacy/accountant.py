@@ -72,7 +72,7 @@ def profile(
     ``users``: "curious" follow the protocol; "deviating" colluders do as they like: ask whom they like, drop out on
     purpose; "all deviating": the view's servers do, too, for a law that knows of it.  ``faults``: what goes wrong,
     as in ``p2p_sim.run``; figures then have basis "upper".  A protocol without a registered law has the one that is
-    found on its program (``privacy.found``), without faults.  A view without a law comes back refused.  Raises
+    found on its program (``privacy.enumeration``), without faults.  A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.

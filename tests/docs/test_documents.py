@@ -15,7 +15,8 @@ from p2p_sim import cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in PATHS}
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -42,7 +43,7 @@ def test_there_is_something_to_run() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    folder = ROOT if page == "README.md" else ROOT / "docs"
+    folder = (ROOT / page).parent
     links = re.findall(r"\]\((?!http|#)([^)#]+)", PAGES[page])
     assert not [link for link in links if not (folder / link).exists()]
 
