@@ -15,6 +15,8 @@ have arrived had it been somebody else: these are seen in the clear.  The rest d
 and are not seen, as in a smaller cluster without faults whose users report less often, but for the victim, whose
 report leans towards her own bit (``laws.leaning``).  Fewer users, and more reports, only tell more; so counts of users
 are put together in groups, at a cost that is added.
+
+*Source:* ``docs/laws.md``, "Faults of Algorithm 2".
 """
 
 from __future__ import annotations
