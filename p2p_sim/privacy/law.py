@@ -1,4 +1,7 @@
-"""Laws of a view: a pair of distributions, one for each value of one label, told by its hockey-stick divergences."""
+"""Laws of a view: a pair of distributions, one for each value of one label, told by its hockey-stick divergences.
+
+*Source:* ``docs/laws.md``, "Conventions".
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def audited(lam: Fraction, tau: Fraction, seed: int, view: str = "learner") -> p
 @pytest.mark.parametrize(
     ("lam", "tau", "printed", "truth"),
     [
-        (Fraction(1), Fraction(1, 10), 1.0, 2.0),  # the case of claims.md: only q~ tells
+        (Fraction(1), Fraction(1, 10), 1.0, 2.0),  # the case of docs/laws.md: only q~ tells
         (Fraction(1, 2), Fraction(2, 5), 2.2528, 2.9808),  # lambda < 1: q~(1) = .6 and the victim's label 1
     ],
 )

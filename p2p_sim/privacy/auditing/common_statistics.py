@@ -199,7 +199,7 @@ class Told(Statistic):
 
     ``through_reports``: whether the view knows who asks whom and reads reports.
 
-    *Source:* claims.md section 1, one curious peer and wire.
+    *Source:* ``docs/laws.md``, "One curious peer" and "Wire and traffic".
     """
 
     flip: float
@@ -316,7 +316,7 @@ class Crowd(Statistic):
 
     ``composition``: honest others with label 1.  ``first``: 0 if there is none, else 1 more than the bit.
 
-    *Source:* claims.md section 3; in a uniformly random order every place holds a one with chance k / m.
+    *Source:* ``docs/laws.md``, "Shuffled bits"; in a uniformly random order every place holds a one with chance k / m.
     """
 
     flip: float

@@ -1,6 +1,8 @@
 """Does label differential privacy prevent label inference attacks? (Wu, Zhou, Weinberger, Guo 2023): advantage.
 
 An advantage is the utility of an attack that sees the output, less that of the best guess from features alone.
+
+*Source:* ``docs/laws.md``, "Attacks 2023".
 """
 
 from __future__ import annotations

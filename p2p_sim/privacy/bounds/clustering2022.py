@@ -2,6 +2,8 @@
 
 As printed Theorem 1 is wrong by a factor 2 in its first term, so it and Corollary 2 exist twice.  Theorems 2 and 4
 leave their constants open: what is here is their shape.
+
+*Source:* ``docs/laws.md``, "Clustering 2022".
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Features are neither public nor secret but drawn given the label; the divergences compare the outputs for two labels.
 Mechanism 1 randomizes the label by a model, 2 the label and the features, 3 the label with dummy features.
+
+*Source:* ``docs/laws.md``, "Release 2023".
 """
 
 from __future__ import annotations

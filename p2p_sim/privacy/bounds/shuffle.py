@@ -2,6 +2,8 @@
 
 Every function takes ``users`` n >= 1, the ``local_epsilon`` >= 0 (nats) of each user's randomizer, and ``colluders``
 0 <= t < n whose messages the analyst knows: n - t users remain.  All assume an honest shuffler.
+
+*Source:* ``docs/laws.md``, "Shuffle bounds as published".
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The advantage is the accuracy of the best attack that sees the output, less that of the best guess from features alone.
 eta is always the column of P(y = 1 | x).
+
+*Source:* ``docs/laws.md``, "Unified 2023".
 """
 
 from __future__ import annotations

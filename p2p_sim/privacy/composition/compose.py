@@ -72,7 +72,7 @@ def compose(
 
     Raises InputError for what is no profile (TypeError for a local budget), bad times, views that differ, or any other
     part whose basis is "lower" or "measured".  A refused part makes the result refused.
-    *Source:* convolution of privacy losses (Sommer et al. 2019), see ``laws.losses`` for the proof.
+    *Source:* convolution of privacy losses (Sommer et al. 2019), see ``docs/laws.md``, "Composition", for the proof.
     *Assumes:* the same victim in all parts, independent randomness; protocols may be chosen adaptively.
     """
     if method not in ("auto", "basic"):

@@ -1,4 +1,7 @@
-"""A dominating pair of finitely many outcomes for a law that is only told by its curve: connect the dots."""
+"""A dominating pair of finitely many outcomes for a law that is only told by its curve: connect the dots.
+
+*Source:* ``docs/laws.md``, "Composition".
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,9 @@
 
 Powers are made by squaring.  Whenever a grid has grown too long its step doubles, so the step follows the standard
 deviation of the sum; rounding costs only the second order of the step where masses are smooth.  Why each operation
-keeps its end: see ``losses``.
+keeps its end: see ``privacy_loss``.
+
+*Source:* ``docs/laws.md``, "Composition".
 """
 
 from __future__ import annotations

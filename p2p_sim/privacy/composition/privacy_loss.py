@@ -5,6 +5,8 @@ numerator: convex and decreasing in x = e^(-L).  For a sum of independent losses
 *upper* end may raise losses or spread x around its mean, a *lower* end may lower losses or draw x together, one
 loss at a time, before or after any sum.
 *Source:* decreasing convex order; spreading is the "connect the dots" of Doroshenko et al. (2022).
+
+*Source:* ``docs/laws.md``, "Composition".
 """
 
 from __future__ import annotations

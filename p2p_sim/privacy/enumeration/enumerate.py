@@ -1,6 +1,8 @@
 """The exact law of what a coalition sees, for 3 or 4 users, by taking every way through a protocol's program.
 
 This is the oracle: whatever is computed from a formula is checked against it.
+
+*Source:* ``docs/laws.md``, "Enumeration".
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ refused; pairs of runs then look for a message that really changes, to name it.
 *Assumes:* what holds of every protocol here (docs/protocols.md): programs share nothing but messages, chance comes from
 ``me.draw``, users are treated alike in whatever blocks they come; and that programs read the same fields with more
 users.
+
+*Source:* ``docs/laws.md``, "Laws found on programs".
 """
 
 from __future__ import annotations

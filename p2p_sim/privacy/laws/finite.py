@@ -1,4 +1,7 @@
-"""Laws of finitely many outcomes: nothing at all, and two distributions or the worst of several pairs of them."""
+"""Laws of finitely many outcomes: nothing at all, and two distributions or the worst of several pairs of them.
+
+*Source:* ``docs/laws.md``, "Finitely many outcomes".
+"""
 
 from __future__ import annotations
 

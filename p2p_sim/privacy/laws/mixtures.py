@@ -1,4 +1,7 @@
-"""Laws made of laws: mixtures over a visible case, the worst of several."""
+"""Laws made of laws: mixtures over a visible case, the worst of several.
+
+*Source:* ``docs/laws.md``, "Cases that the view can see".
+"""
 
 from __future__ import annotations
 

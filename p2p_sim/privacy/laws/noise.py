@@ -1,4 +1,7 @@
-"""A number released with noise: Laplace, Gaussian, discrete Laplace, whole or the part that shares of it add up to."""
+"""A number released with noise: Laplace, Gaussian, discrete Laplace, whole or the part that shares of it add up to.
+
+*Source:* ``docs/laws.md``, "A sum with noise".
+"""
 
 from __future__ import annotations
 

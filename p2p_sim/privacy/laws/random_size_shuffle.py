@@ -1,4 +1,7 @@
-"""Shuffles of a crowd of random size, of which the law is known from below: an upper bound of delta."""
+"""Shuffles of a crowd of random size, of which the law is known from below: an upper bound of delta.
+
+*Source:* ``docs/laws.md``, "Network shuffle".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One label said through randomized response."""
+"""One label said through randomized response.
+
+*Source:* ``docs/laws.md``, "Randomized response".
+"""
 
 from __future__ import annotations
 

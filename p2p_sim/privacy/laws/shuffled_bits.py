@@ -48,7 +48,7 @@ class ShuffledBits(Law):
     ``epsilon0``: the local budget if that is what is given, of which ``flip`` is rounded; None: ``flip`` is given.
     Budgets beyond ``FAR`` are answered by the local guarantee.  Raises InputError for parameters out of range.
 
-    *Source:* ``claims.md`` section 3: K = Bin(n1, 1 - a) + Bin(n - n1, a), exact by tails.
+    *Source:* ``docs/laws.md``, "Shuffled bits": K = Bin(n1, 1 - a) + Bin(n - n1, a), exact by tails.
     *Assumes:* the shuffler hides who sent what, and does not collude.
     """
 

@@ -36,7 +36,7 @@ def shuffled_response(size: int, epsilon0: float, labels: int = 2) -> PrivacyPro
     beyond the privacy blanket, basis "upper".  A budget above 700: the local guarantee, basis "upper".  Raises
     InputError for parameters out of range.
 
-    *Source:* ``claims.md`` section 3; Balle, Bell, Gascon, Nissim 2019 (blanket).  *Assumes:* an honest shuffler.
+    *Source:* ``docs/laws.md``, "Shuffled labels"; Balle et al. 2019 (blanket).  *Assumes:* an honest shuffler.
     """
     _check(size, epsilon0 if epsilon0 < math.inf else 0.0, labels)
     view = "shuffled reports"

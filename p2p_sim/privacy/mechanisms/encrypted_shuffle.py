@@ -3,6 +3,8 @@
 Under faults a label that comes hides among those that came.  Whoever looks is told more than she sees: of whose reports
 something came.  Who that is does not depend on any label, so what she learns is the law of a crowd of that size,
 averaged over the sizes.
+
+*Source:* ``docs/laws.md``, "Encrypted shuffle".
 """
 
 from __future__ import annotations

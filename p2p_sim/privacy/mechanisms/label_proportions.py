@@ -1,4 +1,7 @@
-"""Label proportions: exact counts hide nothing from whoever knows the others of a bag."""
+"""Label proportions: exact counts hide nothing from whoever knows the others of a bag.
+
+*Source:* ``docs/laws.md``, "Label proportions".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Laplace label proportions: noisy counts hide what their noise hides."""
+"""Laplace label proportions: noisy counts hide what their noise hides.
+
+*Source:* ``docs/laws.md``, "Laplace label proportions".
+"""
 
 from __future__ import annotations
 

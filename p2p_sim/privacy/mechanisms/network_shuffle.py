@@ -1,4 +1,7 @@
-"""Network shuffling: reports are sealed, and the learner sees where each one's walk ended."""
+"""Network shuffling: reports are sealed, and the learner sees where each one's walk ended.
+
+*Source:* ``docs/laws.md``, "Network shuffle".
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Users who drop out leave shares away for all others alike, who still agree.  A share that is lost or late, or does not
 open, is missing for one: she has another seed, and takes a place in another permutation, where labels hide from each
 other only in part.
+
+*Source:* ``docs/laws.md``, "Peer permutation".
 """
 
 from __future__ import annotations

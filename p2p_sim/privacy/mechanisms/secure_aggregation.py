@@ -1,4 +1,7 @@
-"""Secure aggregation: sums of bags by a server who sees masked labels; noise, if any, in shares of users."""
+"""Secure aggregation: sums of bags by a server who sees masked labels; noise, if any, in shares of users.
+
+*Source:* ``docs/laws.md``, "Secure aggregation".
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class ClusterReports(Law):
     which over all compositions is as bad as the other (swap the names of the labels).  ``nodes``: of ``Reports``.
     ``least``: deltas below need not be told from 0.
 
-    *Source:* Clustering 2022, Algorithm 2; law of ``claims.md`` section 1.  *Assumes:* users follow the protocol.
+    *Source:* Clustering 2022, Algorithm 2; ``docs/laws.md``, "The learner".  *Assumes:* users follow the protocol.
     """
 
     alpha: float

@@ -27,7 +27,7 @@ class Colluders:
 
     ``forgetful``: they drop some of what they know, so that there are few numbers of bits known.
 
-    *Source:* ``claims.md`` section 1.  *Assumes:* each asks a uniform user of the cluster.
+    *Source:* ``docs/laws.md``, "Learner and colluders".  *Assumes:* each asks a uniform user of the cluster.
     """
 
     alpha: float

@@ -13,8 +13,10 @@ more likely of the reporter's own label than without faults, and the law without
 who can answer (still there), and which of the others' reports that arrive, of those who asked themselves, would not
 have arrived had it been somebody else: these are seen in the clear.  The rest draw evenly from the users who can answer
 and are not seen, as in a smaller cluster without faults whose users report less often, but for the victim, whose
-report leans towards her own bit (``laws.leaning``).  Fewer users, and more reports, only tell more; so counts of users
+report leans towards her own bit (``tilted``).  Fewer users, and more reports, only tell more; so counts of users
 are put together in groups, at a cost that is added.
+
+*Source:* ``docs/laws.md``, "Faults of Algorithm 2".
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Algorithm 2: who sees whose noisy bit, and what the reports tell of those that nobody saw."""
+"""Algorithm 2: who sees whose noisy bit, and what the reports tell of those that nobody saw.
+
+*Source:* ``docs/laws.md``, "Algorithm 2, peer to peer".
+"""
 
 from __future__ import annotations
 

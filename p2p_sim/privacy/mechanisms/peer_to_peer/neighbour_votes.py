@@ -14,7 +14,8 @@ which is told.  Votes are independent mechanisms, each of which may depend on wh
 Least: all votes are at most as good as with the least m of all neighbours, of which P(m < x) is at most the sum of
 those of each.
 
-*Source:* adaptive composition of dominating pairs (Dong, Roth, Su 2019; Zhu, Dong, Wang 2022).
+*Source:* ``docs/laws.md``, "Peers among neighbours"; adaptive composition of dominating pairs (Dong, Roth, Su 2019;
+Zhu, Dong, Wang 2022).
 *Assumes:* users draw their peers independently of labels and of each other, and nobody herself.
 """
 

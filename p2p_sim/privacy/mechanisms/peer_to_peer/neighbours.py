@@ -1,4 +1,7 @@
-"""Algorithm 2 with peers among neighbours in a graph: who could have asked the victim, and what became of her bit."""
+"""Algorithm 2 with peers among neighbours in a graph: who could have asked the victim, and what became of her bit.
+
+*Source:* ``docs/laws.md``, "Peers among neighbours".
+"""
 
 from __future__ import annotations
 

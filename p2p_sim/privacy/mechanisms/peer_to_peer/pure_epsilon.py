@@ -6,6 +6,8 @@ is 1.  Far tails of R decide, so its law is tilted first: e^(lambda R) has the s
     B / A = E'[(R + 1)^m e^(-lambda R)] / E'[R^m e^(-lambda R)],  E' under coins with odds p / (1 - p) e^lambda.
 
 With lambda = m / r*, r* the mean of R under E', what A averages is flat there: R^m e^(-lambda R) is largest at r*.
+
+*Source:* ``docs/laws.md``, "The learner".
 """
 
 from __future__ import annotations

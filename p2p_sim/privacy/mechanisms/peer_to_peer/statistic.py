@@ -44,7 +44,7 @@ def statistic(
 ) -> Statistic | None:
     """Return the victim's bit, for a view that knows who asks whom, else counts of reports; None on a graph.
 
-    *Source:* claims.md section 1.  *Assumes:* users follow the protocol.
+    *Source:* ``docs/laws.md``, "Algorithm 2, peer to peer".  *Assumes:* users follow the protocol.
     """
     if protocol.over != "cluster":
         return None
@@ -80,7 +80,7 @@ class Reported(Statistic):
     it tells nothing, as who reports what is pure chance, but a program that is wrong about it is found.
     ``composition``: honest others with label 1.
 
-    *Source:* claims.md section 1, learner + c users.
+    *Source:* ``docs/laws.md``, "Learner and colluders".
     """
 
     flip: float

@@ -1,4 +1,7 @@
-"""A law in which one hidden choice of the victim's leans towards what tells most of her label."""
+"""A law in which one hidden choice of the victim's leans towards what tells most of her label.
+
+*Source:* ``docs/laws.md``, "Faults of Algorithm 2".
+"""
 
 from __future__ import annotations
 
