@@ -1,4 +1,4 @@
-"""Coalitions and what they see: derived from who takes part and from what the message kinds declare.
+"""``Coalition``: which parties look together, and which messages and fields they see.
 
 A coalition is written as parts joined by "+", in any order: a server's role, ``user:17``, ``3*user`` (any three
 users), ``user`` (any one), ``wire``.  It sees every message that one of its members sent or received; of a message's

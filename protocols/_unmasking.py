@@ -1,4 +1,4 @@
-"""The server's side of secure aggregation: who is joined to whom, who stayed, and taking off the masks."""
+"""The server of secure aggregation: who shares a mask with whom, who stayed, and removing the masks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass
-class Server:
+class UnmaskingServer:
     """What the aggregator knows.  Users who joined are numbered by position in ``ids``; edges as in ``Ring``.
 
     ``need`` (users,): shares that recover a secret; ``routed`` (edges,): whose share reached the peer, in both ways;
@@ -41,7 +41,7 @@ class Server:
     asked: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
-    def of(cls, joined: Inbox, rank: Array, protocol: Any) -> Server:
+    def of(cls, joined: Inbox, rank: Array, protocol: Any) -> UnmaskingServer:
         """Join the users of each bag; in one that too few joined nobody has a neighbour, and it is refused in the end.
 
         Its users then neither share secrets, which colluders could put together, nor hand in values.
@@ -75,9 +75,9 @@ class Server:
         """Return the shares that are passed on, and their edges: of pairs of whom both sent theirs."""
         edges = _numbers(shares)  # an answer has the number of its question, which was that of the edge
         first = _firsts(edges)
-        came = np.zeros(len(self.ring.owner), np.bool_)
-        came[edges] = True
-        self.routed = came & came[self.ring.back]
+        received = np.zeros(len(self.ring.owner), np.bool_)
+        received[edges] = True
+        self.routed = received & received[self.ring.back]
         keep = first & self.routed[edges]
         return shares.where(PerMessage(keep, shares.layout)), edges[keep]
 
@@ -122,7 +122,7 @@ class Server:
         seeds = self.stayed[found]
         np.subtract.at(total, self.bag[found[seeds]], crypto.masks(secret[seeds]))
         self._take_off(total, found[~seeds], secret[~seeds], crypto)
-        return self._told(total)
+        return self._sums(total)
 
     def _recovered(self, edge: Array, value: Array, me: Party) -> tuple[Array, Octets]:
         """Return the users, of bags that are not refused, whose secrets were revealed, and the secrets."""
@@ -151,7 +151,7 @@ class Server:
         added = self.ids[peer] < self.ids[owner]
         np.subtract.at(total, self.bag[peer], np.where(added, pair, np.uint64(0) - pair))
 
-    def _told(self, total: Array) -> dict[str, Array]:
+    def _sums(self, total: Array) -> dict[str, Array]:
         joined = np.bincount(self.bag, minlength=self._bags)
         size = np.bincount(self.bag[self.stayed], minlength=self._bags)
         cluster = np.zeros(self._bags, np.int32)

@@ -77,9 +77,9 @@ def successors(cluster: Members, ids: npt.NDArray[np.int64], seeds: npt.NDArray[
     alike = np.lexsort((seeds, cluster.codes))
     code, seed = cluster.codes[alike], seeds[alike]
     ends = np.flatnonzero((np.diff(code) != 0) | (np.diff(seed) != 0)) + 1
-    for who in np.split(alike, ends):
-        rows = cluster.rows_of(int(cluster.codes[who[0]]))
-        to[who] = rows[agreed_order(int(seeds[who[0]]), len(rows))][np.searchsorted(rows, ids[who])]
+    for group in np.split(alike, ends):
+        rows = cluster.rows_of(int(cluster.codes[group[0]]))
+        to[group] = rows[agreed_order(int(seeds[group[0]]), len(rows))][np.searchsorted(rows, ids[group])]
     return to
 
 

@@ -27,7 +27,7 @@ from p2p_sim.core.columns import Inbox, PerMessage
 from p2p_sim.crypto import field, pairs, shamir
 from p2p_sim.crypto.octets import Octets
 from p2p_sim.network.bags import bag_numbers, bags_of, largest, once
-from protocols._unmasking import Server
+from protocols._unmasking import UnmaskingServer
 from protocols.laplace_label_proportions import check_noise, scale
 
 BITS = 256
@@ -229,7 +229,7 @@ class SecureAggregation(Protocol):
         """Route, add up, and take off the masks with the help of those who stayed."""
         joined = once((yield self.advertise.receive()))
         order = me.draw.permutation("graph", each=joined)
-        server = Server.of(joined, order.data, self)
+        server = UnmaskingServer.of(joined, order.data, self)
         yield self.neighbour(to=me.each(server.owner_ids), **_each(me, server.neighbours()))
 
         shares = yield self.share.receive()
@@ -312,12 +312,12 @@ def _due(asks: Inbox, held: Inbox) -> Array:
 
     So nobody reveals shares of both secrets of a giver, whatever the server asks.
     """
-    giver, kept = asks.giver.data, held.giver.data
-    span = int(max(giver.max(initial=0), kept.max(initial=0))) + 1
+    giver, holders = asks.giver.data, held.giver.data
+    span = int(max(giver.max(initial=0), holders.max(initial=0))) + 1
     about = asks.layout.holder * span + giver
     first = np.zeros(len(about), np.bool_)
     first[np.unique(about, return_index=True)[1]] = True
-    return first & np.isin(about, held.layout.holder * span + kept)
+    return first & np.isin(about, held.layout.holder * span + holders)
 
 
 def _each(me: Party, columns: dict[str, Array]) -> dict[str, PerMessage]:

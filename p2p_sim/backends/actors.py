@@ -15,7 +15,7 @@ from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, slim, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
-from p2p_sim.core.engine import Engine, Finished, Place
+from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory
@@ -63,7 +63,7 @@ def _set_up(
         given.append((plan, row, [], row, [0, 1], columns, shared_ref))
     given += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
     _start(Hosts.of(protocol, actors), given, settings)
-    places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
+    places: list[SiteHandle] = [RayPlace(actor, directory.sites) for actor in actors]
     return Engine(protocol, directory, places, users, settings.progress)
 
 

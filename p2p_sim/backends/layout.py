@@ -11,7 +11,7 @@ import numpy as np
 from p2p_sim.core.address_book import World
 from p2p_sim.core.draw import Draw
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.fault_injection import Fate, Keyed
+from p2p_sim.core.fault_injection import FaultInjection, KeyedFaultDraws
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
@@ -92,16 +92,18 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
     return columns
 
 
-def fate_of(faults: Faults | None, seed: int, compute: ModuleType) -> Fate | None:
+def injection_of(faults: Faults | None, seed: int, compute: ModuleType) -> FaultInjection | None:
     """Return what carries faults out at one site, None if nothing can go wrong."""
-    return None if faults is None else Fate(faults, Keyed(seed, compute))
+    return None if faults is None else FaultInjection(faults, KeyedFaultDraws(seed, compute))
 
 
-def lie(columns: dict[str, Any], world: World, first: int, labels: int, fate: Fate | None) -> None:
+def lie(
+    columns: dict[str, Any], world: World, first: int, labels: int, injection: FaultInjection | None
+) -> None:
     """Replace the labels of users who lie in the columns of a site, whose users are the rows from ``first`` on."""
-    if fate is not None:
+    if injection is not None:
         ids = world.names(range(first, first + len(columns["y"])))
-        columns["y"] = fate.said(columns["y"], ids, labels)
+        columns["y"] = injection.labels_given(columns["y"], ids, labels)
 
 
 def user_parties(

@@ -74,9 +74,9 @@ def run(
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population, crypto)
     parts = min(users, blocks or -(-users // compute.BLOCK))
-    labels, fate = protocol.label_count(), layout.fate_of(faults, seed, compute)
+    labels, injection = protocol.label_count(), layout.injection_of(faults, seed, compute)
     columns = layout.slice_of(population, 0, users, labels == 2)
-    layout.lie(columns, world, 0, labels, fate)
+    layout.lie(columns, world, 0, labels, injection)
     parties = {USER: layout.user_parties(columns, world, 0, layout.edges(users, parts), seed, compute)}
     servers = [role for role in protocol.roles() if role != USER]
     parties |= {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
@@ -84,6 +84,6 @@ def run(
         me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
     seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
-    kept = (digest, trace, progress, fate, costs)
+    kept = (digest, trace, progress, injection, costs)
     site = Site(protocol, world, directory, 0, parties, compute, *kept, clock=clock, seals=seals)
     return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)

@@ -82,11 +82,11 @@ class Host:
         parties = {
             role: [layout.server_party(role, plan.seed, compute, real=plan.world.real)] for role in servers
         }
-        fate = layout.fate_of(plan.faults, plan.seed, compute)
+        injection = layout.injection_of(plan.faults, plan.seed, compute)
         if len(cuts) > 1:
-            layout.lie(whole, plan.world, first, plan.protocol.label_count(), fate)
+            layout.lie(whole, plan.world, first, plan.protocol.label_count(), injection)
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
-        kept = (plan.digest, plan.trace, None, fate, plan.costs)
+        kept = (plan.digest, plan.trace, None, injection, plan.costs)
         seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
         how: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
         self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, **how)

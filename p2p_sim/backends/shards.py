@@ -15,7 +15,7 @@ from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, resolve, slim, tabl
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
-from p2p_sim.core.engine import Engine, Finished, Place
+from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
@@ -85,10 +85,10 @@ def _set_up(
         cuts = layout.edges(high - low, parts)
         ready.append(hosts.start((plan, number, [], low, cuts, columns, shared_ref), **options))
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
-    fate = layout.fate_of(settings.faults, seed, compute)
+    injection = layout.injection_of(settings.faults, seed, compute)
     how: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
-    here = Site(protocol, world, directory, shards, parties, compute, *kept, fate=fate, **how)
+    here = Site(protocol, world, directory, shards, parties, compute, *kept, injection=injection, **how)
     hosts.check(ready)
-    places: list[Place] = [RayPlace(actor, directory.sites) for actor in actors]
+    places: list[SiteHandle] = [RayPlace(actor, directory.sites) for actor in actors]
     places.append(LocalPlace(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

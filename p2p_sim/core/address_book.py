@@ -1,4 +1,4 @@
-"""Who can be addressed in a run, and by which row."""
+"""``World``: who can be addressed in a run, and by which row."""
 
 from __future__ import annotations
 

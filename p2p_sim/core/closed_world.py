@@ -1,4 +1,4 @@
-"""The closed world of some users: everybody whose messages can reach them, so that their history can be run alone."""
+"""The users whose messages can reach some given users, so that those users can be rerun without the rest."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def closed_world(protocol: Protocol, population: Population, users: Array) -> Ar
         following = np.zeros(population.users, np.bool_)
         for near in (clusters, graph):
             if near is not None:  # a group is looked up once, however many of the front share it
-                met = replace(near, codes=np.unique(near.codes[front])).everybody()[0]
-                following[_rows(population, met)] = True
+                reached = replace(near, codes=np.unique(near.codes[front])).everybody()[0]
+                following[_rows(population, reached)] = True
         front = np.flatnonzero(following & ~inside)
     return np.flatnonzero(inside)
 

@@ -66,9 +66,9 @@ class Layout:
 
     def filter(self, mask: Array) -> Layout:
         """Return the layout of the messages that a mask keeps."""
-        kept = np.zeros(self.size + 1, np.int64)
-        np.cumsum(mask, out=kept[1:])
-        return Layout(kept[self.starts])
+        counts = np.zeros(self.size + 1, np.int64)
+        np.cumsum(mask, out=counts[1:])
+        return Layout(counts[self.starts])
 
     def same(self, other: Layout) -> bool:
         """Whether columns of the two can be combined element by element."""
@@ -150,16 +150,18 @@ def mismatch(found: Sequence[Envelope], message: Message, sizes: dict[str, int])
     the layers that are left.
     """
     first = found[0]
-    came = first.message
-    if [one.field for one in found] != list(came.fields) or _types(came, sizes) != _types(message, sizes):
+    original = first.message
+    if [one.field for one in found] != list(original.fields) or _types(original, sizes) != _types(
+        message, sizes
+    ):
         return (
-            f"hands on {', '.join(one.field for one in found)} of {came.kind!r}: what was sealed together is handed on "
-            f"together, all fields in their order and of their types: {', '.join(came.fields)}"
+            f"hands on {', '.join(one.field for one in found)} of {original.kind!r}: what was sealed together is "
+            f"handed on together, all fields in their order and of their types: {', '.join(original.fields)}"
         )
     if first.layers != message.layers:
         left, declared = (" and ".join(layers) or "none" for layers in (first.layers, message.layers))
-        return f"the layers of {came.kind!r} that are left are {left}; declared are {declared}"
-    if not all(one.message is came and first.trail.same(one.trail) for one in found[1:]):
+        return f"the layers of {original.kind!r} that are left are {left}; declared are {declared}"
+    if not all(one.message is original and first.trail.same(one.trail) for one in found[1:]):
         return "joins fields of different messages: what was sealed together is handed on together"
     return None if first.trail.distinct else "hands on a message twice: the copy would be refused as one"
 

@@ -1,4 +1,4 @@
-"""What was delivered: counts, the most of any user, the digest and the trace, all taken at the receiving side."""
+"""Records of deliveries: counts, each user's maximum, the digest and the trace, taken at the receiver."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Messages to oneself are left out.  Sent is also what was lost; received are also
 """
 
 
-class Tally:
+class DeliveryTally:
     """Counts for the users of the rows ``first .. first + users - 1``."""
 
     def __init__(self, first: int, users: int, compute: ModuleType):
         self.most: Most = {}
         self._first, self._users, self._compute = first, users, compute
-        self._came: dict[tuple[str, int], Array] = {}
+        self._arrived: dict[tuple[str, int], Array] = {}
 
     def sent(self, message: Message, round: int, batches: Sequence[Batch]) -> None:
         """Take down all that this site's users send of a kind in a round."""
@@ -43,23 +43,23 @@ class Tally:
                 self._compute.tally(batch.sender, self._peer(message, batch.to), self._first, counts)
             self._note(message.kind, round, int(counts.max()), 0)
 
-    def came(self, message: Message, round: int, sender: range | Array, to: range | Array | None) -> None:
+    def arrived(self, message: Message, round: int, sender: range | Array, to: range | Array | None) -> None:
         """Take down some of what comes to this site's users; ``close`` ends it."""
         if message.recipient == USER and to is not None and len(to):
             key = message.kind, round
-            if key not in self._came:
-                self._came[key] = np.zeros(self._users, np.int32)
-            self._compute.tally(to, self._peer(message, sender), self._first, self._came[key])
+            if key not in self._arrived:
+                self._arrived[key] = np.zeros(self._users, np.int32)
+            self._compute.tally(to, self._peer(message, sender), self._first, self._arrived[key])
 
     def close(self, kind: str, round: int) -> None:
         """Forget who received what of a kind in a round, when all has come."""
-        counts = self._came.pop((kind, round), None)
+        counts = self._arrived.pop((kind, round), None)
         if counts is not None:
             self._note(kind, round, 0, int(counts.max()))
 
     def finish(self) -> Most:
         """Return the most of all that was counted, at the end."""
-        for key in list(self._came):
+        for key in list(self._arrived):
             self.close(*key)
         return self.most
 
@@ -158,7 +158,7 @@ class Ledger:
         compute: ModuleType,
         digest: bool,
         trace: TraceLevel,
-        tally: Tally | None = None,
+        tally: DeliveryTally | None = None,
         site: int = 0,
     ):
         self.totals, self._tally = Totals(), tally
@@ -186,7 +186,7 @@ class Ledger:
         own = self.own(message, sender, recipient)
         count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
         if self._tally is not None:
-            self._tally.came(message, round, sender, recipient)
+            self._tally.arrived(message, round, sender, recipient)
         keeps = self._keeps(message)
         if not size or not (self._digest or keeps):
             return
@@ -226,7 +226,7 @@ class Ledger:
         """Take down messages that came and were refused."""
         self.fault(what, message, round, len(batch), travelled=True)
         if self._tally is not None and len(batch):
-            self._tally.came(message, round, batch.sender, batch.to)
+            self._tally.arrived(message, round, batch.sender, batch.to)
 
     def own(self, message: Message, sender: range | Array, recipient: range | Array | None) -> int:
         """Return how many messages are to oneself; a server's to its own role is."""

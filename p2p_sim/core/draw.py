@@ -50,12 +50,12 @@ class Draw:
         self._used.clear()
         self._members.clear()
 
-    def met(self, ids: Array) -> None:
+    def note_members(self, ids: Array) -> None:
         """Take down ids of a party's group, which she knows without a draw."""
         self._members.append(ids)
 
-    def gave(self, ids: Any) -> bool:
-        """Whether ids are, unchanged, what ``member`` drew or ``met`` took down in this step."""
+    def drew(self, ids: Any) -> bool:
+        """Whether ids are, unchanged, what ``member`` drew or ``note_members`` took down in this step."""
         given = ids.data if isinstance(ids, PerMessage) else ids
         return any(given is rows for rows in self._members)
 
@@ -70,18 +70,18 @@ class Draw:
             if each is None and times is None and isinstance(self.ids, range):
                 key = self._key(name)
                 flips = self.compute.bernoulli(self.seed, key, self.ids.start, len(self.ids), bound)
-                return self._seen(name, flips, None)
+                return self._observed(name, flips, None)
             words, layout = self._words(name, each, times)
             hits = np.ones(len(words), np.bool_) if bound == exact.WORD else words < np.uint64(bound)
-            return self._seen(name, hits, layout)
+            return self._observed(name, hits, layout)
         words, layout = self._words(name, each, times)
         bounds, certain = exact.thresholds(f"p of draw {name!r}", self._column(p, layout))
-        return self._seen(name, (words < bounds) | certain, layout)
+        return self._observed(name, (words < bounds) | certain, layout)
 
     def uniform(self, name: str, *, each: Any = None, times: int | None = None) -> Any:
         """Draw a float64 in [0, 1): (word >> 11) * 2^-53."""
         words, layout = self._words(name, each, times)
-        return self._seen(name, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, layout)
+        return self._observed(name, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, layout)
 
     def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
@@ -91,7 +91,7 @@ class Draw:
             limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
         ):
             raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
-        return self._seen(name, self.compute.below(words, limit.astype(np.uint64)), layout)
+        return self._observed(name, self.compute.below(words, limit.astype(np.uint64)), layout)
 
     def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
         """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id."""
@@ -107,7 +107,7 @@ class Draw:
             )
         rows = self.compute.member(words, codes, members.starts, members.order)
         self._members.append(rows)
-        return self._seen(name, rows, layout)
+        return self._observed(name, rows, layout)
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
@@ -115,20 +115,20 @@ class Draw:
         """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
         words, layout = self._words(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        return self._seen(name, exact.pick(table, words), layout)
+        return self._observed(name, exact.pick(table, words), layout)
 
     def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
         words, layout = self._words(name, each, times)
         table, least = exact.laplace_thresholds(exact.as_scale(f"scale of draw {name!r}", scale))
-        return self._seen(name, exact.pick(table, words) + least, layout)
+        return self._observed(name, exact.pick(table, words) + least, layout)
 
     def permutation(self, name: str, *, each: Any) -> PerMessage:
         """Draw a uniform order of each holder's messages (for ``take``): by the order of words, ties by index."""
         words, layout = self._words(name, each, None)
         if layout is None:
             raise ProtocolError(f"{self._where(name)}: permutation needs each=: an inbox or a message column")
-        result = self._seen(name, self.compute.orders(words, layout.starts), layout)
+        result = self._observed(name, self.compute.orders(words, layout.starts), layout)
         assert isinstance(result, PerMessage)
         return result
 
@@ -169,7 +169,7 @@ class Draw:
             return np.broadcast_to(value, (len(self.ids),))
         return np.broadcast_to(aligned(value, layout), (layout.size,))
 
-    def _seen(self, name: str, values: Array, layout: Layout | None) -> Any:
+    def _observed(self, name: str, values: Array, layout: Layout | None) -> Any:
         result = values if layout is None else PerMessage(values, layout)
         if self.observer is not None:
             self.observer(name, self.step, result)

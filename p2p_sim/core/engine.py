@@ -1,4 +1,4 @@
-"""The round engine: which role runs next, who gets what, and what it means that nobody can go on.
+"""The round engine: which role runs next, what it receives, and how deadlocks are reported.
 
 It moves names of issues and bundles of messages between places; it never looks at data.
 """
@@ -28,7 +28,7 @@ Issue = tuple[str, int, bool]
 """Kind, round, and whether every sender of the kind sent exactly one (then answers need no look at it)."""
 
 
-class Place(typing.Protocol):
+class SiteHandle(typing.Protocol):
     """A site, here or in another process.  What ``start`` returns are handles; ``wait`` turns one into its value."""
 
     def start(
@@ -74,7 +74,7 @@ class Engine:
 
     protocol: Any
     directory: Directory
-    places: list[Place]
+    places: list[SiteHandle]
     users: int
     progress: Progress | None = None
     _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)

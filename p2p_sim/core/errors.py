@@ -1,4 +1,4 @@
-"""The two ways things go wrong: what a person passed in, and what a protocol program did."""
+"""The two kinds of error: bad input from the caller, and mistakes of a protocol program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults do: who drops out, what of a batch arrives and what is read, and which labels are lies.
+"""Carries out faults: which users drop out, which messages arrive and are read, and which labels are false.
 
 A decision is a draw of role "fault" for one user, or for one message by its id, so it is the same wherever, and in
 however small a part of the run, it is made.
@@ -62,7 +62,7 @@ class Attack:
 NO_ATTACK = Attack()
 
 
-class Chance(Protocol):
+class FaultDraws(Protocol):
     """Where decisions come from."""
 
     def users(self, name: str, step: int, p: float, ids: Ids) -> Bools:
@@ -75,7 +75,7 @@ class Chance(Protocol):
         """Decide for each message, given by its sender, recipient and sequence number."""
 
 
-class Keyed:
+class KeyedFaultDraws:
     """Decisions as pure functions of the seed, by the bit contract."""
 
     def __init__(self, seed: int, compute: ModuleType):
@@ -105,15 +105,15 @@ class Keyed:
         return np.asarray(self._compute.words_at(self._seed, key, ids))
 
 
-class Fate:
+class FaultInjection:
     """The faults of a run as one site carries them out."""
 
-    def __init__(self, faults: Faults, chance: Chance):
+    def __init__(self, faults: Faults, chance: FaultDraws):
         self.faults, self._chance = faults, chance
         self._gone = np.zeros(0, np.bool_)
 
     @property
-    def moves(self) -> bool:
+    def touches_messages(self) -> bool:
         """Whether any message can be touched."""
         return self.faults.stop is not None or any(getattr(self.faults, name) for name in CHANCES)
 
@@ -127,19 +127,19 @@ class Fate:
         stop = self.faults.stop
         return stop[1] if stop is not None and stop[0] == role else None
 
-    def said(self, y: Array, ids: Ids, labels: int) -> Array:
+    def labels_given(self, y: Array, ids: Ids, labels: int) -> Array:
         """Return the labels that the users' programs are given."""
         if self.faults.lie is None:
             return y
         kind, share = self.faults.lie
-        lying = self._chance.users("lie", 0, share, ids)
+        liars = self._chance.users("lie", 0, share, ids)
         if kind == "random":
-            said = self._chance.labels("label", labels, ids)
+            replaced = self._chance.labels("label", labels, ids)
         elif kind == "flip":
-            said = (y.astype(np.int64) + 1) % labels
+            replaced = (y.astype(np.int64) + 1) % labels
         else:
-            said = np.full(len(y), constant(kind))
-        return np.where(lying, said.astype(y.dtype), y)
+            replaced = np.full(len(y), constant(kind))
+        return np.where(liars, replaced.astype(y.dtype), y)
 
     def leave(self, step: int) -> None:
         """Let users drop out before a step in which their program sends."""
@@ -171,12 +171,12 @@ class Fate:
         ``away``: whether the server it goes to has stopped.
         """
         travels = self._travels(message, batch)
-        kept = ~(self._toss("loss", message, round, batch) & travels)
-        self._ledger.fault("lost", message, round, int(np.count_nonzero(~kept)), travelled=True)
-        batch = _picked(batch, kept)
-        kept = self._there(message, batch, away)
-        self._ledger.fault("undelivered", message, round, int(np.count_nonzero(~kept)), travelled=True)
-        batch = _picked(batch, kept)
+        arrives = ~(self._toss("loss", message, round, batch) & travels)
+        self._ledger.fault("lost", message, round, int(np.count_nonzero(~arrives)), travelled=True)
+        batch = _picked(batch, arrives)
+        arrives = self._there(message, batch, away)
+        self._ledger.fault("undelivered", message, round, int(np.count_nonzero(~arrives)), travelled=True)
+        batch = _picked(batch, arrives)
         return self._once(message, round, batch)
 
     def in_time(self, message: Message, round: int, batch: Batch) -> Batch:
@@ -263,6 +263,6 @@ def faulty(faults: Faults | None, dropped: list[Array], people: Population, seed
         found["dropped"] = np.sort(np.concatenate([np.zeros(0, np.int64), *dropped]))
     if faults is not None and faults.lie is not None:
         ids = range(people.users) if people.ids is None else people.ids
-        lying = Keyed(seed, kernels_numpy).users("lie", 0, faults.lie[1], ids)
+        lying = KeyedFaultDraws(seed, kernels_numpy).users("lie", 0, faults.lie[1], ids)
         found["lied"] = np.asarray(kernels_numpy.as_array(ids)[lying], np.int64)
     return found

@@ -1,6 +1,6 @@
 """Faults: users who drop out or lie, messages that are lost, late, doubled or tampered with, servers that stop.
 
-This file says which there are and how they are written; ``fate.py`` carries them out.
+This file says which there are and how they are written; ``fault_injection.py`` carries them out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fingerprints of code: of what computes a run, and of what a worker process imports."""
+"""Fingerprints of the code that computes a run, and of the modules a worker process imports."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
 
     ``modules``: of a protocol, see ``modules_of``; they are imported.  Raises ImportError if one is not found.
     """
-    told = {"python": sys.version.split()[0], "numpy": np.__version__, "numba": metadata.version("numba")}
+    versions = {"python": sys.version.split()[0], "numpy": np.__version__, "numba": metadata.version("numba")}
     files = {f"p2p_sim/{path.parent.name}/{path.name}": path for path in _engine(_AT_WORK)}
     for name in modules:
         file = getattr(importlib.import_module(name), "__file__", None)
@@ -77,7 +77,7 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
     shipped = importlib.util.find_spec("protocols")
     for folder in (shipped and shipped.submodule_search_locations) or ():
         files |= {f"protocols/{path.name}": path for path in Path(folder).glob("*.py")}
-    return told | {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    return versions | {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
 
 
 def differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:

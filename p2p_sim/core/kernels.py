@@ -1,4 +1,4 @@
-"""Which inner loops a run uses: numba where it pays, numpy otherwise; their bits are equal."""
+"""Chooses the inner loops of a run, numba or numpy; both give the same bits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ WORTH_CALLING = 10_000
 
 def choose(users: int) -> ModuleType:
     """Return the inner loops of one kind; P2P_SIM_NUMBA=0 forbids numba, =1 demands it, unset decides by size."""
-    wish = os.environ.get("P2P_SIM_NUMBA", "")
-    if wish not in ("", "0", "1"):
+    setting = os.environ.get("P2P_SIM_NUMBA", "")
+    if setting not in ("", "0", "1"):
         raise InputError(
-            f"P2P_SIM_NUMBA={wish!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
+            f"P2P_SIM_NUMBA={setting!r}: set it to 0 (numpy only), 1 (always numba) or leave it unset"
         )
     least = WORTH_CALLING if f"{__package__}.{NUMBA}" in sys.modules else WORTH_COMPILING
-    if wish == "0" or (wish == "" and users < least):
+    if setting == "0" or (setting == "" and users < least):
         return load(NUMPY)
     try:
         return load(NUMBA)
     except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
         fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
-        if wish == "1":
+        if setting == "1":
             raise InputError(f"P2P_SIM_NUMBA=1, but numba cannot compile here ({error}): {fix}") from error
         warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
         return load(NUMPY)

@@ -1,4 +1,4 @@
-"""The inner loops compiled by numba: the same functions as ``plain.py``, bit for bit, several times faster.
+"""The inner loops compiled by numba: the same functions as ``kernels_numpy.py``, bit for bit, several times faster.
 
 Imported on first use (see ``compute.choose``).
 """
@@ -152,8 +152,8 @@ def orders(drawn: Words, starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]
     numba_loops.orders(np.ascontiguousarray(drawn), np.ascontiguousarray(starts), _FEW, ranks)
     many = counts > _FEW
     if bool(many.any()):
-        theirs = np.repeat(many, counts)
-        ranks[theirs] = kernels_numpy.orders(drawn[theirs], np.concatenate([[0], np.cumsum(counts[many])]))
+        mask = np.repeat(many, counts)
+        ranks[mask] = kernels_numpy.orders(drawn[mask], np.concatenate([[0], np.cumsum(counts[many])]))
     return ranks
 
 

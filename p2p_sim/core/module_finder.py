@@ -1,4 +1,4 @@
-"""Where modules are found: what a worker process is told, so that it imports what this process imports.
+"""Module search paths for worker processes, so that they import what this process imports.
 
 A module of one's own, named as ``module:Class``, is found in its folder without putting that folder on ``sys.path``:
 there, any other file would take the place of an installed package that is imported later.

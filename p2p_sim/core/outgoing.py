@@ -1,4 +1,4 @@
-"""From a program's send to rows: align columns, check types and addresses, keep what ``when`` keeps."""
+"""Turns a program's send into rows: aligns columns, checks types and addresses, applies ``when``."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     if seq is not None and keep is not None:
         seq = seq[keep]
     fields = {k: _field(message, k, v, layout, keep, world, where) for k, v in send.fields.items()}
-    strays = message.sender == message.recipient == USER and inbox is None and not me.draw.gave(send.to)
+    strays = message.sender == message.recipient == USER and inbox is None and not me.draw.drew(send.to)
     full = layout.dense and keep is None and inbox is None
     hidden, origin = envelopes(send, layout, keep, world, where)
     return Batch(sender, to, seq, fields | hidden, full, block, strays, origin)

@@ -1,4 +1,4 @@
-"""What a program knows of the parties of its block: their columns, their draws, and nothing else."""
+"""``Party``: what a program sees of the parties in its block, their columns and their draws."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Party:
     def all_of(self, members: Members) -> PerMessage:
         """Return the ids of all users of each party's group, ascending: what to send to, one message a user."""
         rows, starts = members.everybody()
-        self.draw.met(rows)
+        self.draw.note_members(rows)
         return PerMessage(rows, Layout(starts))
 
     def _column(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Populations: who takes part, what is public about them and what is secret."""
+"""``Population``: the users of a run, their examples, labels, clusters and graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealing: what a send seals or hands on sealed, what a site opens, and which of it is refused."""
+"""Sealing in the engine: sealing and forwarding at a send, opening at a site, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Layout, PerMessage, aligned, mismatch
 from p2p_sim.core.deliveries import Ledger
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fault_injection import NO_ATTACK, Attack, Fate
+from p2p_sim.core.fault_injection import NO_ATTACK, Attack, FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import READER, SEALED, USER, Message, Send
@@ -45,20 +45,22 @@ def envelopes(
     message = send.message
     if message.sealed_for is None:
         return {}, None
-    came = {k: v for k, v in send.fields.items() if isinstance(v, PerMessage) and v.sealed_for is not None}
-    if not came:
+    sealed_fields = {
+        k: v for k, v in send.fields.items() if isinstance(v, PerMessage) and v.sealed_for is not None
+    }
+    if not sealed_fields:
         return _readers(send, layout, keep, world, where), None
-    own = [name for name in send.fields if name not in came]
+    own = [name for name in send.fields if name not in sealed_fields]
     if own:
         raise ProtocolError(
-            f"{where}: hands on {', '.join(came)} as sealed, and adds {', '.join(own)}: what is sealed together "
-            "cannot be added to; declare the others in a message of their own"
+            f"{where}: hands on {', '.join(sealed_fields)} as sealed, and adds {', '.join(own)}: what is sealed "
+            "together cannot be added to; declare the others in a message of their own"
         )
-    found = [came[name].envelope for name in message.fields]
+    found = [sealed_fields[name].envelope for name in message.fields]
     hidden = [one for one in found if one is not None]
     if not layout.size:
         return {}, None
-    if len(hidden) < len(came) or hidden[0].origin is None:
+    if len(hidden) < len(sealed_fields) or hidden[0].origin is None:
         raise ProtocolError(f"{where}: hands on what was sealed in different rounds: hand each on by itself")
     wrong = mismatch(hidden, message, world.sizes)
     if wrong is not None:
@@ -93,7 +95,7 @@ class Sealer:
 
     world: World
     ledger: Ledger
-    fate: Fate | None
+    injection: FaultInjection | None
     seals: Seals | None
 
     def seal(self, message: Message, round: int, batches: list[Batch]) -> list[Batch]:
@@ -112,7 +114,7 @@ class Sealer:
         """Take off the outermost layer; what does not open, or came before, is refused and counted."""
         travels = len(batch) - self.ledger.own(message, batch.sender, batch.to)
         self.ledger.work(message.recipient, round + 1, "open", travels)
-        attack = NO_ATTACK if self.fate is None else self.fate.attack(message, round, batch)
+        attack = NO_ATTACK if self.injection is None else self.injection.attack(message, round, batch)
         if self.seals is None:
             batch, good = self._modelled(message, batch, attack.good(len(batch)))
             copies = attack.copied[good[attack.copied]]

@@ -1,4 +1,4 @@
-"""Seeds: fresh ones from the system's entropy, and which ones may be withheld because nobody can guess them."""
+"""Seeds: fresh ones from the system's entropy, and which ones may be withheld as unguessable."""
 
 from __future__ import annotations
 

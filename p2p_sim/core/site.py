@@ -1,4 +1,4 @@
-"""A site: some parties of a run in one process, in blocks.  Every backend is made of sites.
+"""``Site``: the parties of a run that live in one process, in blocks.  Every backend is made of sites.
 
 A site runs its blocks until they wait, divides what they sent into parcels by destination site, and keeps the
 mailboxes of what it received.
@@ -18,9 +18,9 @@ import numpy.typing as npt
 from p2p_sim.core.address_book import World
 from p2p_sim.core.block import Block, Item
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.deliveries import Ledger, Tally, Totals
+from p2p_sim.core.deliveries import DeliveryTally, Ledger, Totals
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.fault_injection import Fate
+from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
@@ -53,7 +53,7 @@ class Directory:
 
 
 @dataclass
-class Report:
+class SiteReport:
     """What a site tells the engine after a call.
 
     ``steps``: the items of each step taken.  ``full``: whether every party sent it exactly once.
@@ -71,7 +71,7 @@ class Report:
 class Site:
     """The parties of one process.
 
-    ``parties``: the blocks of each role that lives here; ``fate``: what goes wrong; ``costs``: whether each user's
+    ``parties``: the blocks of each role that lives here; ``injection``: what goes wrong; ``costs``: whether each user's
     messages are counted; ``clock``: the seconds that this process has computed so far; ``seals``: what seals and opens,
     None where that is modelled.
     """
@@ -85,7 +85,7 @@ class Site:
     digest: bool
     trace: TraceLevel
     progress: Callable[[str, int, int], None] | None = None
-    fate: Fate | None = None
+    injection: FaultInjection | None = None
     costs: bool = False
     clock: Callable[[], float] = float  # none: always 0.0
     seals: Seals | None = None
@@ -96,16 +96,20 @@ class Site:
         users = self.parties.get(USER, [])
         self._first = users[0].rows.start if users else 0
         self._users = sum(me.size for me in users)
-        self._tally = Tally(self._first, self._users, self.compute) if self.costs else None
+        self._tally = DeliveryTally(self._first, self._users, self.compute) if self.costs else None
         self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally, self.number)
         self._steps = dict.fromkeys(self.parties, 0)
-        self._fate = self.fate if self.fate is not None and self.fate.moves else None
-        if self._fate is not None:
-            self._fate.settle(self.world, self._first, self._users, self._ledger)
-        self._sealer = Sealer(self.world, self._ledger, self._fate, self.seals)
+        self._injection = (
+            self.injection if self.injection is not None and self.injection.touches_messages else None
+        )
+        if self._injection is not None:
+            self._injection.settle(self.world, self._first, self._users, self._ledger)
+        self._sealer = Sealer(self.world, self._ledger, self._injection, self.seals)
         for me in itertools.chain.from_iterable(self.parties.values()):
             me.clock = self.clock
-        last = {role: None if self._fate is None else self._fate.last(role) for role in self.parties}
+        last = {
+            role: None if self._injection is None else self._injection.last(role) for role in self.parties
+        }
         self._blocks = {
             role: [Block(self.protocol, me, self.world, i, last[role]) for i, me in enumerate(blocks)]
             for role, blocks in self.parties.items()
@@ -113,7 +117,7 @@ class Site:
 
     def advance(
         self, role: str, clock: int, wanted: list[tuple[str, int, bool] | None], bundles: list[Bundle]
-    ) -> tuple[Report, list[Bundle]]:
+    ) -> tuple[SiteReport, list[Bundle]]:
         """Run a role until it waits.  ``clock``: round of its last step; ``wanted``: issues of its inboxes."""
         for parcel in (parcel for bundle in bundles for parcel in bundle):
             self._accept(parcel)
@@ -143,8 +147,8 @@ class Site:
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
         full = [[False] * len(items) for items in steps]
         for place, sent in enumerate(taken):
-            if self._fate is not None and sent and role == USER:
-                self._fate.leave(self._steps[role] + place)
+            if self._injection is not None and sent and role == USER:
+                self._injection.leave(self._steps[role] + place)
             for index in sorted({item for _, (item, _) in sent}):
                 kind = steps[place][index][1]
                 parts = [(number, part) for number, (item, part) in sent if item == index]
@@ -156,7 +160,7 @@ class Site:
         destinations = [site for site, bundle in enumerate(out) if bundle]
         stopped = self._stopped(role)
         self._ledger.totals.stopped |= {role} if stopped else set()
-        return Report(steps, full, destinations, all(block.done for block in blocks), stopped), out
+        return SiteReport(steps, full, destinations, all(block.done for block in blocks), stopped), out
 
     def finish(self, bundles: list[Bundle]) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
         """Return this site's totals, and the outputs of its blocks by role; ``bundles``: what came too late for all."""
@@ -168,21 +172,23 @@ class Site:
         return self._ledger.totals, outputs
 
     def _output(self, block: Block) -> dict[str, Array]:
-        users = self._fate is not None and block.me.role == USER
-        return block.output_of(self._fate.present(block.me.rows) if users and self._fate else None)
+        users = self._injection is not None and block.me.role == USER
+        return block.output_of(self._injection.present(block.me.rows) if users and self._injection else None)
 
     def _stopped(self, role: str) -> bool:
         return any(block.stopped for block in self._blocks[role])
 
     def _accept(self, parcel: Parcel) -> None:
-        message, arrived, fate = self._messages[parcel.kind], parcel.batches, self._fate
-        if fate is not None:
+        message, arrived, injection = self._messages[parcel.kind], parcel.batches, self._injection
+        if injection is not None:
             away = message.recipient != USER and self._stopped(message.recipient)
-            arrived = [fate.arrive(message, parcel.round, b, away=away) for b in arrived]
+            arrived = [injection.arrive(message, parcel.round, b, away=away) for b in arrived]
         if message.opener == message.recipient:
             arrived = [self._sealer.open(message, parcel.round, batch) for batch in arrived]
-        read = arrived if fate is None else [fate.in_time(message, parcel.round, b) for b in arrived]
-        answers = parcel.answers and fate is None
+        read = (
+            arrived if injection is None else [injection.in_time(message, parcel.round, b) for b in arrived]
+        )
+        answers = parcel.answers and injection is None
         self._box(message, parcel.round).parcels.append(
             Parcel(parcel.kind, parcel.round, parcel.source, read, answers)
         )
@@ -228,8 +234,8 @@ class Site:
         blocks = self._blocks[role]
         batches = [looked(p, blocks[n].me, self.world, n) if isinstance(p, Answer) else p for n, p in parts]
         self._ledger.totals.strayed |= any(batch.strays for batch in batches)
-        if self._fate is not None:
-            batches = [self._fate.sent(message, round, batch) for batch in batches]
+        if self._injection is not None:
+            batches = [self._injection.sent(message, round, batch) for batch in batches]
         if self._tally is not None:
             self._tally.sent(message, round, batches)
         if message.sealed_for is not None:
@@ -239,7 +245,7 @@ class Site:
             mine = [part[site] for part in divided if site in part]
             if mine:
                 out[site].append(Parcel(message.kind, round, self.number, mine))
-        return self._fate is None and all(batch.full for batch in batches)
+        return self._injection is None and all(batch.full for batch in batches)
 
     def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:
         """Split a batch by destination site."""

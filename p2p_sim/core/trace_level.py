@@ -1,4 +1,4 @@
-"""How much of a run is kept, and where it goes."""
+"""``TraceLevel``: how much of a run is recorded, and where it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What seals the messages of a run and opens them: the fields as bytes, under a layer for each key that they take.
+"""Seals and opens the messages of a run: fields as bytes, under one layer of encryption for each key.
 
 A layer is bound to the run, to the role and the round that sealed, to the kind's first layer and to who opens it.  Keys
 are simulation keys, from the run's seed: they protect nothing from whoever knows it.

@@ -20,7 +20,7 @@ Infos = bytes | Sequence[bytes]
 KEY_BYTES = 32
 
 
-class Opened(NamedTuple):
+class OpenedRows(NamedTuple):
     """What opening gave: ``rows`` (n, k), zeros where refused, and ``ok`` (n,), which rows were genuine."""
 
     rows: Octets

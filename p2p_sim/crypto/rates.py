@@ -1,4 +1,4 @@
-"""Rates: how long each primitive takes on this machine, measured at start, so that a modelled run can add the cost."""
+"""Measured time of each primitive on this machine, so that a modelled run can add the cost."""
 
 from __future__ import annotations
 

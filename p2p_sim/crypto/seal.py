@@ -18,7 +18,7 @@ from p2p_sim.crypto.keys import private_key, public_key
 from p2p_sim.crypto.octets import (
     Infos,
     Octets,
-    Opened,
+    OpenedRows,
     Some,
     as_infos,
     as_keys,
@@ -91,17 +91,17 @@ def seal_all(public: Some, rows: Octets, infos: Infos, *, workers: int | None = 
     return spread(_seal_rows, keys, bound, rows, workers=workers)[0]
 
 
-def open_all(private: Some, rows: Octets, infos: Infos, *, workers: int | None = None) -> Opened:
+def open_all(private: Some, rows: Octets, infos: Infos, *, workers: int | None = None) -> OpenedRows:
     """Open rows (n, k + 48) with one private key, or with one a row (n, 32); returns (n, k) and ok (n,).
 
     A row that does not open is zeros and not ok; the others go on.  Many keys: rows of one holder in a row are faster.
     """
     rows = as_rows("rows", rows)
     if rows.shape[1] < SEAL_BYTES:
-        return Opened(np.zeros((len(rows), 0), np.uint8), np.zeros(len(rows), np.bool_))
+        return OpenedRows(np.zeros((len(rows), 0), np.uint8), np.zeros(len(rows), np.bool_))
     keys, bound = as_keys("private", private, len(rows)), as_infos(infos, len(rows))
     plain, ok = spread(_open_rows, keys, bound, rows, workers=workers)
-    return Opened(plain, ok)
+    return OpenedRows(plain, ok)
 
 
 def _seal_rows(keys: bytes | Octets, infos: bytes | list[bytes], rows: Octets) -> tuple[Octets]:

@@ -120,12 +120,12 @@ def induced(graph: Members, users: Array) -> Members:
     new = np.full(len(graph.codes), -1, np.int32)
     new[users] = np.arange(len(users), dtype=np.int32)
     if graph.complete:
-        codes, kept = graph.codes[users], new[rows(graph)]
-        groups = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))[kept >= 0]
+        codes, renumbered = graph.codes[users], new[rows(graph)]
+        groups = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))[renumbered >= 0]
         sizes = np.bincount(groups, minlength=len(graph.starts) - 1)
         used = sizes > 0
         codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
-        return Members(codes, Blocks(sizes[used]).starts, kept[kept >= 0])
+        return Members(codes, Blocks(sizes[used]).starts, renumbered[renumbered >= 0])
     sizes = graph.size[users]
     local = Blocks(sizes)
     near = new[rows(graph)[graph.starts[:-1][users][local.group] + local.rank]]

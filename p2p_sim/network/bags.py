@@ -60,16 +60,16 @@ def _table(starts: Array, size: int) -> tuple[Array, Array]:
     """Return where each bag begins, and the end, in users sorted by cluster; and the first bag of each cluster, and the
     end.  The latest table is kept: all blocks of a run ask for the same.
     """
-    kept = _LATEST[0] if _LATEST else None
-    if kept is None or kept[0] is not starts or kept[1] != size:
+    latest = _LATEST[0] if _LATEST else None
+    if latest is None or latest[0] is not starts or latest[1] != size:
         counts = np.maximum(1, np.diff(starts) // size)
         first = np.zeros(len(starts), np.int64)
         np.cumsum(counts, out=first[1:])
         edges = np.repeat(starts[:-1] - first[:-1] * size, counts)
         edges += np.arange(len(edges)) * size
-        kept = (starts, size, np.append(edges, starts[-1]), first)
-        _LATEST[:] = [kept]
-    return kept[2], kept[3]
+        latest = (starts, size, np.append(edges, starts[-1]), first)
+        _LATEST[:] = [latest]
+    return latest[2], latest[3]
 
 
 _LATEST: list[tuple[Array, int, Array, Array]] = []

@@ -1,4 +1,4 @@
-"""Groups of users laid one after the other, pairs among them, and the words from which graphs are drawn.
+"""Groups of users laid out one after the other, pairs within them, and random words for drawing graphs.
 
 A *place* is a position in this layout: group g has the places ``starts[g] .. starts[g + 1] - 1``.  A graph over
 everyone is one group; a graph within clusters has a group a cluster, and no pair leaves its group.
@@ -83,17 +83,19 @@ def keys(first: Ints, second: Ints, bits: int) -> Ints:
     return (np.minimum(first, second) << bits) | np.maximum(first, second)
 
 
-def within(known: Ints, wanted: Ints) -> npt.NDArray[np.bool_]:
+def within(sorted_keys: Ints, wanted: Ints) -> npt.NDArray[np.bool_]:
     """Return which wanted keys are among the known ones, which are sorted."""
-    if not len(known):
+    if not len(sorted_keys):
         return np.zeros(len(wanted), np.bool_)
-    found: npt.NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, wanted), len(known) - 1)] == wanted
+    found: npt.NDArray[np.bool_] = (
+        sorted_keys[np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)] == wanted
+    )
     return found
 
 
-def copies(key: Ints, known: Ints) -> Ints:
-    """Return the positions of keys that occurred before; ``known`` are the same keys, sorted."""
-    twice = known[1:][known[1:] == known[:-1]]
+def copies(key: Ints, sorted_keys: Ints) -> Ints:
+    """Return the positions of keys that occurred before; ``sorted_keys`` are the same keys, sorted."""
+    twice = sorted_keys[1:][sorted_keys[1:] == sorted_keys[:-1]]
     sieve = np.zeros(
         _SIEVE + 1, np.bool_
     )  # few are looked at closely: a search for each key would take longer

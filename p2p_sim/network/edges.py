@@ -1,4 +1,4 @@
-"""Own graphs: edge lists from arrays, files and networkx, checked line by line."""
+"""Graphs from the caller: edge lists from arrays, files and networkx, checked line by line."""
 
 from __future__ import annotations
 

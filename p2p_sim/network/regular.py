@@ -47,9 +47,9 @@ def _paired(blocks: Blocks, degrees: Ints, draws: Draws) -> tuple[Ints, npt.NDAr
     first, second, bits = ends_[0::2].copy(), ends_[1::2].copy(), blocks.bits
     del ends_
     key = keys(first, second, bits)
-    known = np.sort(key)
+    existing = np.sort(key)
     wrong = first == second
-    wrong[copies(key, known)] = True
+    wrong[copies(key, existing)] = True
     bad = np.flatnonzero(wrong)
     edges = blocks.sizes * degrees // 2
     starts, added = np.cumsum(edges) - edges, np.zeros(0, np.int64)
@@ -65,7 +65,7 @@ def _paired(blocks: Blocks, degrees: Ints, draws: Draws) -> tuple[Ints, npt.NDAr
         one, two = keys(first[bad], a, bits), keys(second[bad], b, bits)
         fine = ~wrong[other] & (first[bad] != a) & (second[bad] != b) & _once(other)
         for new in (one, two):  # edges that were taken away stay forbidden: known is not sorted again
-            fine &= ~within(known, new) & ~within(added, new)
+            fine &= ~within(existing, new) & ~within(added, new)
         both = np.stack([one, two])[:, fine]
         fine[fine] = _once(both.ravel()).reshape(2, -1).all(0)
         moved, partner = bad[fine], other[fine]

@@ -1,4 +1,4 @@
-"""The other graphs as columns: ring, small world, scale-free, grid."""
+"""Ring, small-world, scale-free and grid graphs as columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_world(blocks: Blocks, degree: int, threshold: int, draws: Draws) -> In
     Source: Watts and Strogatz, Collective dynamics of small-world networks, 1998.
     """
     pairs, bits = ring(blocks, degree), blocks.bits
-    known = np.sort(keys(pairs[:, 0], pairs[:, 1], bits))
+    existing = np.sort(keys(pairs[:, 0], pairs[:, 1], bits))
     moving, added = np.arange(len(pairs)), np.zeros(0, np.int64)
     if threshold < WORD:
         moving = np.flatnonzero(draws.words("moved", len(pairs)) < np.uint64(threshold))
@@ -46,7 +46,7 @@ def small_world(blocks: Blocks, degree: int, threshold: int, draws: Draws) -> In
         key = keys(at, to, bits)
         first = np.zeros(len(key), np.bool_)
         first[np.unique(key, return_index=True)[1]] = True
-        fine = first & ~within(known, key) & ~within(added, key)
+        fine = first & ~within(existing, key) & ~within(added, key)
         pairs[moving[fine], 1] = to[fine]
         added = np.sort(np.concatenate([added, key[fine]]))
         moving = moving[~fine]

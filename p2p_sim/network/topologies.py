@@ -103,9 +103,9 @@ def build(topology: str | Topology, users: int, seed: int, *, clusters: Members 
     row = None if clusters is None else clusters.order
     codes = blocks.group.astype(np.int32) if clusters is None else clusters.codes
     for attempt in range(TRIES):
-        kept = pairs[~todo[blocks.group[pairs[:, 0]]]]
+        settled = pairs[~todo[blocks.group[pairs[:, 0]]]]
         fresh = _draw(kind, blocks, todo, Draws(seed, str(kind), attempt))
-        pairs = np.concatenate([kept, fresh]) if len(kept) else fresh
+        pairs = np.concatenate([settled, fresh]) if len(settled) else fresh
         graph = joined(pairs if row is None else row[pairs], users)
         todo = split(graph.components, codes)
         if not todo.any():

@@ -1,4 +1,4 @@
-"""Random walks on a graph: where they are after t steps, how fast they mix; what network shuffling is accounted by.
+"""Random walks on a graph: their distribution after t steps and mixing, for the accounting of network shuffling.
 
 A walk at user i goes to a uniform neighbour of hers: P = D^-1 A, reversible with stationary distribution d_i / sum(d).
 Functions take connected graphs (``induced`` gives a cluster's own graph).

@@ -1,4 +1,4 @@
-"""What every party learns of a label: exact, promised by theorem, and measured; and the door for laws of one's own."""
+"""Privacy of labels: exact laws, bounds of theorems, audits, and registration of laws of one's own."""
 
 from __future__ import annotations
 

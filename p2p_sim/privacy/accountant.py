@@ -1,4 +1,4 @@
-"""Which law tells what a view of a protocol shows of one label, and what theorems promise; the rest is refused."""
+"""``profile``: finds the law of a view of a protocol, adds the theorems, and refuses what no law covers."""
 
 from __future__ import annotations
 
@@ -195,12 +195,12 @@ def _of_clusters(
     parts, several = [], f"{len(distinct)} cluster sizes, {distinct[0]} to {distinct[-1]}"
     least = known(protocol).smallest_is_worst
     if len(distinct) > 1 and least is not None and least(protocol, setting.view, faulty):
-        found = law(protocol, setting.met(distinct[0]))
+        found = law(protocol, setting.in_cluster_of(distinct[0]))
         return replace(found, assumes=(*found.assumes, f"{several}: the smallest hides worst"))
     for size in distinct:
-        met = setting.met(size)
-        if str(met.view):  # a peer alone meets nobody in a cluster of one
-            parts.append(law(protocol, met))
+        asked = setting.in_cluster_of(size)
+        if str(asked.view):  # a peer alone meets nobody in a cluster of one
+            parts.append(law(protocol, asked))
     if all(part.law == parts[-1].law and part.basis == parts[-1].basis for part in parts):
         return parts[-1]
     return _worst(parts, f"the worst of {several}")

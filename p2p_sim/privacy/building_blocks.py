@@ -1,4 +1,4 @@
-"""Building blocks: profiles of what one label shows, from probabilities, matrices, noise, and from other profiles."""
+"""Privacy profiles built from probabilities, matrices, noise, and from other profiles."""
 
 from __future__ import annotations
 
@@ -142,9 +142,9 @@ def shuffled(
         first, second = histograms(matrix, n)
         law: Law = Histogram(first, second, budget)
         return PrivacyProfile(view, "exact", "exact law of the histogram", assumes, "", law)
-    flip = _flip(matrix)
-    if flip is not None and 0 < flip < 0.5:
-        bits = ShuffledBits(flip, n)
+    alpha = _flip_probability(matrix)
+    if alpha is not None and 0 < alpha < 0.5:
+        bits = ShuffledBits(alpha, n)
         basis = "exact" if bits.covered else "lower"
         return PrivacyProfile(view, basis, "exact law of the number of ones", assumes, "", bits)
     if not 0 < budget <= FAR:
@@ -312,7 +312,7 @@ def _atoms(first: Array, second: Array) -> Atoms:
     return Atoms(first[:, keep], second[:, keep])
 
 
-def _flip(matrix: Array) -> float | None:
+def _flip_probability(matrix: Array) -> float | None:
     """Return the flip probability of binary randomized response, None for other randomizers."""
     if matrix.shape != (2, 2) or not np.array_equal(matrix, matrix[::-1, ::-1]):
         return None

@@ -1,4 +1,4 @@
-"""Which parameter, or how much noise, a promise needs: solve for it, for a named view, and account for the result."""
+"""Solves for the parameter, or the scale of noise, that gives a named view a required (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
 from p2p_sim.privacy.composition.compose import composed
 from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
-from p2p_sim.privacy.table_rows import View, rows
+from p2p_sim.privacy.table_rows import TableRow, rows
 
 _STEPS = 60
 _MOST = 1e300
@@ -166,23 +166,23 @@ def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
     return found.law.keeps(epsilon, delta)
 
 
-def _search(where: Range, kept: Callable[[float], bool]) -> float | None:
+def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
     """Bisect between the ends; return the most useful value found that keeps the promise, or None."""
-    if kept(where.useful):
+    if holds(where.useful):
         return where.useful
     good, bad = where.private, where.useful
     if where.whole:  # far ends are slow: grow from the useful one
-        while bad * 2 < where.private and not kept(bad * 2):
+        while bad * 2 < where.private and not holds(bad * 2):
             bad *= 2
         good = min(bad * 2, where.private)
-    if not kept(good):
+    if not holds(good):
         return None
     for _ in range(_STEPS):
         middle = math.sqrt(good * bad) if where.spread else (good + bad) / 2
         middle = float(round(middle)) if where.whole else middle
         if middle in (good, bad) or abs(good - bad) <= 1e-9 * abs(good):
             break
-        if kept(middle):
+        if holds(middle):
             good = middle
         else:
             bad = middle
@@ -191,10 +191,12 @@ def _search(where: Range, kept: Callable[[float], bool]) -> float | None:
 
 def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
     parameters = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    known = [name for name in RANGES if name in parameters or (name == "cluster_size" and kind.in_clusters())]
-    if vary not in known:
+    solvable = [
+        name for name in RANGES if name in parameters or (name == "cluster_size" and kind.in_clusters())
+    ]
+    if vary not in solvable:
         raise InputError(
-            f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(known) or 'nothing'}"
+            f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(solvable) or 'nothing'}"
         )
     if vary in fixed:
         raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
@@ -204,10 +206,10 @@ def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
     for name, parameter in parameters.items():
         needed = parameter.default is MISSING and parameter.default_factory is MISSING
         if needed and name not in fixed and name != vary:
-            told = f"give {name}=..., or vary={name!r}"
+            advice = f"give {name}=..., or vary={name!r}"
             if name in _TARGET:
-                told = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
-            raise InputError(f"{name} of {kind.__name__} is missing: {told}")
+                advice = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
+            raise InputError(f"{name} of {kind.__name__} is missing: {advice}")
     return _accepted(kind, vary, fixed) if vary == "epsilon" else RANGES[vary]
 
 
@@ -241,10 +243,10 @@ def _unreachable(vary: str, view: str, epsilon: float, delta: float, best: Priva
     )
 
 
-def others(protocol: Protocol, view: str, users: str = "curious") -> list[View]:
+def others(protocol: Protocol, view: str, users: str = "curious") -> list[TableRow]:
     """Return the rows of a table beside the view that was asked for."""
-    who = Coalition.parse(view, protocol.roles())
-    return [row for row in rows(protocol) if (row.who, row.users) != (who, users)]
+    coalition = Coalition.parse(view, protocol.roles())
+    return [row for row in rows(protocol) if (row.coalition, row.users) != (coalition, users)]
 
 
 _NEAR = 1e-9
@@ -294,14 +296,14 @@ def calibrate_noise(
         found = mechanism(scale * moved, moved)
         return found if count == 1 else composed(found, count)
 
-    def kept(scale: float) -> bool:
+    def holds(scale: float) -> bool:
         found = account(scale)
         if delta == 0:  # a delta too small for floats is not 0
             return found.epsilon(0.0) <= epsilon
         return found.delta_bracket(epsilon).upper <= delta
 
     good = 1.0
-    while not kept(good):
+    while not holds(good):
         good *= 4
         if good > _FAR:
             raise InputError(
@@ -309,11 +311,11 @@ def calibrate_noise(
                 + ("; Gaussian noise never has delta = 0" if delta == 0 else "")
             )
     bad = good / 4
-    while kept(bad) and bad > 1 / _FAR:
+    while holds(bad) and bad > 1 / _FAR:
         good, bad = bad, bad / 4
     while good - bad > _NEAR * good:
         middle = math.sqrt(good * bad)
-        good, bad = (middle, bad) if kept(middle) else (good, middle)
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
     reached = account(good).epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
     slack = epsilon - achieved.upper

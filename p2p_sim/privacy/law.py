@@ -1,4 +1,4 @@
-"""Laws of a view: a pair of distributions, one for each value of one label, told by its hockey-stick divergences.
+"""``Law``: the hockey-stick divergences between the two distributions of a view, one for each label.
 
 *Source:* ``docs/laws.md``, "Conventions".
 """
@@ -231,13 +231,13 @@ def root(
     """
     from scipy.optimize import toms748
 
-    kept = limit
+    best = limit
 
     def gap(x: float) -> float:
-        nonlocal kept
+        nonlocal best
         over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
         if over <= 0:
-            kept = min(kept, x)
+            best = min(best, x)
         return over
 
     if limit == 0 or gap(0.0) <= 0:
@@ -259,4 +259,4 @@ def root(
             high, grow = inner, grow * grow
     if at_high != 0:
         toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
-    return float(kept)
+    return float(best)

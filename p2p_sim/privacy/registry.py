@@ -1,4 +1,4 @@
-"""What is known of the privacy of a protocol: one registration for each class, open to everybody.
+"""The registry of accounting: one registration for each protocol class, open to everybody.
 
 A mechanism is known by what its room registers, those of this package (``privacy.mechanisms``) like anybody's own.
 """

@@ -1,4 +1,4 @@
-"""One question about the privacy of a protocol, as its law is asked it."""
+"""``Setting``: one question about the privacy of a protocol, as passed to its law."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Setting:
         """Whether the learner looks."""
         return LEARNER in self.view.servers
 
-    def met(self, size: int) -> Setting:
+    def in_cluster_of(self, size: int) -> Setting:
         """Return the question about a cluster of ``size`` users, all but the victim looking at most."""
         return replace(self, size=size, view=self.view.at_most(size - 1))
 

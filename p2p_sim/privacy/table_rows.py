@@ -1,4 +1,4 @@
-"""Which views of a protocol are told of: the rows of every table."""
+"""The rows of every privacy table: which views of a protocol are listed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ USERS = ("curious", "deviating", ALL_DEVIATING)
 
 
 @dataclass(frozen=True)
-class View:
+class TableRow:
     """One row.  ``name``: as ``privacy.profile`` knows it; ``users``: one of ``USERS``."""
 
     name: str
     title: str
-    who: Coalition
+    coalition: Coalition
     users: str = "curious"
 
     @property
@@ -30,15 +30,20 @@ class View:
     @property
     def colluders(self) -> int:
         """How many users look."""
-        return self.who.user_count
+        return self.coalition.user_count
 
     @property
     def slow(self) -> bool:
         """Whether its law takes seconds."""
-        return bool(self.who.servers) and self.colluders > 0 and not self.who.wire and self.users == "curious"
+        return (
+            bool(self.coalition.servers)
+            and self.colluders > 0
+            and not self.coalition.wire
+            and self.users == "curious"
+        )
 
 
-def rows(protocol: Any) -> list[View]:
+def rows(protocol: Any) -> list[TableRow]:
     """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
 
     Where users talk to one server alone, they form no coalitions worth a row.  A server who passes on what users seal
@@ -48,8 +53,8 @@ def rows(protocol: Any) -> list[View]:
     servers = [role for role in roles if role not in (USER, *protocol.idle_roles())]
     speaking = any(kind.sender == kind.recipient == USER for kind in protocol.messages().values())
 
-    def row(name: str, title: str = "", users: str = "curious") -> View:
-        return View(name, title or name, Coalition.parse(name, roles), users)
+    def row(name: str, title: str = "", users: str = "curious") -> TableRow:
+        return TableRow(name, title or name, Coalition.parse(name, roles), users)
 
     peer, deviating = row(USER, "user: one curious peer"), row(USER, "user: one deviating peer", "deviating")
     if not servers:

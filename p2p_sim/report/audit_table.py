@@ -11,7 +11,7 @@ from typing import Any
 from p2p_sim.privacy.auditing.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.measure import MEASURABLE
-from p2p_sim.privacy.table_rows import View
+from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal
 from p2p_sim.report.figure_text import number_text
 
@@ -104,7 +104,7 @@ LOCAL = "local"
 Told = Mapping[str, Any]
 
 
-def row(view: View, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
+def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
     """Return what is told about one view; ``found``: None if it was not audited, ``refused`` says why."""
     told: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
     if found is None:

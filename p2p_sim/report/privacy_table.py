@@ -18,7 +18,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import crowds
 from p2p_sim.privacy.profile import Law, PrivacyProfile
-from p2p_sim.privacy.table_rows import ALL_DEVIATING, View, rows
+from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
 from p2p_sim.privacy.theorems import Promise
 from p2p_sim.report import terminal
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure, number_text
@@ -65,13 +65,13 @@ class Question:
         """Whether laws are of users whom a graph joins, so that no size stands for them."""
         return self.population is not None and self.protocol.graph_over() is not None
 
-    def views(self) -> list[View]:
+    def views(self) -> list[TableRow]:
         """Return the rows; raises InputError for a part of a view that the protocol does not have."""
         every, roles = rows(self.protocol), self.protocol.roles()
-        chosen: list[View] = []
+        chosen: list[TableRow] = []
         for name in self.only:
             who = Coalition.parse(name, roles)
-            found = [view for view in every if view.who == who] or [View(name, str(who), who)]
+            found = [view for view in every if view.coalition == who] or [TableRow(name, str(who), who)]
             chosen += [view for view in found if view not in chosen]
         return chosen if self.only else every
 
@@ -81,7 +81,7 @@ class Question:
             return [int(size) for size in np.unique(self.population.sizes)]
         return [] if self.cluster_size is None else [int(self.cluster_size)]
 
-    def misfit(self, view: View) -> str:
+    def misfit(self, view: TableRow) -> str:
         """Return why nobody can look like this here, or nothing."""
         sizes = self.sizes()
         if sizes and view.colluders >= sizes[-1]:
@@ -93,14 +93,14 @@ class Question:
             return f"composition = {self.composition}: there are {honest} other honest users"
         return ""
 
-    def profile(self, view: View, size: int | None = None) -> PrivacyProfile:
+    def profile(self, view: TableRow, size: int | None = None) -> PrivacyProfile:
         """Return a view's profile: of a cluster size, or of what was asked about."""
         size = None if self.on_graph else size
         where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
         if self.population is not None and size is None:
             where = {"population": self.population}
-        who = view.who if size is None else view.who.at_most(size - 1)
-        name = view.name if who == view.who or not str(who) else str(who)
+        who = view.coalition if size is None else view.coalition.at_most(size - 1)
+        name = view.name if who == view.coalition or not str(who) else str(who)
         return privacy.profile(
             self.protocol,
             name,
@@ -167,7 +167,9 @@ def little(delta: float, users: int) -> str:
     )
 
 
-def _row(question: Question, view: View, sizes: list[int], promises: Promises, end: float) -> dict[str, Any]:
+def _row(
+    question: Question, view: TableRow, sizes: list[int], promises: Promises, end: float
+) -> dict[str, Any]:
     row: dict[str, Any] = {
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
@@ -195,16 +197,16 @@ def _row(question: Question, view: View, sizes: list[int], promises: Promises, e
     return row
 
 
-def _long(question: Question, view: View, end: float) -> str:
+def _long(question: Question, view: TableRow, end: float) -> str:
     """Return that a law on a graph takes too long to compute here, or nothing."""
     most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
-    late = bool(view.who.servers) and time.monotonic() > end
+    late = bool(view.coalition.servers) and time.monotonic() > end
     if not question.quick or not question.on_graph or (question.sizes()[-1] <= most and not late):
         return ""
     return "not computed here: see p2p-sim account, with the same --graph"
 
 
-def _late(question: Question, view: View, sizes: list[int], end: float) -> str:
+def _late(question: Question, view: TableRow, sizes: list[int], end: float) -> str:
     """Return why a view is too slow to be accounted here, or nothing."""
     most = sizes[0] if sizes else 0
     if question.on_graph:
@@ -228,14 +230,14 @@ def _searched(question: Question, law: Law, sizes: list[int]) -> str:
 
 
 def _figures(
-    question: Question, view: View, sizes: list[int], last: PrivacyProfile
+    question: Question, view: TableRow, sizes: list[int], last: PrivacyProfile
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the figure of the worst cluster, and those of smallest, median and largest."""
     delta, people = question.delta, question.population
     if people is None or question.composition == REAL or question.on_graph:
         return figure(question.profile(view), delta), None
     known: dict[int, dict[str, Any]] = {}
-    fits = [size for size in sizes if str(view.who.at_most(size - 1))]
+    fits = [size for size in sizes if str(view.coalition.at_most(size - 1))]
 
     def of(size: int) -> dict[str, Any]:
         if size not in known:
@@ -263,7 +265,7 @@ def _figures(
     return worst | {"basis": "lower"}, some
 
 
-def _heaviest(question: Question, view: View, sizes: list[int]) -> int | None:
+def _heaviest(question: Question, view: TableRow, sizes: list[int]) -> int | None:
     """Return the size at which one and the same law is seen most often: there the view is worst, at every delta."""
     weights, seen = {}, []
     for size in sizes:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, ProtocolError, privacy
-from p2p_sim.privacy.table_rows import View, rows
+from p2p_sim.privacy.table_rows import TableRow, rows
 from protocols import (
     ALL,
     EncryptedShuffle,
@@ -44,7 +44,7 @@ def seals(protocol: Any) -> bool:
     return any(message.opener == message.recipient for message in protocol.messages().values())
 
 
-def told(protocol: Any, view: View, people: Population, channels: str, faults: Any) -> Any:
+def told(protocol: Any, view: TableRow, people: Population, channels: str, faults: Any) -> Any:
     """A view's profile, after what any profile must be."""
     found = privacy.profile(
         protocol, view.name, population=people, channels=channels, users=view.users, faults=faults

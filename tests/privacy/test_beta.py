@@ -9,10 +9,10 @@ import pytest
 from scipy.special import betainc
 
 from p2p_sim.privacy.mechanisms.peer_to_peer import urn
-from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Draws, Urn
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, UrnDraws
 
 
-def every_event(draws: Draws, m: int, epsilon: float, flip: float) -> float:
+def every_event(draws: UrnDraws, m: int, epsilon: float, flip: float) -> float:
     """The largest of (1 - a - a e^eps) P_B - ((1 - a) e^eps - a) P_A over all {K >= k}, each tail by itself."""
     share = draws.counts / draws.urn.size
     keep, best = 1 - flip - flip * math.exp(epsilon), 0.0

@@ -15,7 +15,7 @@ from p2p_sim.core.groups import Members, neighbours
 from p2p_sim.network.topologies import build
 from p2p_sim.network.walks import distribution
 from p2p_sim.privacy.laws import random_size_shuffle as companies
-from p2p_sim.privacy.laws.random_size_shuffle import Ceiling, company, crowded, likely, places
+from p2p_sim.privacy.laws.random_size_shuffle import Ceiling, crowd_size_tails, crowded, likely, places
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from tests.privacy import walking
 
@@ -51,7 +51,7 @@ def worst(places: walking.Places, ratio: Fraction) -> Fraction:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_no_bound_is_below_the_exact_law(name: str, steps: int) -> None:
     users, edges = GRAPHS[name]
-    law = crowded(company(graph_of(name), steps)[0], math.log(3))
+    law = crowded(crowd_size_tails(graph_of(name), steps)[0], math.log(3))
     exact = walking.walked(walking.near(edges, users), steps)
     for ratio in RATIOS:
         assert law.delta(math.log(ratio)).upper >= float(worst(exact, ratio)) - 1e-15
@@ -61,7 +61,7 @@ def test_a_bound_that_forgets_parity_would_be_seen() -> None:
     """The twin: after many steps on a path half of the others are never where the victim's report may be."""
     users, edges = GRAPHS["path of four"]
     exact = float(worst(walking.walked(walking.near(edges, users), 8), RATIOS[0]))
-    crowd = company(graph_of("path of four"), 8)[0]
+    crowd = crowd_size_tails(graph_of("path of four"), 8)[0]
     assert crowded(np.ones(users), math.log(3)).delta(0.0).upper < exact
     assert exact < crowded(crowd, math.log(3)).delta(0.0).upper
 
@@ -69,7 +69,7 @@ def test_a_bound_that_forgets_parity_would_be_seen() -> None:
 def test_three_labels() -> None:
     users, edges = GRAPHS["triangle"]
     exact = walking.walked(walking.near(edges, users), 3)
-    law = crowded(company(graph_of("triangle"), 3)[0], math.log(2), labels=3)
+    law = crowded(crowd_size_tails(graph_of("triangle"), 3)[0], math.log(2), labels=3)
     for ratio in (Fraction(1), Fraction(3, 2)):
         found = max(
             walking.delta(
@@ -121,7 +121,7 @@ def test_a_crowd_is_a_sum_of_coins(monkeypatch: pytest.MonkeyPatch) -> None:
                 if sum(way) >= m
             )
             tails[m] = min(tails[m], Fraction(chance))
-    found = company(graph_of("triangle with a tail"), 5)[0]
+    found = crowd_size_tails(graph_of("triangle with a tail"), 5)[0]
     assert found == pytest.approx([float(t) for t in tails], rel=1e-12)
     assert all(value <= tail for value, tail in zip(found, tails, strict=True))
 
@@ -133,11 +133,11 @@ def test_victims_in_groups_and_the_gap_bound_the_same_from_below(
     shape: str, steps: int, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = build(shape, 120, 1)
-    each = company(graph, steps)[0]
+    each = crowd_size_tails(graph, steps)[0]
     monkeypatch.setattr(companies, "EACH", 0)
-    grouped = company(graph, steps)[0]
+    grouped = crowd_size_tails(graph, steps)[0]
     monkeypatch.setattr(companies, "MOST_USERS", 0)
-    gap, how = company(graph, steps)
+    gap, how = crowd_size_tails(graph, steps)
     assert "spectral gap" in how
     assert (grouped <= each * (1 + 1e-12)).all()
     assert (gap <= each * (1 + 1e-12)).all()
@@ -146,13 +146,13 @@ def test_victims_in_groups_and_the_gap_bound_the_same_from_below(
 
 def test_walks_of_one_parity_hide_among_their_own() -> None:
     """On a bipartite graph a victim is never where half of the others are: the crowd is the other half."""
-    tails = company(build("grid", 36, 1), 400)[0]
+    tails = crowd_size_tails(build("grid", 36, 1), 400)[0]
     assert likely(tails, 0.5) == 17
     assert tails[18] == 0
 
 
 def test_users_who_hardly_meet_are_not_hidden() -> None:
-    tails = company(build("ring:2", 101, 1), 3)[0]
+    tails = crowd_size_tails(build("ring:2", 101, 1), 3)[0]
     assert tails[0] == 1
     assert crowded(tails, 1.0).delta(0.1).upper == pytest.approx(
         privacy.laws.randomized_response.LocalResponse(1.0).delta(0.1).value

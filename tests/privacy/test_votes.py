@@ -74,7 +74,7 @@ def test_votes_of_users_met_before_would_be_seen() -> None:
 def test_a_vote_dominates_what_a_neighbour_reports(zeros: bool) -> None:
     """Whatever labels and offsets, from one and from the other direction, by fractions."""
     degree, flip, theta = 4, Fraction(1, 4), Fraction(3, 4)
-    vote = neighbour_votes._vote(float(flip), float(theta) / degree, 2)
+    vote = neighbour_votes._answer(float(flip), float(theta) / degree, 2)
     for offset, ones in itertools.product(
         (0, 1), (0, 1, 2)
     ):  # of 3 others, 2 are fresh, ``ones`` with label 1
@@ -93,7 +93,7 @@ def test_a_vote_dominates_what_a_neighbour_reports(zeros: bool) -> None:
 
 
 def test_a_vote_has_the_loss_of_its_ones() -> None:
-    vote = neighbour_votes._vote(0.25, 0.1, 5)
+    vote = neighbour_votes._answer(0.25, 0.1, 5)
     for epsilon in (0.0, 0.3, 1.0):
         s = np.arange(6)
         expected = 0.1 * (binom.pmf(s, 5, 0.25) * np.maximum(0, 1 - np.expm1(epsilon) * s)).sum()
@@ -110,14 +110,14 @@ def test_a_tally_is_the_law_of_its_votes() -> None:
             for r in (right, 1 - right)
         )
         pairs.append((p, q))
-    tally = neighbour_votes.Tally.of(m, np.array([float(g) for g in given]))
+    tally = neighbour_votes.VoteSum.of(m, np.array([float(g) for g in given]))
     for ratio in RATIOS:
         truth = float(sum(max(Fraction(0), p - ratio * q) for p, q in pairs))
         low, value, high = tally.delta(math.log(ratio))
         assert low <= truth <= high
         assert value == pytest.approx(truth, rel=1e-12)
     assert tally.pure() == pytest.approx(math.log(max(p / q for p, q in pairs)))
-    assert neighbour_votes.Tally.of(0, np.ones(2)).pure() == math.inf
+    assert neighbour_votes.VoteSum.of(0, np.ones(2)).pure() == math.inf
 
 
 def test_a_flip_in_front_of_a_law() -> None:
@@ -156,7 +156,7 @@ def test_the_worst_neighbours_by_hand(shape: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(neighbours, "_PART", part)
         degrees, unseen = neighbours._worst.__wrapped__(graph)
         assert list(zip(degrees.tolist(), unseen.tolist(), strict=True)) == worst
-    monkeypatch.setattr(neighbours, "_MOST_MET", 0)
+    monkeypatch.setattr(neighbours, "_MOST_PAIRS", 0)
     assert neighbours._worst.__wrapped__(graph)[1] is None
 
 

@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.core import Faults, Inbox, Message, Vector, beside, kernels_numpy
 from p2p_sim.core.columns import Layout, Rows
-from p2p_sim.core.fault_injection import Keyed, first_of_each
+from p2p_sim.core.fault_injection import KeyedFaultDraws, first_of_each
 from protocols import PeerToPeer, RandomizedResponse
 
 FALSE_ALARM = 1e-9
@@ -91,7 +91,7 @@ def test_rates():
 
 def test_decisions_do_not_follow_each_other():
     """Twin of the rates: the same messages are not lost, late and doubled together, nor those of two kinds."""
-    chance, n = Keyed(1, kernels_numpy), 50_000
+    chance, n = KeyedFaultDraws(1, kernels_numpy), 50_000
     ids = (np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64))
     columns = [chance.messages(name, 1, 0.5, ids) for name in ("loss:ask", "late:ask", "loss:label")]
     columns += [chance.messages("loss:ask", 2, 0.5, ids), chance.users("drop", 1, 0.5, range(n))]
@@ -100,7 +100,7 @@ def test_decisions_do_not_follow_each_other():
 
 
 def test_other_recipients_and_numbers_are_other_messages():
-    chance, n = Keyed(1, kernels_numpy), 50_000
+    chance, n = KeyedFaultDraws(1, kernels_numpy), 50_000
     zeros, count = np.zeros(n, np.int64), np.arange(n)
     by_recipient = chance.messages("loss:ask", 1, 0.5, (zeros, count, zeros))
     by_number = chance.messages("loss:ask", 1, 0.5, (zeros, zeros, count))

@@ -1,4 +1,4 @@
-"""What an audit may be asked: every argument is checked before the first world runs."""
+"""Checks of an audit's arguments, before the first world runs."""
 
 from __future__ import annotations
 

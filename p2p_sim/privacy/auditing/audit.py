@@ -1,4 +1,4 @@
-"""Audits: the privacy that one view was measured to have, beside what is claimed for it."""
+"""``audit``: measures a lower bound on what one view learns and compares it with the claims."""
 
 from __future__ import annotations
 
@@ -175,12 +175,12 @@ def audit(
     coalition = coalition_of(view, protocol, size)
     honest = size - 1 - coalition.user_count
     joined = worlds.world(protocol, graph, size, seed)
-    asked: dict[str, Any] = {"channels": channels, "faults": wrong}
-    asked |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
-    asked["composition"] = given_composition(composition, honest)
-    law = model if isinstance(model, PrivacyProfile) else profile(model, view, **asked)
+    options: dict[str, Any] = {"channels": channels, "faults": wrong}
+    options |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
+    options["composition"] = given_composition(composition, honest)
+    law = model if isinstance(model, PrivacyProfile) else profile(model, view, **options)
     known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
-    chosen = _composition(asked["composition"], law, kind, at)
+    chosen = _composition(options["composition"], law, kind, at)
     if joined is not None and composition == "worst" and law.basis != "exact":
         chosen = None  # a bound over all labels knows of no worst
     ones = honest // 2 if chosen is None else chosen
@@ -193,21 +193,25 @@ def audit(
         )
     check_enough(trials, confidence, learning=exact is None)
     situation = Situation(protocol, coalition, size, ones, channels, None if joined is None else joined.graph)
-    tell = progress or (lambda _label, _done, _total: None)
+    report_progress = progress or (lambda _label, _done, _total: None)
     with backends.opened(settings, users_a_batch(protocol, size, trials)):
         if exact is not None:
-            evidence = by_law(situation, exact, trials, seed, settings, tell)
+            evidence = by_law(situation, exact, trials, seed, settings, report_progress)
         else:
-            told = ""
+            search_note = ""
             if chosen is None:
-                ones, told = worst_of_few(situation, honest, (kind, at), trials, seed, settings, tell)
-            evidence = by_learning(replace(situation, composition=ones), trials, seed, settings, tell)
-            evidence.how += told
+                ones, search_note = worst_of_few(
+                    situation, honest, (kind, at), trials, seed, settings, report_progress
+                )
+            evidence = by_learning(
+                replace(situation, composition=ones), trials, seed, settings, report_progress
+            )
+            evidence.how += search_note
     tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
     if tested is not None and evidence.late is not None:
         odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
         tested = replace(tested, p_value=0.0, rejected=True, why=odd)
-    there = asked | {"composition": ones} | ({"cluster_size": size} if joined is None else {})
+    there = options | {"composition": ones} | ({"cluster_size": size} if joined is None else {})
     here = law.law if known is None or law.law is None else profile(known, view, **there).law
     found = measured(kind, at, evidence, confidence, here)
     reads = law.law is None or law.law.pure() > 0
@@ -260,10 +264,10 @@ def _needed(
     return next((trials for trials in plans if trials is not None), None)
 
 
-def _composition(asked: str | int, law: PrivacyProfile, kind: str, at: float) -> int | None:
+def _composition(requested: str | int, law: PrivacyProfile, kind: str, at: float) -> int | None:
     """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
-    if asked != "worst":
-        return int(asked)
+    if requested != "worst":
+        return int(requested)
     if law.law is None or law.law.pure() == 0:
         return None
     where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at

@@ -1,4 +1,4 @@
-"""What is claimed of a view, and how each claim stands beside what was measured."""
+"""The claims about a view, and the verdict on each from the measured lower bound."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def claims_of(
         found.append(_of_promise(promise, kind, at))
     local = None if against is None else accountant.local_epsilon(against)
     if local is not None and not any(claim.name.startswith("local") for claim in found):
-        told = theorems.local(local)
-        told["source"] = "a user's own coin"
-        found.append(_of_promise(told, kind, at))
+        local_claim = theorems.local(local)
+        local_claim["source"] = "a user's own coin"
+        found.append(_of_promise(local_claim, kind, at))
     for name, value in extra.items():
         first, second = (float(value), at) if kind == "delta" else (at, float(value))
         found.append(Claim(name, first, second, "claimed", True, "", "given"))
@@ -70,11 +70,11 @@ def check_given(extra: Any, kind: str) -> None:
     """Check a caller's claims, of ε if ``kind`` is "delta" and of δ otherwise; raises InputError."""
     if not isinstance(extra, Mapping):
         raise InputError(f"claims = {extra!r}: give a dict of names to numbers")
-    most, said = (math.inf, "") if kind == "delta" else (1.0, " and at most 1")
+    most, upper_text = (math.inf, "") if kind == "delta" else (1.0, " and at most 1")
     for name, value in extra.items():
         number = isinstance(value, Real) and not isinstance(value, bool)
         if not number or not 0 <= value <= most:
-            raise InputError(f"claims[{name!r}] = {value!r}: must be a number, at least 0{said}")
+            raise InputError(f"claims[{name!r}] = {value!r}: must be a number, at least 0{upper_text}")
 
 
 def judged(claims: list[Claim], kind: str, lower: float, cap: float) -> tuple[Claim, ...]:

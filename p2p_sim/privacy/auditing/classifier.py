@@ -75,7 +75,7 @@ def fit(train_a: Array, train_b: Array) -> Scorer:
             f"worlds to learn from: {len(train_a)} and {len(train_b)}; at least 1 is needed of each"
         )
     a, b = np.asarray(train_a[:_MOST], np.float64), np.asarray(train_b[:_MOST], np.float64)
-    columns = _telling(np.concatenate([a, b]))
+    columns = _informative_columns(np.concatenate([a, b]))
     a, b = a[:, columns], b[:, columns]
     if not len(columns) or min(len(a), len(b)) < 8:
         return Scorer("constant", columns, train_a.shape[1], _nothing)
@@ -111,15 +111,15 @@ def _one_thread() -> Any:
     return threadpool_limits(1)
 
 
-def _telling(rows: Array) -> Array:
+def _informative_columns(rows: Array) -> Array:
     """Return the columns that are neither constant nor a copy of an earlier one."""
-    seen, kept = set[bytes](), []
+    seen, columns = set[bytes](), []
     for i in np.flatnonzero(rows.min(axis=0) < rows.max(axis=0)).tolist():
         content = rows[:, i].tobytes()
         if content not in seen:
             seen.add(content)
-            kept.append(i)
-    return np.array(kept, np.int64)
+            columns.append(i)
+    return np.array(columns, np.int64)
 
 
 def _best(a: Array, b: Array) -> tuple[str, Learner]:
@@ -154,10 +154,10 @@ def _learners(a: Array, b: Array) -> list[tuple[str, Learner]]:
 def _tabled(rows: Array) -> Array:
     """Return the columns of a table: those of few values first, as long as there are few distinct rows."""
     order = np.argsort([len(np.unique(column)) for column in rows.T], kind="stable")
-    kept = 0
-    while kept < len(order) and len(np.unique(_keys(rows[:, order[: kept + 1]]))) <= _ROWS:
-        kept += 1
-    return np.sort(order[:kept])
+    used = 0
+    while used < len(order) and len(np.unique(_keys(rows[:, order[: used + 1]]))) <= _ROWS:
+        used += 1
+    return np.sort(order[:used])
 
 
 def _keys(rows: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Statistics that mechanisms share: her own answer, a bit seen with some chance, sums of bags, labels of a crowd."""
+"""Statistics shared by mechanisms: an answer, the victim's bit, sums of bags, shuffled labels."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ def bit_of_victim(seen: Seen, *, through_reports: bool) -> Array:
 
     ``through_reports``: whether it is known who asks whom, so that a report gives away the bit of who was asked.
     """
-    told = np.zeros((2, seen.worlds), np.bool_)
+    observed = np.zeros((2, seen.worlds), np.bool_)
     if through_reports and (reports := seen.kinds.get("report")) is not None:
-        rows = readable(reports, "y", _asked_victim(seen)[reports.sender])
+        rows = readable(reports, "y", _askers_of_victim(seen)[reports.sender])
         if len(rows):
-            told[reports.fields["y"][rows].astype(np.intp), reports.sender[rows] // seen.size] = True
+            observed[reports.fields["y"][rows].astype(np.intp), reports.sender[rows] // seen.size] = True
     if (labels := seen.kinds.get("label")) is not None:
         rows = readable(labels, "y_hat", labels.sender % seen.size == 0)
         if len(rows):
-            told[labels.fields["y_hat"][rows].astype(np.intp), labels.sender[rows] // seen.size] = True
-    return np.asarray(np.array([UNSEEN, 0, 1, BOTH], np.int8)[told[0] + 2 * told[1]])
+            observed[labels.fields["y_hat"][rows].astype(np.intp), labels.sender[rows] // seen.size] = True
+    return np.asarray(np.array([UNSEEN, 0, 1, BOTH], np.int8)[observed[0] + 2 * observed[1]])
 
 
-def _asked_victim(seen: Seen) -> Array:
+def _askers_of_victim(seen: Seen) -> Array:
     """Return a mask of all users: who asked the victim.  Her ask to herself does not travel, and so is missed."""
-    asked = np.zeros(seen.worlds * seen.size, np.bool_)
-    asked[:: seen.size] = True
+    askers = np.zeros(seen.worlds * seen.size, np.bool_)
+    askers[:: seen.size] = True
     if (asks := seen.kinds.get("ask")) is not None:
-        asked[asks.sender[asks.sender % seen.size == 0]] = False
-        asked[asks.sender[asks.recipient % seen.size == 0]] = True
-    return asked
+        askers[asks.sender[asks.sender % seen.size == 0]] = False
+        askers[asks.sender[asks.recipient % seen.size == 0]] = True
+    return askers
 
 
 def open_reports(seen: Seen) -> tuple[Array, Array, Array]:
@@ -75,12 +75,12 @@ def open_reports(seen: Seen) -> tuple[Array, Array, Array]:
     """
     reports = seen.kinds.get("report")
     if reports is None:
-        nothing = np.zeros(seen.worlds, np.int64)
-        return nothing, nothing, nothing
+        none = np.zeros(seen.worlds, np.int64)
+        return none, none, none
     sender, y = reports.sender, reports.fields["y"]
     if seen.colluders:
-        kept = ~_tied(seen)[sender]
-        sender, y = sender[kept], y[kept]
+        mask = ~_asked_colluders(seen)[sender]
+        sender, y = sender[mask], y[mask]
     return *counted(sender, y, seen.size, seen.worlds), _victims(sender, y, seen.size, seen.worlds)
 
 
@@ -96,11 +96,11 @@ def _victims(sender: Array, y: Array, size: int, worlds: int) -> Array:
     return own
 
 
-def _tied(seen: Seen) -> Array:
+def _asked_colluders(seen: Seen) -> Array:
     """Return a mask of all users: colluders, and who asked one of them."""
-    tied = np.zeros((seen.worlds, seen.size), np.bool_)
-    tied[:, 1 : 1 + seen.colluders] = True
-    flat = tied.reshape(-1)
+    mask = np.zeros((seen.worlds, seen.size), np.bool_)
+    mask[:, 1 : 1 + seen.colluders] = True
+    flat = mask.reshape(-1)
     if (asks := seen.kinds.get("ask")) is not None:
         flat[asks.sender[of_colluders(seen, asks.recipient)]] = True
     return flat
@@ -194,7 +194,7 @@ class Answered(Statistic):
 
 
 @dataclass(frozen=True)
-class Told(Statistic):
+class VictimBit(Statistic):
     """The victim's noisy bit, if it is seen; that it is seen has probability ``seen``, whatever her label.
 
     ``through_reports``: whether the view knows who asks whom and reads reports.
@@ -202,7 +202,7 @@ class Told(Statistic):
     *Source:* ``docs/laws.md``, "One curious peer" and "Wire and traffic".
     """
 
-    flip: float
+    alpha: float
     seen: float
     through_reports: bool
     coordinates = ("bit",)
@@ -214,11 +214,11 @@ class Told(Statistic):
 
     def few(self, label: int) -> Array:
         """Return the law of unseen, 0 and 1."""
-        return told_law(self.seen, self.flip, label)
+        return bit_law(self.seen, self.alpha, label)
 
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return plus or minus the budget, 0 where nothing is seen."""
-        return told_ratio(rows["bit"], self.flip)
+        return bit_log_ratio(rows["bit"], self.alpha)
 
     def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
         """Return the law of the bit."""
@@ -226,15 +226,15 @@ class Told(Statistic):
         return below[:, None], mass[:, None]
 
 
-def told_ratio(bit: Array, flip: float) -> Array:
+def bit_log_ratio(bit: Array, alpha: float) -> Array:
     """Return the log ratios of the victim's two labels; ``bit``: as it was seen."""
-    epsilon = local_epsilon(flip)
+    epsilon = local_epsilon(alpha)
     return np.where(bit == 1, epsilon, np.where(bit == 0, -epsilon, 0.0))
 
 
-def told_law(seen: float, flip: float, label: int) -> Array:
+def bit_law(seen: float, alpha: float, label: int) -> Array:
     """Return the law of unseen, 0, 1."""
-    one = 1 - flip if label else flip
+    one = 1 - alpha if label else alpha
     return np.array([1 - seen, seen * (1 - one), seen * one])
 
 
@@ -277,10 +277,10 @@ class BagCount(Statistic):
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the count of the first bag of each world; one that nobody can have stands for none."""
         total = np.full(seen.worlds, np.iinfo(np.int32).min, np.int64)
-        told = seen.kinds.get(self.kind)
-        if told is not None:
-            mine = told.fields["bag"] % self.bags == 0
-            total[seen.world_of(told)[mine]] = told.fields["total"][mine]
+        messages = seen.kinds.get(self.kind)
+        if messages is not None:
+            mine = messages.fields["bag"] % self.bags == 0
+            total[seen.world_of(messages)[mine]] = messages.fields["total"][mine]
         return {"total": total}
 
     def _at(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
@@ -311,7 +311,7 @@ def _ones(k: int, colluders: int, size: int, composition: int) -> int:
 
 
 @dataclass(frozen=True)
-class Crowd(Statistic):
+class CrowdLabels(Statistic):
     """``m`` labels of honest users, ``k`` ones among them; without colluders ``first``, the one at a fixed place.
 
     ``composition``: honest others with label 1.  ``first``: 0 if there is none, else 1 more than the bit.
@@ -319,7 +319,7 @@ class Crowd(Statistic):
     *Source:* ``docs/laws.md``, "Shuffled bits"; in a uniformly random order every place holds a one with chance k / m.
     """
 
-    flip: float
+    alpha: float
     size: int
     colluders: int
     composition: int
@@ -334,7 +334,7 @@ class Crowd(Statistic):
 
     def _others(self) -> tuple[int, Array]:
         """Return the law of the ones among the honest others: the least number of them, and probabilities."""
-        window = noisy_ones(self.flip, self.composition, self.honest - 1 - self.composition, 0, CUT)
+        window = noisy_ones(self.alpha, self.composition, self.honest - 1 - self.composition, 0, CUT)
         return window.low, window.mass
 
     def row_ratios(self, rows: WorldCounts) -> Array:
@@ -343,12 +343,12 @@ class Crowd(Statistic):
         with np.errstate(divide="ignore", invalid="ignore"):
             one, zero = (np.log(in_table(mass, rows["k"] - low - bit)[1]) for bit in (1, 0))
             ratio = np.where(np.isneginf(one) & np.isneginf(zero), 0.0, one - zero)
-        return bit_ratio(ratio, self.flip)
+        return bit_ratio(ratio, self.alpha)
 
     def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
         """Return the law of all three."""
         low, mass = self._others()
-        noise = np.array([self.flip, 1 - self.flip] if label else [1 - self.flip, self.flip])
+        noise = np.array([self.alpha, 1 - self.alpha] if label else [1 - self.alpha, self.alpha])
         below, chance = anything(len(rows["m"]), self.draws)
         chance[:, 0] = rows["m"] == self.honest
         below[:, 1], chance[:, 1] = in_table(np.convolve(mass, noise), rows["k"] - low)

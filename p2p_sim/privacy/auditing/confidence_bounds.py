@@ -1,4 +1,4 @@
-"""Confidence: from numbers of hits in two worlds to lower bounds on epsilon and delta; what trials can show."""
+"""Lower confidence bounds on epsilon and delta from hit counts in two worlds, and their limits."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def _least(enough: Callable[[int], bool]) -> int | None:
 __all__ = [
     "ABOVE",
     "BELOW",
-    "Found",
+    "BestEvent",
     "Hits",
     "cap_delta",
     "cap_epsilon",
@@ -322,7 +322,7 @@ def count(scores_a: Any, scores_b: Any, above: Any, below: Any = None) -> Hits:
     )
 
 
-class Found(NamedTuple):
+class BestEvent(NamedTuple):
     """A lower bound with the event that gave it: ``direction`` "above" or "below", and its threshold's index.
 
     ``hits`` of the event in the world that should have it more often, ``against`` in the other.  A bound of 0
@@ -336,7 +336,7 @@ class Found(NamedTuple):
     against: int
 
 
-def epsilon_lower(counts: Hits, delta: float, confidence: float) -> Found:
+def epsilon_lower(counts: Hits, delta: float, confidence: float) -> BestEvent:
     """Return a lower bound on epsilon at ``delta`` in [0, 1), in nats, at least 0 and always finite.
 
     With probability ``confidence`` in (0, 1) or more, the protocol is not (value, delta)-private.
@@ -346,7 +346,7 @@ def epsilon_lower(counts: Hits, delta: float, confidence: float) -> Found:
     return _best(counts, confidence, lambda p, q: ratio(p, q, shift) * (1 - HAIR))
 
 
-def delta_lower(counts: Hits, epsilon: float, confidence: float) -> Found:
+def delta_lower(counts: Hits, epsilon: float, confidence: float) -> BestEvent:
     """Return a lower bound on delta at ``epsilon`` >= 0 nats, at least 0.
 
     With probability ``confidence`` in (0, 1) or more, it holds at all epsilons at once.
@@ -356,7 +356,7 @@ def delta_lower(counts: Hits, epsilon: float, confidence: float) -> Found:
     return _best(counts, confidence, lambda p, q: excess(p, q, at) - HAIR * p)
 
 
-def _best(counts: Hits, confidence: float, figure: Callable[[Array, Array], Array]) -> Found:
+def _best(counts: Hits, confidence: float, figure: Callable[[Array, Array], Array]) -> BestEvent:
     error = (1 - probability("confidence", confidence)) / (2 * counts.events)
     hits = np.concatenate([counts.above_b, counts.below_a])
     against = np.concatenate([counts.above_a, counts.below_b])
@@ -370,7 +370,7 @@ def _best(counts: Hits, confidence: float, figure: Callable[[Array, Array], Arra
     )
     best = int(np.argmax(values))
     place = (ABOVE, best) if best < split else (BELOW, best - split)
-    return Found(max(0.0, float(values[best])), *place, int(hits[best]), int(against[best]))
+    return BestEvent(max(0.0, float(values[best])), *place, int(hits[best]), int(against[best]))
 
 
 def _scores(name: str, values: Any) -> Array:

@@ -18,7 +18,7 @@ from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches
 
 Array = npt.NDArray[Any]
 Table = tuple[Array, list[str]]
-Tell = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 _MOST = 200_000
 """Most worlds of a label that a classifier learns from."""
@@ -52,11 +52,11 @@ def by_law(
     trials: int,
     seed: int,
     settings: backends.Settings,
-    tell: Tell,
+    progress: Progress,
 ) -> Evidence:
     """Score every world by its exact log likelihood ratio."""
     parts: tuple[list[WorldCounts], list[WorldCounts]] = ([], [])
-    pace, rounds = _Pace(tell, trials), dict[str, set[int]]()
+    pace, rounds = _Pace(progress, trials), dict[str, set[int]]()
     for seen in batches(situation, trials, seed, settings):
         for kind, sent in seen.kinds.items():
             ends = [int(sent.round.min()), int(sent.round.max())] if len(sent.round) else []
@@ -73,12 +73,12 @@ def by_law(
 
 
 def by_learning(
-    situation: Situation, trials: int, seed: int, settings: backends.Settings, tell: Tell
+    situation: Situation, trials: int, seed: int, settings: backends.Settings, progress: Progress
 ) -> Evidence:
     """Learn a score on the first half of the worlds of each label, and count the others."""
     tables: tuple[list[Table], list[Table]] = ([], [])
     scores: tuple[list[Array], list[Array]] = ([], [])
-    pace, left = _Pace(tell, trials), min(trials // 2, _MOST)
+    pace, left = _Pace(progress, trials), min(trials // 2, _MOST)
     wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
     for seen in batches(situation, trials, seed, settings, draws=True):
         table, columns = classifier.features(seen)
@@ -91,7 +91,7 @@ def by_learning(
                 kept.append((half[:use], columns))
         pace(len(halves[0]))
         if not left and scorer is None:
-            tell("learning to tell the worlds apart", 0, 0)
+            progress("learning to tell the worlds apart", 0, 0)
             first, second, names = _two(*tables)
             scorer = classifier.fit(first, second)
             above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
@@ -132,13 +132,13 @@ def _joined(parts: list[WorldCounts]) -> WorldCounts:
 class _Pace:
     """Tells how many worlds a label are done, and how many a second."""
 
-    def __init__(self, tell: Tell, trials: int):
-        self._tell, self._trials, self._done, self._start = tell, trials, 0, time.perf_counter()
+    def __init__(self, progress: Progress, trials: int):
+        self._progress, self._trials, self._done, self._start = progress, trials, 0, time.perf_counter()
 
     def __call__(self, worlds: int) -> None:
         self._done += worlds
         speed = self._done / max(1e-9, time.perf_counter() - self._start)
-        self._tell(f"auditing, {_rounded(speed)} trials a second", self._done, self._trials)
+        self._progress(f"auditing, {_rounded(speed)} trials a second", self._done, self._trials)
 
 
 def _rounded(speed: float) -> str:

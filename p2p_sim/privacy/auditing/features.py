@@ -79,13 +79,13 @@ def _weighed(seen: Seen, reports: SeenMessages, weights: Array) -> Array:
 
 
 class _Group(NamedTuple):
-    """A way to sort a kind's messages into ``width`` cells a world; ``kept``: which of them, None for all.
+    """A way to sort a kind's messages into ``width`` cells a world; ``mask``: which of them, None for all.
 
     ``cells``: names and cells of the numbers told; all but the first ``always`` are left out for long vectors.
     """
 
     cell: Array
-    kept: Array | None
+    mask: Array | None
     width: int
     cells: list[tuple[str, slice]]
     always: int
@@ -95,9 +95,9 @@ def _of_kind(seen: Seen, kind: str, columns: SeenMessages) -> Iterator[tuple[str
     """Yield every number that one kind of message gives, with its name."""
     quantities = list(_quantities(columns))
     for group in _groups(seen, columns):
-        cell = group.cell if group.kept is None else group.cell[group.kept]
+        cell = group.cell if group.mask is None else group.cell[group.mask]
         for quantity, values, parts in quantities:
-            mine = values if group.kept is None else values[group.kept]
+            mine = values if group.mask is None else values[group.mask]
             totals = _totals(mine, cell, seen.worlds * group.width).reshape(seen.worlds, group.width)
             short = len(group.cells) * parts <= _CELLS
             for where, cells in group.cells if short else group.cells[: group.always]:
@@ -146,14 +146,14 @@ def _groups(seen: Seen, columns: SeenMessages) -> Iterator[_Group]:
         yield _Group(world * SMALL + np.minimum(rank, SMALL - 1), rank < SMALL, SMALL, ranks, 0)
 
 
-def _users(seen: Seen, ids: Array, kept: Array | None, end: str, rest: str) -> _Group:
+def _users(seen: Seen, ids: Array, mask: Array | None, end: str, rest: str) -> _Group:
     cells = [(f"{end} the victim{rest}", slice(0, 1))]
     if seen.colluders:
         cells.append((f"{end} colluders{rest}", slice(1, 1 + seen.colluders)))
     always = len(cells)
     if seen.size <= SMALL:
         cells += [(f"{end} user {j}{rest}", slice(j, j + 1)) for j in range(1, seen.size)]
-    return _Group(ids.astype(np.int64), kept, seen.size, cells, always)
+    return _Group(ids.astype(np.int64), mask, seen.size, cells, always)
 
 
 def _rank(world: Array) -> Array:

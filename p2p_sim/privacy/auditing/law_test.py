@@ -1,4 +1,4 @@
-"""Does a sample follow the law that it is measured by?  Frequencies of the positions of worlds in that law."""
+"""Goodness-of-fit test of audited worlds against the law that their scores come from."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def law_test(
     worst = min(tests, key=lambda test: test.p_value)
     p_value = min(1.0, worst.p_value * len(tests))
     return LawTest(
-        p_value, p_value <= false_alarm, tuple(tests), _said(worst, p_value, false_alarm), false_alarm
+        p_value, p_value <= false_alarm, tuple(tests), _verdict_text(worst, p_value, false_alarm), false_alarm
     )
 
 
@@ -116,7 +116,7 @@ def _too_few(statistic: Statistic, columns_by_label: Mapping[int, WorldCounts]) 
     return f"label {label} has {worlds} worlds: the law is tested with {LEAST_WORLDS} or more of each label"
 
 
-def _said(worst: Frequencies, p_value: float, false_alarm: float) -> str:
+def _verdict_text(worst: Frequencies, p_value: float, false_alarm: float) -> str:
     if p_value > false_alarm:
         return ""
     return (

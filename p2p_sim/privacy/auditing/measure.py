@@ -1,4 +1,4 @@
-"""From scores to figures: events chosen before any trial is counted, lower bounds, what trials could have shown."""
+"""From scores to lower bounds: events chosen in advance, counts, and the largest bound the trials could give."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim import backends
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
-from p2p_sim.privacy.auditing.evidence import Evidence, Tell, by_learning
+from p2p_sim.privacy.auditing.evidence import Evidence, Progress, by_learning
 from p2p_sim.privacy.auditing.worlds import Situation
 from p2p_sim.privacy.profile import Law
 
@@ -208,7 +208,7 @@ def worst_of_few(
     trials: int,
     seed: int,
     settings: backends.Settings,
-    tell: Tell,
+    progress: Progress,
 ) -> tuple[int, str]:
     """Return the composition that shows most, of all zeros, half ones and all ones, and a sentence about it.
 
@@ -222,11 +222,15 @@ def worst_of_few(
     def shown(ones: int) -> float:
         name = hashlib.sha256(f"pilot/{seed}/{ones}".encode()).digest()
         evidence = by_learning(
-            replace(situation, composition=ones), worlds, int.from_bytes(name[:8], "little"), settings, tell
+            replace(situation, composition=ones),
+            worlds,
+            int.from_bytes(name[:8], "little"),
+            settings,
+            progress,
         )
         return measured(*point, evidence, _CONFIDENCE, None).lower
 
     found = {ones: shown(ones) for ones in few}
     worst = max(few, key=lambda ones: found[ones])
-    told = ", ".join(map(str, few))
-    return worst, f"; composition {worst} showed most, of {told}, in {worlds:,} other worlds a label"
+    compositions = ", ".join(map(str, few))
+    return worst, f"; composition {worst} showed most, of {compositions}, in {worlds:,} other worlds a label"

@@ -1,4 +1,4 @@
-"""What a statistic of a view is: what to count in each world, and the exact law of the counts."""
+"""``Statistic``: what an audit counts in each world, and the exact law of the counts."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def in_table(table: Array, values: Array) -> tuple[Array, Array]:
     return before[at], np.where(inside, table[at], 0.0)
 
 
-def bit_ratio(ratio: Array, flip: float) -> Array:
+def bit_ratio(ratio: Array, alpha: float) -> Array:
     """Return the log ratio of the victim's two labels where that of her noisy bit is ``ratio``, maybe infinite."""
-    if flip == 0:
+    if alpha == 0:
         return ratio
     less = np.exp(-np.abs(ratio))
     gain: Array = np.sign(ratio) * np.log1p(
-        (1 - 2 * flip) * -np.expm1(-np.abs(ratio)) / (flip + (1 - flip) * less)
+        (1 - 2 * alpha) * -np.expm1(-np.abs(ratio)) / (alpha + (1 - alpha) * less)
     )
     return gain
 

@@ -49,18 +49,18 @@ def numbers(draws: Draws, size: int, worlds: int) -> tuple[Array, list[str]]:
     """Return a table (worlds, f) of drawn values, and names; a user of the world is told by her place in it."""
     names: list[str] = []
     columns: list[Array] = []
-    for drawn_from, told in sorted(draws.items()):
-        if told["value"].ndim > 1:
+    for drawn_from, drawn in sorted(draws.items()):
+        if drawn["value"].ndim > 1:
             continue
-        world, place = np.divmod(told["party"], size)
-        value = told["value"].astype(np.float64)
+        world, place = np.divmod(drawn["party"], size)
+        value = drawn["value"].astype(np.float64)
         low = world * size
         if np.all((value >= low) & (value < low + size)):
             value = value - low
-        kept = (place <= MOST) & (told["slot"] < MOST)
-        for who in np.unique(place[kept]).tolist():
-            for slot in np.unique(told["slot"][kept & (place == who)]).tolist():
-                mine = kept & (place == who) & (told["slot"] == slot)
+        recorded = (place <= MOST) & (drawn["slot"] < MOST)
+        for who in np.unique(place[recorded]).tolist():
+            for slot in np.unique(drawn["slot"][recorded & (place == who)]).tolist():
+                mine = recorded & (place == who) & (drawn["slot"] == slot)
                 column = np.zeros(worlds)
                 column[world[mine]] = value[mine]
                 names.append(f"{drawn_from} drawn by colluder {who}, number {slot}")
@@ -97,11 +97,11 @@ def around(graph: Members, first: int) -> npt.NDArray[np.int64]:
     """
     from scipy.sparse.csgraph import breadth_first_order
 
-    met = breadth_first_order(matrix(graph), first, return_predecessors=False)
+    order = breadth_first_order(matrix(graph), first, return_predecessors=False)
     place = np.full(len(graph.codes), -1)
-    place[met] = np.arange(len(met))
-    near, starts = graph.pick(met).everybody()
-    ends = np.stack([np.repeat(np.arange(len(met)), np.diff(starts)), place[near]], axis=1)
+    place[order] = np.arange(len(order))
+    near, starts = graph.pick(order).everybody()
+    ends = np.stack([np.repeat(np.arange(len(order)), np.diff(starts)), place[near]], axis=1)
     return ends[ends[:, 0] < ends[:, 1]]
 
 

@@ -1,4 +1,4 @@
-"""Worlds of a run: which of its users, and how many, stand for those among whom the victim of an audit hides."""
+"""The size, graph and number of users of an audit's worlds, taken from a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p2p_sim.run import Run
 
 
 @dataclass(frozen=True)
-class World:
+class RunWorlds:
     """What an audit of a run is of.  ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
 
     ``about``: in words, who the users of a world are.
@@ -38,13 +38,13 @@ class World:
         for name, value in given.items():
             own = getattr(self, name)
             if value is not None and (name == "graph" or value != own):
-                told = "its own" if name == "graph" else own.texts() if isinstance(own, Faults) else repr(own)
-                raise InputError(f"{name} contradicts the run, which has {told}: leave {name} out")
+                has = "its own" if name == "graph" else own.texts() if isinstance(own, Faults) else repr(own)
+                raise InputError(f"{name} contradicts the run, which has {has}: leave {name} out")
 
 
 def world_of(
     run: Run, view: str | Sequence[str] = (), cluster_size: int | None = None, *, protocol: Any = None
-) -> World:
+) -> RunWorlds:
     """Return the world of a run in which the fewest others hide the victim, with room for the colluders of the views.
 
     That is a user by herself where others change nothing, the smallest bag, the smallest cluster, everybody where
@@ -69,7 +69,7 @@ def world_of(
         raise InputError(
             f"cluster_size = {cluster_size}: contradicts the run, whose worlds are of {size:,} ({about}): leave it out"
         )
-    return World(program, size, None, run.faults, run.crypto, about)
+    return RunWorlds(program, size, None, run.faults, run.crypto, about)
 
 
 def _users(run: Run) -> int:
@@ -115,11 +115,15 @@ def _sizes(run: Run) -> tuple[list[int], int]:
         return np.unique(run.population.sizes).tolist(), len(run.population.sizes)
     if "clusters" not in run.notes:
         return [], 0
-    told = run.notes["clusters"]
-    return ([_users(run)], 1) if told is None else (sorted({told["minimum"], told["maximum"]}), told["count"])
+    clusters = run.notes["clusters"]
+    return (
+        ([_users(run)], 1)
+        if clusters is None
+        else (sorted({clusters["minimum"], clusters["maximum"]}), clusters["count"])
+    )
 
 
-def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -> World:
+def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -> RunWorlds:
     """Return the world of the user with the fewest neighbours, in the smallest part of the graph."""
     if run.population is None or run.population.graph is None:
         raise InputError(
@@ -139,7 +143,7 @@ def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -
             )
     inside = np.flatnonzero(part == room.argmin())
     edges, about = _joins(graph, inside)
-    return World(program, len(inside), edges, run.faults, run.crypto, about)
+    return RunWorlds(program, len(inside), edges, run.faults, run.crypto, about)
 
 
 def _joins(graph: Members, inside: Any) -> tuple[Any, str]:

@@ -1,4 +1,4 @@
-"""What a theorem says once its numbers are in: value, whether its conditions hold, whose word it is; refusals."""
+"""``Bound`` and ``Figure``, what theorems return, and the checks of their arguments."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def one_of(**given: float | None) -> str:
     """Return the name of the only argument given; raises InputError if none or several are."""
     names = [name for name, value in given.items() if value is not None]
     if len(names) != 1:
-        told = "none" if not names else " and ".join(names)
-        raise InputError(f"{told} given: needs exactly one of {' and '.join(given)}")
+        present = "none" if not names else " and ".join(names)
+        raise InputError(f"{present} given: needs exactly one of {' and '.join(given)}")
     return names[0]
 
 

@@ -51,8 +51,8 @@ def _theorem1(changed: float, sigma: Any, lam: Any, tau: Any, source: str, basis
         return fails("lam = 0: every label is released as it is", source, basis, 0.0)
     if lam < 1 and tau == 0:
         return fails("tau = 0 with lam < 1: a drawn label need not hide a true one", source, basis, 0.0)
-    kept = 0.0 if lam == 1 else _softplus(math.log1p(-lam) - math.log(lam) - math.log(tau))
-    return Bound(changed / sigma + kept, 0.0, True, "", source, basis)
+    unflipped = 0.0 if lam == 1 else _softplus(math.log1p(-lam) - math.log(lam) - math.log(tau))
+    return Bound(changed / sigma + unflipped, 0.0, True, "", source, basis)
 
 
 def theorem2_shape(
@@ -164,8 +164,8 @@ def theorem3(cluster_size: Any, theta: Any) -> Bound:
     s, theta = whole("cluster_size", cluster_size, 1), real("theta", theta, 0.0, 1.0)
     source = f"{PAPER}, Theorem 3"
     if s < 2 or theta == 0:
-        told = f"cluster_size = {s}: needs at least 2" if s < 2 else "theta = 0: alpha divides by it"
-        return fails(told, source, "claimed")
+        reason = f"cluster_size = {s}: needs at least 2" if s < 2 else "theta = 0: alpha divides by it"
+        return fails(reason, source, "claimed")
     alpha = 4 * math.sqrt(2) * math.log(s) / math.sqrt(theta * s)
     if alpha > 0.5:
         why = f"alpha = 4 sqrt(2) ln s / sqrt(theta s) = {alpha:.6g} at s = {s}, theta = {theta:g}; needs <= 1/2"
@@ -185,24 +185,24 @@ def lemma9(cluster_size: Any, alpha: Any, theta: Any, delta: Any = None, xi: Any
     """
     s, source = whole("cluster_size", cluster_size, 1), f"{PAPER}, Lemma 9"
     alpha, theta = real("alpha", alpha, 0.0, 0.5), real("theta", theta, 0.0, 1.0)
-    asked = 1.0 if one_of(delta=delta, xi=xi) == "xi" else real("delta", delta, 0.0)
-    if xi is None and asked >= 1:
-        return Bound(0.0, asked, True, "delta of 1 or more asks for nothing", source, "upper")
+    target = 1.0 if one_of(delta=delta, xi=xi) == "xi" else real("delta", delta, 0.0)
+    if xi is None and target >= 1:
+        return Bound(0.0, target, True, "delta of 1 or more asks for nothing", source, "upper")
     if s * alpha < 2:
-        return fails(f"s alpha = {s * alpha:g}: needs s >= 2 / alpha", source, "claimed", asked)
+        return fails(f"s alpha = {s * alpha:g}: needs s >= 2 / alpha", source, "claimed", target)
     scale = 4 * (alpha + 1 / s) * (1 - alpha) / alpha
     if xi is None:
-        xi = math.sqrt(scale * -math.log(asked)) if asked else math.inf
+        xi = math.sqrt(scale * -math.log(target)) if target else math.inf
     else:
         xi = real("xi", xi, 0.0)
-        asked = math.exp(-(xi**2) / scale)
+        target = math.exp(-(xi**2) / scale)
     limit = 3 * alpha * math.sqrt(theta * s * (1 - alpha))
     if xi > limit:
         why = f"xi = {xi:.6g} above 3 alpha sqrt(theta s (1 - alpha)) = {limit:.6g}"
-        return fails(why, source, "claimed", asked)
+        return fails(why, source, "claimed", target)
     first = theta * math.log(math.e + 3 / (s * alpha))
     second = math.sqrt(theta) * xi * math.log1p(3 / math.sqrt(s * alpha))
-    return Bound(first + second, asked, True, "", source, "claimed", {"xi": xi})
+    return Bound(first + second, target, True, "", source, "claimed", {"xi": xi})
 
 
 def theorem4_shape(dimension: Any, gamma: Any, theta: Any, users: Any, phi: Any, alpha: Any) -> Figure:

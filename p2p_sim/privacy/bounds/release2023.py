@@ -35,8 +35,8 @@ def theorem5_2_printed(
     p = real("most_common", most_common, 1 / k, 1.0)
     if delta in (0.0, 1.0):
         raise InputError(f"delta = {delta!r}: needs a number above 0 and below 1")
-    kept = math.exp(-epsilon + math.log(delta) / (alpha - 1)) * (1 - p) - (k - 1) * delta
-    return _utility(1 - kept * loss, "Theorem 5.2", "claimed")
+    share = math.exp(-epsilon + math.log(delta) / (alpha - 1)) * (1 - p) - (k - 1) * delta
+    return _utility(1 - share * loss, "Theorem 5.2", "claimed")
 
 
 def theorem5_2_sharper(order_: Any, epsilon: Any, most_common: Any, least_loss: Any = 1.0) -> Figure:
@@ -162,10 +162,10 @@ def renyi_divergence(first: Any, second: Any, order_: Any) -> float:
     *Source:* Definition 3.1.
     """
     alpha, (p, q) = order(order_), laws("first, second", [np.ravel(first), np.ravel(second)])
-    seen = p > 0
-    if bool((q[seen] == 0).any()):
+    support = p > 0
+    if bool((q[support] == 0).any()):
         return math.inf
-    terms = alpha * np.log(p[seen]) + (1 - alpha) * np.log(q[seen])
+    terms = alpha * np.log(p[support]) + (1 - alpha) * np.log(q[support])
     return max(0.0, float(logsumexp(terms)) / (alpha - 1))
 
 
@@ -181,8 +181,8 @@ def mechanism1_law(features: Any, synthetic_labels: Any, lam: Any) -> Floats:
         raise InputError(
             f"synthetic_labels of shape {model.shape}: needs {rows.shape[::-1]}, features turned"
         )
-    told = (1 - lam) * np.eye(len(rows))[:, None, :] + lam * model[None, :, :]
-    return np.asarray(rows[:, :, None] * told, np.float64)
+    response = (1 - lam) * np.eye(len(rows))[:, None, :] + lam * model[None, :, :]
+    return np.asarray(rows[:, :, None] * response, np.float64)
 
 
 def mechanism2_law(features: Any, synthetic_features: Any, lam: Any) -> Floats:

@@ -66,8 +66,8 @@ def _closed_form(n: int, local: float, delta: float, inside: float, source: str)
     if local > limit:
         why = f"local epsilon = {local:g} above ln(n / (16 ln({inside:g}/delta))) = {limit:.6g}, n = {n}"
         return fails(why, source, "claimed", delta)
-    grown = math.exp(local)
-    both = 8 * math.sqrt(grown * (math.log(4) - math.log(delta)) / n) + 8 * grown / n
+    exp_epsilon = math.exp(local)
+    both = 8 * math.sqrt(exp_epsilon * (math.log(4) - math.log(delta)) / n) + 8 * exp_epsilon / n
     if inside == 2:
         return Bound(math.log1p(math.tanh(local / 2) * both), delta, True, "", source, "claimed")
     value = -math.expm1(-local) * both / (1 + math.exp(-local) / (1 + both))

@@ -40,10 +40,10 @@ def rr_attack(eta: Any, reported: Any, epsilon: Any) -> np.ndarray[Any, np.dtype
     *Source:* Theorem 3.7.
     """
     column, flip = chances("eta", eta), float(expit(-real("epsilon", epsilon, 0.0)))
-    told = np.asarray(reported)
-    if told.shape != column.shape or not bool(((told == 0) | (told == 1)).all()):
+    bits = np.asarray(reported)
+    if bits.shape != column.shape or not bool(((bits == 0) | (bits == 1)).all()):
         raise InputError(f"reported = {reported!r}: needs {len(column)} labels, each 0 or 1")
-    return np.where(column > 1 - flip, True, np.where(column < flip, False, told == 1))
+    return np.where(column > 1 - flip, True, np.where(column < flip, False, bits == 1))
 
 
 def poisson_binomial(eta: Any) -> Floats:
@@ -116,8 +116,8 @@ def llp_advantage(eta: Any) -> Figure:
     others = _leave_one_out(column)
     with_one = column[:, None] * np.pad(others, ((0, 0), (1, 0)))
     with_none = (1 - column)[:, None] * np.pad(others, ((0, 0), (0, 1)))
-    missed = np.minimum(with_one, with_none).sum(axis=1)
-    value = float((np.minimum(column, 1 - column) - missed).mean())
+    errors = np.minimum(with_one, with_none).sum(axis=1)
+    value = float((np.minimum(column, 1 - column) - errors).mean())
     return _advantage(max(0.0, value), "Theorem 3.3, one bag", "exact")
 
 
@@ -131,8 +131,8 @@ def theorem3_4_exact(positive: Any, bag_size: Any) -> Figure:
     if p in (0.0, 1.0):
         return _advantage(0.0, "Theorem 3.4, exact", "exact")
     ones = np.arange(k + 1, dtype=np.float64)
-    missed = float(np.exp(log_pmf(ones, float(k), p)) @ np.minimum(ones, k - ones)) / k
-    return _advantage(max(0.0, min(p, 1 - p) - missed), "Theorem 3.4, exact", "exact")
+    errors = float(np.exp(log_pmf(ones, float(k), p)) @ np.minimum(ones, k - ones)) / k
+    return _advantage(max(0.0, min(p, 1 - p) - errors), "Theorem 3.4, exact", "exact")
 
 
 def theorem3_4(positive: Any, bag_size: Any) -> Figure:
@@ -191,8 +191,8 @@ def laplace_llp_posterior(eta: Any, noisy_proportion: Any, epsilon: Any) -> Floa
     *Source:* Theorem 6.3: leave-one-out laws weighted by e^(-k epsilon |proportion - b/k|).
     """
     column, epsilon = chances("eta", eta), real("epsilon", epsilon, 0.0)
-    told, k = real("noisy_proportion", noisy_proportion, -math.inf), len(column)
-    weights = -epsilon * np.abs(k * told - np.arange(k + 1))
+    noisy, k = real("noisy_proportion", noisy_proportion, -math.inf), len(column)
+    weights = -epsilon * np.abs(k * noisy - np.arange(k + 1))
     with np.errstate(divide="ignore"):
         others, odds = np.log(_leave_one_out(column)), np.log(column) - np.log1p(-column)
     one = np.asarray(logsumexp(others + weights[1:], axis=1), np.float64)

@@ -1,4 +1,4 @@
-"""Several runs on the same labels: what one label's view loses in all of them together."""
+"""Composition of several runs on the same labels into one privacy profile."""
 
 from __future__ import annotations
 
@@ -94,8 +94,11 @@ def compose(
 
 
 def _mixed(local: Any, other: Any) -> str:
-    told = f"the guarantee of view {other.view!r}" if isinstance(other, PrivacyProfile) else repr(other)
-    return f"{local!r} is the budget of a local randomizer, {told} is not: they don't add up; compose profiles of views"
+    named = f"the guarantee of view {other.view!r}" if isinstance(other, PrivacyProfile) else repr(other)
+    return (
+        f"{local!r} is the budget of a local randomizer, {named} is not: they don't add up; "
+        "compose profiles of views"
+    )
 
 
 def _checked(parts: Any) -> list[tuple[PrivacyProfile, int]]:

@@ -1,4 +1,4 @@
-"""A dominating pair of finitely many outcomes for a law that is only told by its curve: connect the dots.
+"""A finite dominating pair for a law known only by its delta(epsilon) curve ("connect the dots").
 
 *Source:* ``docs/laws.md``, "Composition".
 """
@@ -97,12 +97,12 @@ def _lowered(knots: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
 
 def _convex(knots: Array, deltas: Array) -> tuple[Array, Array]:
     """Return the knots and deltas of the greatest function below them that is convex in e^knot."""
-    kept: list[int] = []
+    hull: list[int] = []
     for i in range(len(knots)):
-        while len(kept) > 1 and _fall(knots, deltas, kept[-2], kept[-1]) <= _fall(knots, deltas, kept[-1], i):
-            kept.pop()
-        kept.append(i)
-    return knots[kept], deltas[kept]
+        while len(hull) > 1 and _fall(knots, deltas, hull[-2], hull[-1]) <= _fall(knots, deltas, hull[-1], i):
+            hull.pop()
+        hull.append(i)
+    return knots[hull], deltas[hull]
 
 
 def _fall(knots: Array, deltas: Array, i: int, j: int) -> float:
@@ -122,10 +122,10 @@ def _joined(knots: Array, deltas: Array, up: bool) -> Points:
     keep = masses > 1e-290
     points = Points(knots[keep], masses[keep], infinite, 0.0, 1e-13, 1e-285)
     reached = np.array([points.delta(float(e)) for e in knots])
-    seen = (deltas > 1e-280) & (reached > 0)
-    ratios = deltas[seen] / reached[seen]
+    positive = (deltas > 1e-280) & (reached > 0)
+    ratios = deltas[positive] / reached[positive]
     factor = max(1.0, float(ratios.max(initial=1.0))) if up else min(1.0, float(ratios.min(initial=1.0)))
-    lost = max(points.lost, float(deltas[~seen].max(initial=0.0))) if up else points.lost
+    lost = max(points.lost, float(deltas[~positive].max(initial=0.0))) if up else points.lost
     return replace(points, masses=points.masses * factor, infinite=min(1.0, infinite * factor), lost=lost)
 
 

@@ -113,7 +113,7 @@ def _one_more(cells: Array, atoms: Array, width: float, n: int) -> tuple[Array, 
     From two cells comes one: the run's atoms move the one above down and the one below up; its density brings what of
     the one above is below a place, and what of the one below is above it.
     """
-    fade, share = math.exp(-width), width / (2 * n)
+    decay, share = math.exp(-width), width / (2 * n)
     if n % 2:  # one cell below 0: but for the tilt the mirror image of one above
         below = cells[::-1, (n - 3) // 2] * math.exp(-2 * width) if n > 1 else np.zeros(1)
         cells = np.c_[cells, below]
@@ -124,12 +124,12 @@ def _one_more(cells: Array, atoms: Array, width: float, n: int) -> tuple[Array, 
         more = found[:, i : i + _BLOCK]
         above, cell = cells[:, i : i + more.shape[1]], cells[:, i + 1 : i + 1 + more.shape[1]]
         more[:] = atoms[i : i + more.shape[1]] * (width / 2)
-        more[1:] += np.cumsum(above * (share * fade), axis=0)
+        more[1:] += np.cumsum(above * (share * decay), axis=0)
         more[:-1] += np.cumsum(cell[::-1] * share, axis=0)[::-1]
-        both = above * (fade / 2) + cell / 2
+        both = above * (decay / 2) + cell / 2
         more[1:] += both * rise[1:]
         more[:-1] += both * rise[:0:-1]
-    return found, (np.r_[atoms, 0.0] + fade * np.r_[0.0, atoms]) / 2
+    return found, (np.r_[atoms, 0.0] + decay * np.r_[0.0, atoms]) / 2
 
 
 def _moments(widths: Array, degree: int) -> tuple[Array, Array]:
@@ -264,11 +264,13 @@ class LaplacePair:
         """
         k, width = self.two.runs, self.two.width
         lattice = width * (k - 2.0 * np.arange(k + 1))
-        bends = epsilon - self.one.width * (self.one.runs - 2.0 * np.arange(self.one.runs + 1))
-        bends = bends[np.abs(np.subtract.outer(bends, lattice)).min(axis=1) > near]
+        breakpoints = epsilon - self.one.width * (self.one.runs - 2.0 * np.arange(self.one.runs + 1))
+        breakpoints = breakpoints[np.abs(np.subtract.outer(breakpoints, lattice)).min(axis=1) > near]
         found = [(lattice, self.two.atoms)]
         for side in (1.0, -1.0):
-            cuts = np.unique(np.r_[0.0, lattice[lattice > 0], side * bends[np.abs(bends) < width * k]])
+            cuts = np.unique(
+                np.r_[0.0, lattice[lattice > 0], side * breakpoints[np.abs(breakpoints) < width * k]]
+            )
             losses, masses = self._between(cuts[cuts >= 0])
             found.append((side * losses, masses * np.exp(-losses) if side < 0 else masses))
         return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
@@ -367,9 +369,9 @@ def exactly(parts: list[tuple[Law, int]], listed: tuple[Points, Points], top: fl
 
     None for other laws, and where it would be too much work.
     """
-    known = [(noise, runs) for law, runs in parts if (noise := law.noise()) is not None]
-    laplace = [(noise.ratio, runs) for noise, runs in known if noise.kind == "laplace"]
-    normal = [noise.ratio for noise, runs in known if noise.kind == "gaussian" and runs == 1]
+    noises = [(noise, runs) for law, runs in parts if (noise := law.noise()) is not None]
+    laplace = [(noise.ratio, runs) for noise, runs in noises if noise.kind == "laplace"]
+    normal = [noise.ratio for noise, runs in noises if noise.kind == "gaussian" and runs == 1]
     if len(laplace) + len(normal) < len(parts) or len(normal) > 1 or len(laplace) + len(normal) == 0:
         return None
     if any(width > WIDEST or runs > MOST_RUNS for width, runs in laplace):
@@ -401,9 +403,9 @@ def _laplace(parts: list[tuple[float, int]], size: int) -> Closed | None:
         return LaplaceRuns.of(*few) if size * few[1] ** 2 <= WORK else None
     if few[0] > _APART * more[0][0] or more[0][0] > _APART * few[0]:
         return None
-    bends = 2 * (few[1] + more[0][1])
-    points = bends * LaplacePair.count(few, more[0])
-    work = points * few[1] ** 2 + bends * more[0][1] ** 2
+    breakpoints = 2 * (few[1] + more[0][1])
+    points = breakpoints * LaplacePair.count(few, more[0])
+    work = points * few[1] ** 2 + breakpoints * more[0][1] ** 2
     return LaplacePair.of(few, more[0]) if size * work <= WORK else None
 
 

@@ -86,10 +86,10 @@ def _risen(rise: Array, fall: Array, step: float) -> Array:
     ``rise``: what rounding up the whole cell takes off the mean of e^(-loss); ``fall``: what rounding it down adds;
     both times e^(cell * step).  From the top down, so every payment moves two losses towards each other.
     """
-    shares, bank, fade = np.zeros(len(rise)), 0.0, math.exp(-step)
+    shares, bank, decay = np.zeros(len(rise)), 0.0, math.exp(-step)
     costs, gains = rise.tolist(), fall.tolist()
     for i in range(len(rise) - 1, -1, -1):
-        bank *= fade
+        bank *= decay
         cost = costs[i]
         if cost > 0:
             share = min(1.0, bank * (1 - 1e-12) / cost)
@@ -139,9 +139,9 @@ def _trimmed(grid: Grid) -> Grid:
     """Cut both ends of a long grid."""
     if len(grid.masses) <= _WHOLE:
         return grid
-    first, kept, infinite = _cut(grid.masses, grid.up)
+    first, remaining, infinite = _cut(grid.masses, grid.up)
     infinite = min(1.0, grid.infinite + infinite * (1 + grid.error))
-    return replace(grid, low=grid.low + first, masses=kept, infinite=infinite, error=grid.error + 8 * _U)
+    return replace(grid, low=grid.low + first, masses=remaining, infinite=infinite, error=grid.error + 8 * _U)
 
 
 def _cut(masses: Array, up: bool) -> tuple[int, Array, float]:
@@ -150,12 +150,12 @@ def _cut(masses: Array, up: bool) -> tuple[int, Array, float]:
     last = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), _HIGH, "right"))
     if last - first < 2:
         return 0, masses, 0.0
-    kept, below, over = masses[first:last].copy(), masses[:first].sum(), float(masses[last:].sum())
+    remaining, below, over = masses[first:last].copy(), masses[:first].sum(), float(masses[last:].sum())
     if up:
-        kept[0] += below
-        return first, kept, over * (1 + 1e-12)
-    kept[-1] += over * (1 - 1e-12)
-    return first, kept, 0.0
+        remaining[0] += below
+        return first, remaining, over * (1 + 1e-12)
+    remaining[-1] += over * (1 - 1e-12)
+    return first, remaining, 0.0
 
 
 def lattice(losses: Array) -> float | None:
@@ -189,9 +189,11 @@ def grid_power(points: Points, count: int, size: int, up: bool) -> Grid:
 def on_grid(points: Points, step: float | None, size: int, up: bool) -> Grid:
     """Put losses on multiples of ``step``, or of one that takes about ``size`` points."""
     if step is None:
-        first, kept, infinite = _cut(points.masses, up)
-        losses = points.losses[first : first + len(kept)]
-        points = replace(points, losses=losses, masses=kept, infinite=min(1.0, points.infinite + infinite))
+        first, remaining, infinite = _cut(points.masses, up)
+        losses = points.losses[first : first + len(remaining)]
+        points = replace(
+            points, losses=losses, masses=remaining, infinite=min(1.0, points.infinite + infinite)
+        )
         step = (float(np.ptp(points.losses)) if len(points.losses) else 0.0) / size or 1.0
     return onto(points, step, up)
 

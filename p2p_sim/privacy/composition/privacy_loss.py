@@ -85,13 +85,13 @@ def points_of(log_p: Array, log_q: Array) -> Points:
 
     *Assumes:* each probability is right to four units in the last place; -infinity is 0.
     """
-    seen = log_p > math.log(_LEAST)
-    endless = seen & (log_q == -np.inf)
-    finite = seen & ~endless
+    positive = log_p > math.log(_LEAST)
+    endless = positive & (log_q == -np.inf)
+    finite = positive & ~endless
     size = float(np.abs(np.r_[log_p[finite], log_q[finite], 0.0]).max())
     error = (8 + size) * 4 * _U
-    missing = float(np.exp(log_p[~seen]).sum()) * (1 + error) + (
-        _LEAST if np.any(log_p[~seen] > -np.inf) else 0
+    missing = float(np.exp(log_p[~positive]).sum()) * (1 + error) + (
+        _LEAST if np.any(log_p[~positive] > -np.inf) else 0
     )
     infinite = min(1.0, math.fsum(np.exp(log_p[endless])))
     losses, masses = log_p[finite] - log_q[finite], np.exp(log_p[finite])

@@ -1,1 +1,1 @@
-"""Laws from programs: every way through the draws of a few users, or of one user by herself."""
+"""Laws derived from programs: enumeration of all draws of a few users, or of one user alone."""

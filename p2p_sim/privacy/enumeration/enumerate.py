@@ -1,4 +1,4 @@
-"""The exact law of what a coalition sees, for 3 or 4 users, by taking every way through a protocol's program.
+"""The exact law of a coalition's view for 3 or 4 users, by enumerating all draws of a protocol.
 
 This is the oracle: whatever is computed from a formula is checked against it.
 
@@ -22,16 +22,16 @@ from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core import exact, kernels_numpy
 from p2p_sim.core.engine import Engine
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.fault_injection import Fate
+from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeChance, TapeDraw
+from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw, TapeFaultDraws
 
-Sight = tuple[Any, ...]
+Observation = tuple[Any, ...]
 """All that a coalition saw on one way: messages, and its members' draws."""
 
 MOST_USERS = 6
@@ -42,15 +42,15 @@ class EnumeratedView:
     """The law of a view in two neighbouring worlds: what is seen, to its probability."""
 
     view: str
-    world: dict[Sight, Fraction]
-    neighbour: dict[Sight, Fraction]
+    world: dict[Observation, Fraction]
+    neighbour: dict[Observation, Fraction]
     basis: str = "exact"
     source: str = "enumeration of all draws"
 
     def pairs(self) -> list[tuple[Fraction, Fraction]]:
         """Return (probability in the world, in the neighbour) of everything that can be seen."""
-        seen = list(dict.fromkeys([*self.world, *self.neighbour]))
-        return [(self.world.get(s, Fraction(0)), self.neighbour.get(s, Fraction(0))) for s in seen]
+        outcomes = list(dict.fromkeys([*self.world, *self.neighbour]))
+        return [(self.world.get(s, Fraction(0)), self.neighbour.get(s, Fraction(0))) for s in outcomes]
 
     def delta_at(self, ratio: Fraction | int) -> Fraction:
         """Return δ at e^ε = ``ratio``, exactly: the larger of both directions."""
@@ -134,16 +134,16 @@ def enumerate_view(
 
 def _law(
     protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
-) -> dict[Sight, Fraction]:
-    law: dict[Sight, Fraction] = {}
-    for weight, sight in _ways(protocol, population, coalition, channels, faults):
-        law[sight] = law.get(sight, Fraction(0)) + weight
+) -> dict[Observation, Fraction]:
+    law: dict[Observation, Fraction] = {}
+    for weight, observation in _ways(protocol, population, coalition, channels, faults):
+        law[observation] = law.get(observation, Fraction(0)) + weight
     return law
 
 
 def _ways(
     protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
-) -> Iterator[tuple[Fraction, Sight]]:
+) -> Iterator[tuple[Fraction, Observation]]:
     """Run the program once for every tape; yield each way's weight and what the coalition saw."""
     messages: dict[str, Message] = protocol.messages()
     labels = protocol.label_count()
@@ -151,23 +151,31 @@ def _ways(
     tape = Tape()
     while True:
         columns = layout.slice_of(population, 0, population.users, labels == 2)
-        fate = None if faults is None else Fate(faults, TapeChance(tape))
-        layout.lie(columns, world, 0, labels, fate)
+        injection = None if faults is None else FaultInjection(faults, TapeFaultDraws(tape))
+        layout.lie(columns, world, 0, labels, injection)
         parties = _parties(protocol, population, columns, world, tape)
         directory = Directory((0, population.users), (0,), dict.fromkeys(set(parties) - {USER}, 0))
         site = Site(
-            protocol, world, directory, 0, parties, kernels_numpy, False, TraceLevel("full"), fate=fate
+            protocol,
+            world,
+            directory,
+            0,
+            parties,
+            kernels_numpy,
+            False,
+            TraceLevel("full"),
+            injection=injection,
         )
         totals = (
             Engine(protocol, directory, [LocalPlace(site)], population.users).run(False, kernels_numpy).totals
         )
-        seen = [
-            _seen(messages[kind], part, coalition, channels)
+        observed = [
+            _observations(messages[kind], part, coalition, channels)
             for kind, parts in totals.trace.items()
             for part in parts
         ]
         own = [_own(me[0], coalition) for me in parties.values()]
-        yield tape.weight, (tuple(sorted(row for rows in seen for row in rows)), *own)
+        yield tape.weight, (tuple(sorted(row for rows in observed for row in rows)), *own)
         if not tape.rewind():
             return
 
@@ -184,18 +192,20 @@ def _parties(
     return parties
 
 
-def _seen(message: Message, part: dict[str, Any], coalition: Coalition, channels: str) -> list[Sight]:
+def _observations(
+    message: Message, part: dict[str, Any], coalition: Coalition, channels: str
+) -> list[Observation]:
     """Return the rows of some messages that the coalition sees: addresses, and fields it can read."""
-    seen, readable = coalition.sees(message, part, channels)
+    visible, readable = coalition.sees(message, part, channels)
     rows = []
-    for i in np.flatnonzero(seen).tolist():
+    for i in np.flatnonzero(visible).tolist():
         address = (message.kind, *(int(part[name][i]) for name in ("round", "sender", "recipient", "seq")))
         fields = tuple(part[name][i].tolist() for name in message.fields) if readable[i] else ()
         rows.append((*address, repr(fields)))
     return rows
 
 
-def _own(me: Party, coalition: Coalition) -> Sight:
+def _own(me: Party, coalition: Coalition) -> Observation:
     """Return what the members of one role drew."""
     draw: Any = me.draw
     if me.role != USER:

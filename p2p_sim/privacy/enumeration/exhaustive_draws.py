@@ -1,4 +1,4 @@
-"""Draws that take every outcome in turn: the enumerator's counterpart of ``core.draw``.
+"""Draws that take every outcome in turn: what the enumerator uses in the place of ``core.draw``.
 
 A tape holds the choices of one way through a program.  Running the program again with the next tape takes the next way,
 until all have been taken; the weight of a way is the product of its choices' probabilities, exact fractions.
@@ -62,7 +62,7 @@ class Tape:
         return True
 
 
-class TapeChance:
+class TapeFaultDraws:
     """The decisions of ``core.fate``, fed from a tape."""
 
     def __init__(self, tape: Tape):
@@ -101,10 +101,10 @@ class TapeDraw:
         """Begin the next step."""
         self.step += 1
 
-    def met(self, ids: Any) -> None:
-        """Take nothing down: see ``gave``."""
+    def note_members(self, ids: Any) -> None:
+        """Take nothing down: see ``drew``."""
 
-    def gave(self, ids: Any) -> bool:  # noqa: ARG002
+    def drew(self, ids: Any) -> bool:  # noqa: ARG002
         """Enumeration knows everybody: nobody is out of reach."""
         return True
 
@@ -130,7 +130,7 @@ class TapeDraw:
         groups = [members.rows_of(int(code)) for code in codes]
         picks = self._take([_even(name, len(group)) for group in groups])
         rows = np.array([group[pick] for group, pick in zip(groups, picks, strict=True)], np.int64)
-        return self._seen(name, rows, layout)
+        return self._observed(name, rows, layout)
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
@@ -152,7 +152,7 @@ class TapeDraw:
                 list(itertools.permutations(range(count))) if math.factorial(count) <= MOST_OUTCOMES else []
             )
             parts.append(orders[self._take([_even(name, len(orders) or math.factorial(count))])[0]])
-        result = self._seen(name, np.array([i for part in parts for i in part], np.int64), layout)
+        result = self._observed(name, np.array([i for part in parts for i in part], np.int64), layout)
         assert isinstance(result, PerMessage)
         return result
 
@@ -185,9 +185,9 @@ class TapeDraw:
     def _values(
         self, name: str, weights: Sequence[Sequence[Fraction]], layout: Layout | None, dtype: Any = np.int64
     ) -> Any:
-        return self._seen(name, np.array(self._take(weights), dtype), layout)
+        return self._observed(name, np.array(self._take(weights), dtype), layout)
 
-    def _seen(self, name: str, values: Array, layout: Layout | None) -> Any:
+    def _observed(self, name: str, values: Array, layout: Layout | None) -> Any:
         owners = whole(self.ids) if layout is None else whole(self.ids)[layout.holder]
         self.log.append((name, self.step, list(zip(owners.tolist(), values.tolist(), strict=True))))
         return values if layout is None else PerMessage(values, layout)

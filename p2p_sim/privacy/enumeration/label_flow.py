@@ -1,4 +1,4 @@
-"""Whether anybody else's messages depend on what one user sent: what programs read before they send.
+"""Whether what one user sent influences other parties' messages, by watching which fields programs read.
 
 A protocol is run with two and with three users, every inbox being watched.  A party that looked at nothing which
 depends on the user's label or draws sends nothing that depends on them: programs hold their inboxes alone.  Which of an
@@ -23,7 +23,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import SEALED, USER, Message, Send
 from p2p_sim.core.population import Population
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.privacy.enumeration.recent_results import kept
+from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.enumeration.stand_ins import OUTSIDERS
 
 USERS = (2, 3)
@@ -47,12 +47,12 @@ Event = tuple[str, str, str]
 Key = tuple[int, str, int, int, int]
 """Round, kind, sender, recipient, number of a message."""
 
-Seen = dict[Key, tuple[tuple[str, str], ...]]
+ReadFields = dict[Key, tuple[tuple[str, str], ...]]
 """Messages by address: the fields that are read."""
 
 
 @dataclass(frozen=True)
-class Heard:
+class ProgramEvents:
     """What the program of each role read and sent, in order."""
 
     events: Mapping[str, tuple[Event, ...]]
@@ -62,7 +62,7 @@ class Heard:
         """The kinds that a user sends, in order."""
         return tuple(kind for verb, kind, _ in self.events[USER] if verb == "send")
 
-    def carried(self, protocol: Any, varying: Mapping[str, Collection[str]]) -> dict[str, dict[str, str]]:
+    def influenced(self, protocol: Any, varying: Mapping[str, Collection[str]]) -> dict[str, dict[str, str]]:
         """Return the fields that others send after looking at what varies: kind to field to the kind looked at.
 
         ``varying``: the fields, "" for whether and to whom, of the user's own messages.
@@ -86,8 +86,8 @@ class Heard:
                 return found
 
 
-@kept
-def heard(protocol: Any) -> list[Heard] | str:
+@memoized
+def watched_runs(protocol: Any) -> list[ProgramEvents] | str:
     """Return what programs read and sent, in runs of two and of three users; or why they cannot be run."""
     found = []
     for users in USERS:
@@ -98,11 +98,11 @@ def heard(protocol: Any) -> list[Heard] | str:
             return str(error)
         except Exception as error:
             return f"a run of {users} users stops with {type(error).__name__}: {error}"
-        found.append(Heard({role: tuple(events) for role, events in watched.events.items()}))
+        found.append(ProgramEvents({role: tuple(events) for role, events in watched.events.items()}))
     return found
 
 
-def seen(view: Coalition, message: Message, channels: str) -> tuple[bool, bool]:
+def sees_and_reads(view: Coalition, message: Message, channels: str) -> tuple[bool, bool]:
     """Return whether a view sees such messages of others, who are not in it, and whether it can read them."""
     if message.sender != USER and view.has(message.sender):
         return False, False  # what its own servers send follows from what they received
@@ -137,7 +137,7 @@ def witness(protocol: Any, view: Coalition, channels: str) -> tuple[str, str] | 
         return None
 
 
-@kept
+@memoized
 def _witness(protocol: Any, few: Coalition, channels: str) -> tuple[str, str] | None:
     users, labels = few.user_count + 3, protocol.label_count()
     for seed, other in product(range(SEEDS), sorted({1, labels - 1})):
@@ -152,7 +152,7 @@ def _witness(protocol: Any, few: Coalition, channels: str) -> tuple[str, str] | 
     return None
 
 
-def _change(one: Seen, two: Seen, keys: list[Key]) -> str:
+def _change(one: ReadFields, two: ReadFields, keys: list[Key]) -> str:
     """Return in words what of some messages changes."""
     if not all(key in one and key in two for key in keys):
         return "whether and to whom it is sent"
@@ -169,7 +169,7 @@ def _people(protocol: Any, users: int, label: int, seed: int) -> Population:
     )
 
 
-def _rows(protocol: Any, population: Population, view: Coalition, channels: str, seed: int) -> Seen:
+def _rows(protocol: Any, population: Population, view: Coalition, channels: str, seed: int) -> ReadFields:
     """Return what a view sees of the messages of others, its own members left out, by address."""
     messages: dict[str, Message] = protocol.messages()
     trace = local.run(protocol, population, seed, digest=False, trace=TraceLevel("full")).totals.trace
@@ -225,25 +225,25 @@ def _watch(inbox: Inbox, events: list[Event]) -> None:
     """Let an inbox tell what is read of it."""
     load, verb, kind = inbox._load, "read" if inbox._sealed_for is None else "hold", inbox.kind
 
-    def told() -> Rows:
+    def watched_load() -> Rows:
         events.append(("read", kind, ""))
         rows = load()
-        told_rows = _Rows(
+        watched_rows = _Rows(
             rows.layout, lambda: rows.sender, rows.seq, _Fields(rows.fields), rows.origin, rows.trail
         )
-        return told_rows.watched(lambda name: events.append((verb, kind, name)))
+        return watched_rows.watched(lambda name: events.append((verb, kind, name)))
 
-    inbox._load = told
+    inbox._load = watched_load
 
 
 class _Fields(dict[str, Any]):
     """Columns that tell which of them are read."""
 
-    tell: Callable[[str], None] | None = None
+    on_read: Callable[[str], None] | None = None
 
     def __getitem__(self, name: str) -> Any:
-        if self.tell is not None and name != SEALED:
-            self.tell(name)
+        if self.on_read is not None and name != SEALED:
+            self.on_read(name)
         return super().__getitem__(name)
 
     def items(self) -> Any:
@@ -258,10 +258,10 @@ class _Fields(dict[str, Any]):
 class _Rows(Rows):
     """Rows that stay watched when some are picked."""
 
-    def watched(self, tell: Callable[[str], None] | None) -> _Rows:
+    def watched(self, on_read: Callable[[str], None] | None) -> _Rows:
         """Let the columns tell from now on."""
         assert isinstance(self.fields, _Fields)
-        self.fields.tell = tell
+        self.fields.on_read = on_read
         return self
 
     def pick(self, which: Any, layout: Any) -> Rows:
@@ -270,4 +270,4 @@ class _Rows(Rows):
         columns = _Fields({name: dict.__getitem__(self.fields, name)[which] for name in self.fields})
         seq = None if self.seq is None else self.seq[which]
         picked = _Rows(layout, lambda: self.sender[which], seq, columns, self.origin, self.trail.pick(which))
-        return picked.watched(self.fields.tell)
+        return picked.watched(self.fields.on_read)

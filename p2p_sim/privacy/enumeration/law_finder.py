@@ -1,4 +1,4 @@
-"""The law of a view of a protocol that has none written down, found on its program; refused where that is not proven.
+"""Derives the law of a view from the protocol's program where none is registered, or refuses.
 
 **Statement.**  Let S be all messages that one user sends, as the view sees them.  If (1) what she sends depends on her
 label and her own draws alone, and (2) of what others send, nothing that the view sees depends on what in her messages
@@ -12,11 +12,11 @@ view is a function of S and of what is independent of (S, y); and S is a part of
 directions, no divergence between two labels differs.  QED.  Nothing in it speaks of the number of users, of the
 others' labels, or of whom colluders ask: the law holds for any, and for colluders who deviate.
 
-**How the two are checked.**  (1) ``lone``: her program is followed by itself through every way of her draws; it is
+**How the two are checked.**  (1) ``one_user``: her program is followed by itself through every way of her draws; it is
 stopped if it looks at anything else.  Whom she draws from her cluster may say only where a message goes, and then the
-law is that of the cluster's size.  (2) ``carried``: which fields programs read before they send, in runs of two and of
-three users.  A field of hers that is read makes all that is sent afterwards doubtful, and what is doubtful and seen is
-refused; pairs of runs then look for a message that really changes, to name it.
+law is that of the cluster's size.  (2) ``influenced``: which fields programs read before they send, in runs of two
+and of three users.  A field of hers that is read makes all that is sent afterwards doubtful, and what is doubtful and
+seen is refused; pairs of runs then look for a message that really changes, to name it.
 
 *Assumes:* what holds of every protocol here (docs/protocols.md): programs share nothing but messages, chance comes from
 ``me.draw``, users are treated alike in whatever blocks they come; and that programs read the same fields with more
@@ -41,7 +41,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.message import Message
 from p2p_sim.privacy.enumeration import label_flow
 from p2p_sim.privacy.enumeration.one_user import OneUser, Row, Sent, Unfollowed, one_user
-from p2p_sim.privacy.enumeration.recent_results import kept
+from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.laws.mixtures import Atoms, Nothing
 from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
 from p2p_sim.privacy.setting import Setting, fits
@@ -67,7 +67,7 @@ def found_law(protocol: Any, setting: Setting) -> PrivacyProfile:
     channels = "encrypted" if setting.encrypted else "plain"
     try:
         user, runs = _followed(protocol, setting)
-        _check_carried(protocol, setting.view, channels, user, runs)
+        _check_influenced(protocol, setting.view, channels, user, runs)
     except Unfollowed as error:
         why = _carrier(protocol, setting.view, channels) or str(error)
         return PrivacyProfile.refused(
@@ -83,10 +83,10 @@ def found_law(protocol: Any, setting: Setting) -> PrivacyProfile:
     return PrivacyProfile(setting.text, "exact", source, ASSUMES, "", law)
 
 
-def _followed(protocol: Any, setting: Setting) -> tuple[OneUser, list[label_flow.Heard]]:
+def _followed(protocol: Any, setting: Setting) -> tuple[OneUser, list[label_flow.ProgramEvents]]:
     if protocol.graph_over() is not None:
         raise Unfollowed("it runs on a graph, which is not followed")
-    runs = label_flow.heard(protocol)
+    runs = label_flow.watched_runs(protocol)
     if isinstance(runs, str):
         raise Unfollowed(runs)
     if len({run.sends for run in runs}) > 1:
@@ -94,14 +94,14 @@ def _followed(protocol: Any, setting: Setting) -> tuple[OneUser, list[label_flow
     return one_user(protocol, runs[0].sends, setting.size, setting.view.user_count), runs
 
 
-def _check_carried(
-    protocol: Any, view: Coalition, channels: str, user: OneUser, runs: Sequence[label_flow.Heard]
+def _check_influenced(
+    protocol: Any, view: Coalition, channels: str, user: OneUser, runs: Sequence[label_flow.ProgramEvents]
 ) -> None:
     """Raise Unfollowed if what others send, as the view sees it, may depend on what the user sent."""
     messages: dict[str, Message] = protocol.messages()
     for run in runs:
-        for kind, fields in run.carried(protocol, user.varying()).items():
-            some, readable = label_flow.seen(view, messages[kind], channels)
+        for kind, fields in run.influenced(protocol, user.varying()).items():
+            some, readable = label_flow.sees_and_reads(view, messages[kind], channels)
             doubtful = [name for name in fields if (readable if name else some)]
             if doubtful:
                 sender, read = messages[kind].sender, fields[doubtful[0]]
@@ -116,26 +116,26 @@ def _carrier(protocol: Any, view: Coalition, channels: str) -> str:
     return "" if found is None else f"message {found[0]!r} of others carries her label on ({found[1]})"
 
 
-@kept
+@memoized
 def _law(user: OneUser, messages: tuple[Message, ...], view: Coalition, channels: str) -> Law:
     """Return the worst of all pairs of labels."""
-    sights = _Sights({message.kind: message for message in messages}, view, channels)
+    observations = _Observations({message.kind: message for message in messages}, view, channels)
     laws: list[dict[Any, Fraction]] = []
     for sent in user.laws:
         law: dict[Any, Fraction] = {}
         for rows, weight in sent.items():
-            sight = sights.of(rows)
-            law[sight] = law.get(sight, Fraction(0)) + weight
+            observation = observations.of(rows)
+            law[observation] = law.get(observation, Fraction(0)) + weight
         laws.append(law)
     return worst_pair(laws)
 
 
-class _Sights:
+class _Observations:
     """What a view sees of one user's messages."""
 
     def __init__(self, messages: dict[str, Message], view: Coalition, channels: str):
         self._messages, self._view, self._channels = messages, view, channels
-        self._known: dict[tuple[str, int], tuple[bool, bool]] = {}
+        self._visible: dict[tuple[str, int], tuple[bool, bool]] = {}
 
     def of(self, sent: Sent) -> tuple[Any, ...]:
         """Return the rows that are seen; users are named in the order in which they are met in them."""
@@ -152,11 +152,11 @@ class _Sights:
 
     def _handled(self, row: Row) -> tuple[bool, bool]:
         kind, _, to, _, _ = row
-        if (kind, to) not in self._known:
+        if (kind, to) not in self._visible:
             columns = {"sender": np.zeros(1, np.int64), "recipient": np.array([to])}
             some, readable = self._view.sees(self._messages[kind], columns, self._channels)
-            self._known[kind, to] = bool(some[0]), bool(readable[0])
-        return self._known[kind, to]
+            self._visible[kind, to] = bool(some[0]), bool(readable[0])
+        return self._visible[kind, to]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,8 +185,10 @@ def worst_pair(laws: Sequence[dict[Any, Fraction]]) -> Law:
     """Return the worst of all pairs of distributions; outcomes of one ratio are put together, which changes nothing."""
     values = sorted({weight for law in laws for weight in law.values()} | {Fraction(0)})
     number = {value: i for i, value in enumerate(values)}
-    outcomes = list(dict.fromkeys(sight for law in laws for sight in law))
-    table = np.array([[number[law.get(sight, Fraction(0))] for sight in outcomes] for law in laws])
+    outcomes = list(dict.fromkeys(observation for law in laws for observation in law))
+    table = np.array(
+        [[number[law.get(observation, Fraction(0))] for observation in outcomes] for law in laws]
+    )
     pairs = set()  # of most protocols, many pairs of labels are one and the same pair of distributions
     for one, two in itertools.combinations(table, 2):
         if not np.array_equal(one, two):

@@ -1,4 +1,4 @@
-"""One user's program by herself: every way through her draws, and what she sends on each.
+"""Enumeration of one user's program: every outcome of her draws, and what she sends in each.
 
 What she is given besides her label and her draws stops the program as soon as it looks: her id, features, others'
 messages.  So what she sends where it was not stopped depends on her label and her draws alone, whoever else there is.
@@ -22,8 +22,16 @@ from p2p_sim.core.message import USER, Send
 from p2p_sim.core.outgoing import compose
 from p2p_sim.core.party import Party
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape
-from p2p_sim.privacy.enumeration.recent_results import kept
-from p2p_sim.privacy.enumeration.stand_ins import Blind, Crowd, Drawn, DrawnMany, Lone, LoneDraw, LookedError
+from p2p_sim.privacy.enumeration.recent_results import memoized
+from p2p_sim.privacy.enumeration.stand_ins import (
+    DrawnPeer,
+    DrawnPeers,
+    ForbiddenReadError,
+    SingleUser,
+    SingleUserDraw,
+    StandInCluster,
+    UnreadableInbox,
+)
 
 MOST_WAYS = 50_000
 """Most ways, over all labels, that are followed."""
@@ -81,9 +89,9 @@ def one_user(protocol: Any, sends: tuple[str, ...], size: int | None, colluders:
     Raises Unfollowed where it looks at more than her label and draws, or where there are too many ways.
     """
     found = _enumerated(protocol, sends, None, 0)
-    if isinstance(found, LookedError) and found.size and size is not None:
+    if isinstance(found, ForbiddenReadError) and found.size and size is not None:
         found = _enumerated(protocol, sends, size, colluders)
-    if isinstance(found, LookedError):
+    if isinstance(found, ForbiddenReadError):
         advice = "; give cluster_size" if found.size else ""
         raise Unfollowed(
             f"what a user sends depends on {found.what}, not on her label and draws alone{advice}"
@@ -93,10 +101,10 @@ def one_user(protocol: Any, sends: tuple[str, ...], size: int | None, colluders:
     return found
 
 
-@kept
+@memoized
 def _enumerated(
     protocol: Any, sends: tuple[str, ...], size: int | None, colluders: int
-) -> OneUser | LookedError | Unfollowed:
+) -> OneUser | ForbiddenReadError | Unfollowed:
     """Return what is found, or why nothing is; that is kept too."""
     labels = protocol.label_count()
     laws: list[dict[Sent, Fraction]] = []
@@ -114,7 +122,7 @@ def _enumerated(
                         f"a user's draws have about {about:,} ways over all labels; at most {MOST_WAYS:,} are followed"
                     )
             laws.append(law)
-    except (LookedError, Unfollowed) as why:
+    except (ForbiddenReadError, Unfollowed) as why:
         return why.with_traceback(None)
     return OneUser(tuple(laws), followed // labels, sized)
 
@@ -124,32 +132,34 @@ def _ways(
 ) -> Iterator[tuple[Sent, bool]]:
     """Take every way; yield what is sent on it, and whether the size of the cluster matters."""
     while True:
-        yield _way(protocol, label, tape, sends, Crowd(*crowd))
+        yield _way(protocol, label, tape, sends, StandInCluster(*crowd))
         if not tape.rewind():
             return
 
 
-def _way(protocol: Any, label: int, tape: Tape, sends: tuple[str, ...], crowd: Crowd) -> tuple[Sent, bool]:
+def _way(
+    protocol: Any, label: int, tape: Tape, sends: tuple[str, ...], crowd: StandInCluster
+) -> tuple[Sent, bool]:
     """Take one way; return what is sent on it, and whether the size of the cluster matters."""
-    draw = LoneDraw(tape, USER, range(1), compute=kernels_numpy, crowd=crowd)
+    draw = SingleUserDraw(tape, USER, range(1), compute=kernels_numpy, crowd=crowd)
     y = np.array([label], np.bool_ if protocol.label_count() == 2 else np.uint8)
     y.flags.writeable = False
     rows: list[Row] = []
     kinds: list[str] = []
     try:
-        for action in _actions(protocol, Lone(y, draw, crowd), draw, crowd):
+        for action in _actions(protocol, SingleUser(y, draw, crowd), draw, crowd):
             kinds.append(action.message.kind)
             rows += _rows(action, draw, protocol.vector_lengths(), crowd)
-    except LookedError:
+    except ForbiddenReadError:
         pass  # which the crowd remembers, also where the program goes on as if nothing had happened
     except (InputError, ProtocolError) as error:
         raise Unfollowed(str(error).removesuffix("; audit instead")) from error
     except Exception as error:
-        if crowd.looked is None:
+        if crowd.refused is None:
             stops = f"a user's program by herself stops with {type(error).__name__}: {error}"
             raise Unfollowed(stops) from error
-    if crowd.looked is not None and not _over(kinds, sends, crowd):
-        raise crowd.looked
+    if crowd.refused is not None and not _over(kinds, sends, crowd):
+        raise crowd.refused
     if tuple(kinds) != sends:
         raise Unfollowed(
             "which kinds a user sends depends on her label, her draws or the size of her cluster"
@@ -157,14 +167,16 @@ def _way(protocol: Any, label: int, tape: Tape, sends: tuple[str, ...], crowd: C
     return tuple(rows), crowd.sized
 
 
-def _actions(protocol: Any, me: Any, draw: LoneDraw, crowd: Crowd) -> Iterator[Send]:
+def _actions(protocol: Any, me: Any, draw: SingleUserDraw, crowd: StandInCluster) -> Iterator[Send]:
     """Follow a program from step to step, as long as it has looked at nothing; yield what it sends."""
     program = protocol.user(me)
     handed = next(program, None)
-    while handed is not None and crowd.looked is None:
+    while handed is not None and crowd.refused is None:
         actions = handed if isinstance(handed, tuple) else (handed,)
         yield from (action for action in actions if isinstance(action, Send))
-        answers = tuple(None if _silent(action) else Blind(action.message.kind, crowd) for action in actions)
+        answers = tuple(
+            None if _silent(action) else UnreadableInbox(action.message.kind, crowd) for action in actions
+        )
         draw.advance()
         try:
             handed = program.send(answers if isinstance(handed, tuple) else answers[0])
@@ -172,7 +184,7 @@ def _actions(protocol: Any, me: Any, draw: LoneDraw, crowd: Crowd) -> Iterator[S
             return
 
 
-def _over(kinds: Sequence[str], sends: tuple[str, ...], crowd: Crowd) -> bool:
+def _over(kinds: Sequence[str], sends: tuple[str, ...], crowd: StandInCluster) -> bool:
     """Whether a program sends nothing more: it has sent all that it sends in a run, whatever the size."""
     return tuple(kinds) == sends and not crowd.measured
 
@@ -181,15 +193,15 @@ def _silent(action: Any) -> bool:
     return isinstance(action, Send) and action.message.recipient != USER
 
 
-def _rows(send: Send, draw: LoneDraw, sizes: dict[str, int], crowd: Crowd) -> Iterator[Row]:
+def _rows(send: Send, draw: SingleUserDraw, sizes: dict[str, int], crowd: StandInCluster) -> Iterator[Row]:
     """Yield the messages of a send."""
     message, me = send.message, Party(USER, range(1), range(1), draw)  # type: ignore[arg-type]
     answered: Any = send.answers
-    if isinstance(answered, Blind):
-        answered.look()
+    if isinstance(answered, UnreadableInbox):
+        answered.refuse()
     if message.recipient == USER:
-        if not isinstance(send.to, (Drawn, DrawnMany)):
-            crowd.look(f"ids of her own making, to whom she sends {message.kind!r}")
+        if not isinstance(send.to, (DrawnPeer, DrawnPeers)):
+            crowd.refuse(f"ids of her own making, to whom she sends {message.kind!r}")
         send = replace(send, to=send.to.read())
     batch: Any = compose(send, me, World(ANYBODY, None, sizes), 0)
     for i in range(len(batch)):

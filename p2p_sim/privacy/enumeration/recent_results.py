@@ -1,4 +1,4 @@
-"""Results that are kept for as long as they are likely to be asked for again."""
+"""``memoized``: cache the last results of a function, also where some arguments cannot be hashed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def kept(function: Callable[P, T]) -> Callable[P, T]:
+def memoized(function: Callable[P, T]) -> Callable[P, T]:
     """Keep the last results of a function; arguments that cannot be looked up are computed with every time."""
     inner = lru_cache(maxsize=256)(function)
 
     @wraps(function)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             hash((args, tuple(kwargs.items())))
         except TypeError:  # a protocol whose parameters are lists, say
             return function(*args, **kwargs)
         return inner(*args, **kwargs)  # type: ignore[arg-type]
 
-    return asked
+    return wrapper

@@ -1,4 +1,4 @@
-"""What stands in for ``me``, her cluster and her inboxes while one user's program is followed by herself.
+"""Stand-ins for ``me``, her cluster and her inboxes while one user's program is enumerated alone.
 
 Each stops the program as soon as it looks at what is not the user's own, and remembers that it did.
 """
@@ -25,7 +25,7 @@ OUTSIDERS = 1 << 20
 """The first honest user whom somebody meets; colluders begin at 1."""
 
 
-class LookedError(Exception):
+class ForbiddenReadError(Exception):
     """The program looked at what is not the user's own: ``what``, in words; ``size``: at how large her cluster is."""
 
     def __init__(self, what: str, *, size: bool = False):
@@ -33,24 +33,24 @@ class LookedError(Exception):
         self.what, self.size = what, size
 
 
-class Crowd:
+class StandInCluster:
     """The user's cluster as its members are met; ``me.cluster`` is one.  Row 0 is she, then come the colluders."""
 
     def __init__(self, users: int | None, colluders: int):
         self._users, self._colluders = users, colluders
-        self._met: list[list[int]] = [[], []]  # colluders and honest others
+        self._drawn: list[list[int]] = [[], []]  # colluders and honest others
         self.sized = self.measured = False
-        self.looked: LookedError | None = None
+        self.refused: ForbiddenReadError | None = None
 
-    def look(self, what: str, *, size: bool = False) -> NoReturn:
+    def refuse(self, what: str, *, size: bool = False) -> NoReturn:
         """Stop the program."""
-        self.looked = self.looked or LookedError(what, size=size)
-        raise self.looked
+        self.refused = self.refused or ForbiddenReadError(what, size=size)
+        raise self.refused
 
     def count(self) -> int:
         """Return how many users the cluster has."""
         if self._users is None:
-            self.look("the size of her cluster", size=True)
+            self.refuse("the size of her cluster", size=True)
         self.sized = True
         return self._users
 
@@ -58,14 +58,17 @@ class Crowd:
         """Branch into herself, each who was met, a new colluder and a new honest user; return the row."""
         users = self.count()
         first = [self._colluders, users - 1 - self._colluders]
-        known = [0, *self._met[0], *self._met[1]]
-        fresh = [Fraction(all_ - len(met), users) for all_, met in zip(first, self._met, strict=True)]
-        taken = tape.choose([Fraction(1, users)] * len(known) + fresh)
-        if taken < len(known):
-            return known[taken]
-        side = taken - len(known)
-        row = len(self._met[side]) + (OUTSIDERS if side else 1)
-        self._met[side].append(row)
+        drawn = [0, *self._drawn[0], *self._drawn[1]]
+        fresh = [
+            Fraction(all_ - len(taken_rows), users)
+            for all_, taken_rows in zip(first, self._drawn, strict=True)
+        ]
+        taken = tape.choose([Fraction(1, users)] * len(drawn) + fresh)
+        if taken < len(drawn):
+            return drawn[taken]
+        side = taken - len(drawn)
+        row = len(self._drawn[side]) + (OUTSIDERS if side else 1)
+        self._drawn[side].append(row)
         return row
 
     @property
@@ -75,13 +78,13 @@ class Crowd:
         return np.array([self.count()])
 
     def __getattr__(self, name: str) -> NoReturn:
-        self.look(f"me.cluster.{name}")
+        self.refuse(f"me.cluster.{name}")
 
 
-class Lone:
+class SingleUser:
     """``me`` of a user by herself."""
 
-    def __init__(self, y: Any, draw: LoneDraw, crowd: Crowd):
+    def __init__(self, y: Any, draw: SingleUserDraw, crowd: StandInCluster):
         self.role, self.size, self.real = USER, 1, False
         self.y, self.draw, self.cluster = y, Samplers(draw, crowd), crowd
         self._crowd = crowd
@@ -92,21 +95,21 @@ class Lone:
         yield
 
     def __getattr__(self, name: str) -> NoReturn:
-        self._crowd.look(f"me.{name}")
+        self._crowd.refuse(f"me.{name}")
 
 
 class Samplers:
     """Her draws, and nothing else of what holds them."""
 
-    def __init__(self, draw: LoneDraw, crowd: Crowd):
+    def __init__(self, draw: SingleUserDraw, crowd: StandInCluster):
         self._draw, self._crowd = draw, crowd
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._draw, name) if name in SAMPLERS else self._crowd.look(f"me.draw.{name}")
+        return getattr(self._draw, name) if name in SAMPLERS else self._crowd.refuse(f"me.draw.{name}")
 
 
 @dataclass
-class LoneDraw(TapeDraw):
+class SingleUserDraw(TapeDraw):
     """Her draws, fed from a tape."""
 
     crowd: Any = None
@@ -114,55 +117,55 @@ class LoneDraw(TapeDraw):
     def member(self, name: str, members: Any, *, each: Any = None, times: int | None = None) -> Any:  # noqa: ARG002
         """Branch into who can be met."""
         if members is not self.crowd:
-            self.crowd.look("other groups of users than her cluster")
+            self.crowd.refuse("other groups of users than her cluster")
         layout = self._layout(each, times)
         rows = [self.crowd.draw(self.tape) for _ in range(1 if layout is None else layout.size)]
         drawn = np.array(rows, np.int64)
-        return Drawn(drawn, self.crowd) if layout is None else DrawnMany(drawn, layout, self.crowd)
+        return DrawnPeer(drawn, self.crowd) if layout is None else DrawnPeers(drawn, layout, self.crowd)
 
     def _layout(self, each: Any, times: int | None) -> Layout | None:
-        if isinstance(each, Blind):
-            each.look()
+        if isinstance(each, UnreadableInbox):
+            each.refuse()
         return super()._layout(each, times)
 
 
-class Blind:
+class UnreadableInbox:
     """An inbox at which nobody may look."""
 
-    def __init__(self, kind: str, crowd: Crowd):
+    def __init__(self, kind: str, crowd: StandInCluster):
         self._kind, self._crowd = kind, crowd
 
-    def look(self) -> NoReturn:
+    def refuse(self) -> NoReturn:
         """Stop the program."""
-        self._crowd.look(f"what she receives in {self._kind!r}")
+        self._crowd.refuse(f"what she receives in {self._kind!r}")
 
     def __getattr__(self, name: str) -> NoReturn:
-        self.look()
+        self.refuse()
 
 
-class Drawn(NDArrayOperatorsMixin):
+class DrawnPeer(NDArrayOperatorsMixin):
     """Whom she drew: to be written to, not to be computed with."""
 
-    def __init__(self, rows: Any, crowd: Crowd):
+    def __init__(self, rows: Any, crowd: StandInCluster):
         self._rows, self._crowd = rows, crowd
 
     def read(self) -> Any:
         """Return the rows."""
         return self._rows
 
-    def _look(self, *_: Any, **__: Any) -> NoReturn:
-        self._crowd.look("whom she draws from her cluster")
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        self._crowd.refuse("whom she draws from her cluster")
 
-    __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __len__ = __iter__ = __bool__ = _look
+    __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __len__ = __iter__ = __bool__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        self._look()
+        self._refuse()
 
 
-class DrawnMany(PerMessage):
+class DrawnPeers(PerMessage):
     """Whom she drew, several times."""
 
-    def __init__(self, rows: Any, layout: Layout, crowd: Crowd):
+    def __init__(self, rows: Any, layout: Layout, crowd: StandInCluster):
         super().__init__(rows, layout)
         self._crowd = crowd
 
@@ -173,7 +176,7 @@ class DrawnMany(PerMessage):
     @property
     def data(self) -> Any:
         """Stop the program."""
-        self._crowd.look("whom she draws from her cluster")
+        self._crowd.refuse("whom she draws from her cluster")
 
     def _moved(self, data: Any, layout: Layout, which: Any) -> PerMessage:  # noqa: ARG002
-        return DrawnMany(data, layout, self._crowd)
+        return DrawnPeers(data, layout, self._crowd)

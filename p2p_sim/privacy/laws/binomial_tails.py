@@ -1,4 +1,4 @@
-"""Sums of coins as windows of probabilities whose lost mass is bounded."""
+"""Sums of independent Bernoulli variables, as windows of probabilities with a bound on the mass left out."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ def trimmed(window: Window, cut: float) -> Window:
 
 
 @lru_cache(maxsize=64)
-def noisy_ones(flip: float, ones: int, zeros: int, coins: int, cut: float) -> Window:
+def noisy_ones(alpha: float, ones: int, zeros: int, coins: int, cut: float) -> Window:
     """Return the number of noisy ones among users with label 1, with label 0, and users who toss a fair coin."""
     parts = [
-        binomial(ones, 1 - flip, flip, cut),
-        binomial(zeros, flip, 1 - flip, cut),
+        binomial(ones, 1 - alpha, alpha, cut),
+        binomial(zeros, alpha, 1 - alpha, cut),
         binomial(coins, 0.5, 0.5, cut),
     ]
     parts.sort(key=lambda part: len(part.mass))
@@ -158,11 +158,11 @@ class Halves:
 
 
 @lru_cache(maxsize=4)
-def halves(flip: float, ones: int, zeros: int, cut: float) -> Halves:
+def halves(alpha: float, ones: int, zeros: int, cut: float) -> Halves:
     """Return the noisy ones among users with label 1 and with label 0, for crowds too large to write the law out."""
     parts = [
-        binomial.__wrapped__(ones, 1 - flip, flip, cut),
-        binomial.__wrapped__(zeros, flip, 1 - flip, cut),
+        binomial.__wrapped__(ones, 1 - alpha, alpha, cut),
+        binomial.__wrapped__(zeros, alpha, 1 - alpha, cut),
     ]
     parts.sort(key=lambda part: len(part.mass))
     above = [np.append(np.cumsum(part.mass[::-1])[::-1], 0.0) for part in parts]

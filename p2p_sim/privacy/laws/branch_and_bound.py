@@ -10,7 +10,7 @@ from typing import NamedTuple
 _ROOM = 0.01  # of all values, times the part by which an end is below the best: how long blocks are there at least
 
 
-class Found(NamedTuple):
+class Maximum(NamedTuple):
     """The largest value found, where, and an upper bound of all values."""
 
     value: float
@@ -45,7 +45,7 @@ def search(
     floor: float = 0.0,
     slack: float = 0.0,
     budget: int | None = None,
-) -> Found:
+) -> Maximum:
     """Return the largest ``single(i)``, i in 0..size - 1, where it exceeds ``floor``.
 
     ``bound(low, high)`` is at least every single of the block.  A block is opened only while its bound is above all
@@ -77,7 +77,7 @@ def search(
                 heapq.heappush(heap, (-value, first, last))
             else:
                 closed = max(closed, value)
-    return Found(best, at, max(best, closed, -heap[0][0] if heap else best))
+    return Maximum(best, at, max(best, closed, -heap[0][0] if heap else best))
 
 
 def _thirds(low: int, high: int) -> list[tuple[int, int]]:

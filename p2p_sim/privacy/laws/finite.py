@@ -1,4 +1,4 @@
-"""Laws of finitely many outcomes: nothing at all, and two distributions or the worst of several pairs of them.
+"""Laws with finitely many outcomes: no information, one pair of distributions, or the worst of several pairs.
 
 *Source:* ``docs/laws.md``, "Finitely many outcomes".
 """
@@ -74,8 +74,8 @@ class Atoms(Law):
         """Return the largest log ratio."""
         if np.any((self.p > 0) != (self.q > 0)):
             return math.inf
-        seen = self.p > 0
-        return float(np.abs(np.log(self.p[seen]) - np.log(self.q[seen])).max())
+        support = self.p > 0
+        return float(np.abs(np.log(self.p[support]) - np.log(self.q[support])).max())
 
     def alternatives(self) -> tuple[Law, ...]:
         """Return the pairs, each as a law of its own."""

@@ -1,4 +1,4 @@
-"""Laws made of laws: mixtures over a visible case, the worst of several.
+"""Laws built from other laws: mixtures over a visible case, and the worst of several.
 
 *Source:* ``docs/laws.md``, "Cases that the view can see".
 """

@@ -1,4 +1,4 @@
-"""A number released with noise: Laplace, Gaussian, discrete Laplace, whole or the part that shares of it add up to.
+"""Laws of a number released with noise: Laplace, Gaussian, discrete Laplace, or divided discrete Laplace shares.
 
 *Source:* ``docs/laws.md``, "A sum with noise".
 """

@@ -1,4 +1,4 @@
-"""Shuffles of a crowd of random size, of which the law is known from below: an upper bound of delta.
+"""Shuffles of a random number of reports: an upper bound of delta from lower bounds on that number.
 
 *Source:* ``docs/laws.md``, "Network shuffle".
 """
@@ -53,7 +53,7 @@ def places(graph: Members, steps: int) -> tuple[Floats, float]:
     return out, steps * (users + 3.0) * _ULP
 
 
-def company(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Floats, str]:
+def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Floats, str]:
     """Return a lower bound of P(M >= m) for every user and m = 0 .. users - 1, and how it was found.
 
     ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of

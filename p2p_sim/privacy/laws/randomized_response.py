@@ -1,4 +1,4 @@
-"""One label said through randomized response.
+"""The law of one label released by randomized response.
 
 *Source:* ``docs/laws.md``, "Randomized response".
 """
@@ -34,9 +34,9 @@ class LocalResponse(Law):
             raise InputError(f"epsilon0 = {self.epsilon0!r}: must be a number, at least 0")
 
     @classmethod
-    def flipping(cls, flip: float) -> LocalResponse:
-        """Return the binary law that flips with probability ``flip`` in [0, 1/2]."""
-        return cls(local_epsilon(flip))
+    def flipping(cls, alpha: float) -> LocalResponse:
+        """Return the binary law that flips with probability ``alpha`` in [0, 1/2]."""
+        return cls(local_epsilon(alpha))
 
     @property
     def keep(self) -> float:
@@ -84,12 +84,12 @@ class LocalResponse(Law):
         return Bracket(max(0.0, value - error), value, min(self.epsilon0, value + error))
 
 
-def local_epsilon(flip: float) -> float:
-    """Return ln((1 - flip)/flip) for a flip probability in [0, 1/2]; infinite at 0.  Raises InputError outside."""
-    if not 0 <= flip <= 0.5:
+def local_epsilon(alpha: float) -> float:
+    """Return ln((1 - alpha)/alpha) for a flip probability in [0, 1/2]; infinite at 0.  Raises InputError outside."""
+    if not 0 <= alpha <= 0.5:
         raise InputError(
-            f"flip = {flip!r}: must be a number in [0, 1/2]; beyond, swap the names of the labels"
+            f"flip = {alpha!r}: must be a number in [0, 1/2]; beyond, swap the names of the labels"
         )
-    if flip == 0:
+    if alpha == 0:
         return math.inf
-    return 2 * math.atanh(1 - 2 * flip) if flip > 0.2 else math.log1p(-flip) - math.log(flip)
+    return 2 * math.atanh(1 - 2 * alpha) if alpha > 0.2 else math.log1p(-alpha) - math.log(alpha)

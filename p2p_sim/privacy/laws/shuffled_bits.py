@@ -10,7 +10,7 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.binomial_tails import halves, noisy_ones, reach
-from p2p_sim.privacy.laws.branch_and_bound import Found, climb, search
+from p2p_sim.privacy.laws.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 
 CUTS = (1e-20, 1e-60, 1e-290)
@@ -41,18 +41,18 @@ def guarantee(epsilon0: float, labels: int = 2) -> tuple[LocalResponse, str] | N
 
 @dataclass(frozen=True)
 class ShuffledBits(Law):
-    """What a shuffler's output shows of one of ``size`` users who flip their bits with probability ``flip``.
+    """What a shuffler's output shows of one of ``size`` users who flip their bits with probability ``alpha``.
 
     ``colluders``: users who give away their bits, 0 to size - 1: delta is that of size - colluders users.
     ``composition``: ones among the other honest users; None for the worst.  ``side``: only the direction from 0 to 1.
-    ``epsilon0``: the local budget if that is what is given, of which ``flip`` is rounded; None: ``flip`` is given.
+    ``epsilon0``: the local budget if that is what is given, of which ``alpha`` is rounded; None: ``alpha`` is given.
     Budgets beyond ``FAR`` are answered by the local guarantee.  Raises InputError for parameters out of range.
 
     *Source:* ``docs/laws.md``, "Shuffled bits": K = Bin(n1, 1 - a) + Bin(n - n1, a), exact by tails.
     *Assumes:* the shuffler hides who sent what, and does not collude.
     """
 
-    flip: float
+    alpha: float
     size: int
     colluders: int = 0
     composition: int | None = None
@@ -60,7 +60,7 @@ class ShuffledBits(Law):
     epsilon0: float | None = None
 
     def __post_init__(self) -> None:
-        local_epsilon(self.flip)
+        local_epsilon(self.alpha)
         whole = "must be an integer"
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise InputError(f"size = {self.size!r}: {whole}, at least 1")
@@ -71,20 +71,20 @@ class ShuffledBits(Law):
             raise InputError(
                 f"composition = {ones!r}: {whole} from 0 to {self.others}, or None for the worst"
             )
-        if self.epsilon0 is not None and self.flip != _flip(self.epsilon0):
-            raise InputError(f"flip = {self.flip!r}: contradicts epsilon0 = {self.epsilon0!r}; use of()")
+        if self.epsilon0 is not None and self.alpha != _alpha(self.epsilon0):
+            raise InputError(f"flip = {self.alpha!r}: contradicts epsilon0 = {self.epsilon0!r}; use of()")
 
     @classmethod
     def of(
         cls, size: int, epsilon0: float, *, colluders: int = 0, composition: int | None = None
     ) -> ShuffledBits:
         """Return the law for a local budget ``epsilon0`` >= 0, in nats, which may be infinite."""
-        return cls(_flip(epsilon0), size, colluders, composition, epsilon0=epsilon0)
+        return cls(_alpha(epsilon0), size, colluders, composition, epsilon0=epsilon0)
 
     @property
     def local(self) -> float:
         """The local budget, nats."""
-        return local_epsilon(self.flip) if self.epsilon0 is None else self.epsilon0
+        return local_epsilon(self.alpha) if self.epsilon0 is None else self.epsilon0
 
     @property
     def others(self) -> int:
@@ -104,7 +104,7 @@ class ShuffledBits(Law):
     @property
     def wide(self) -> bool:
         """Whether the crowd is too large to search its compositions."""
-        variance = self.others * self.flip * (1 - self.flip)
+        variance = self.others * self.alpha * (1 - self.alpha)
         return self.composition is None and self.local <= FAR and variance > WIDE
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
@@ -127,8 +127,8 @@ class ShuffledBits(Law):
 
     def start(self, delta: float) -> float:
         """Guess epsilon from a normal approximation."""
-        spread = math.sqrt(self.size * self.flip * (1 - self.flip) + 1e-9)
-        return max(1e-9, (0.5 - self.flip) / spread * math.sqrt(-2 * math.log(delta)) * 1.5)
+        spread = math.sqrt(self.size * self.alpha * (1 - self.alpha) + 1e-9)
+        return max(1e-9, (0.5 - self.alpha) / spread * math.sqrt(-2 * math.log(delta)) * 1.5)
 
     def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
         """Return the law at the composition that is worst at ``epsilon``."""
@@ -162,7 +162,7 @@ class ShuffledBits(Law):
     def _first(self) -> ShuffledBits:
         return replace(self, composition=max(0, self.others - 2), side=True)
 
-    def _search(self, epsilon: float, old: ShuffledBits, *, certified: bool = True) -> Found:
+    def _search(self, epsilon: float, old: ShuffledBits, *, certified: bool = True) -> Maximum:
         """Return the worst composition, never -1, and a bound of all, at the largest ``keep`` that may be true.
 
         ``certified``: whether a wide crowd's bound is needed.
@@ -185,16 +185,16 @@ class ShuffledBits(Law):
         if self.wide:
             few = {0, 1, 2, 5, self.others // 2} | {self.others - i for i in (0, 1, 2, 5)}
             best, at = max((best, at), *((single(i), i) for i in sorted(few - {ones})))
-            return Found(best, at, max(top, self._wide_bound(epsilon)) if certified else 1.0)
+            return Maximum(best, at, max(top, self._wide_bound(epsilon)) if certified else 1.0)
         if not self.covered:
             best, near = climb(self.others, single, best)
             at = near if near >= 0 else at
         if self.size > _FEW and 0 < floor.value < _FAINT:
-            return Found(best, at, max(top, bound(0, self.others)))
+            return Maximum(best, at, max(top, bound(0, self.others)))
         budget = None if self.covered else 200
         growth = min(0.5, 1 / math.sqrt(self.size)) if self.covered else 0.5
         found = search(self.others + 1, single, bound, growth=growth, floor=best, budget=budget)
-        return Found(found.value, found.at if found.at >= 0 else at, max(top, found.upper))
+        return Maximum(found.value, found.at if found.at >= 0 else at, max(top, found.upper))
 
     def _wide_bound(self, epsilon: float) -> float:
         """Return an upper bound for all compositions: that of one block, or of few whose own users are given away."""
@@ -210,23 +210,23 @@ class ShuffledBits(Law):
     def _bound(self, low: int, high: int, epsilon: float, cut: float) -> float:
         """Return an upper bound for every composition of a block.
 
-        A user whose label depends on the composition tosses a fair coin with probability 2 flip and tells the truth
+        A user whose label depends on the composition tosses a fair coin with probability 2 alpha and tells the truth
         otherwise; the truth of the latter is revealed and can be subtracted.
         """
-        sure = 2 * self.flip * (high - low) * (1 - _ROUND)
-        coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.flip), cut))) if high > low else 0
+        sure = 2 * self.alpha * (high - low) * (1 - _ROUND)
+        coins = max(0, math.floor(sure - reach(sure * (1 - 2 * self.alpha), cut))) if high > low else 0
         keep = self._margin(epsilon)[2]
         return self._event(low, self.others - high, epsilon, keep, cut, coins)[0].upper + cut
 
     def _margin(self, epsilon: float) -> tuple[float, float, float]:
-        """Return (1 - flip) - flip e^epsilon between two ends, for the budget or the flip that is given."""
+        """Return (1 - alpha) - alpha e^epsilon between two ends, for the budget or the alpha that is given."""
         if self.epsilon0 is not None:
             keep = -math.expm1(min(0.0, epsilon - self.epsilon0)) / (1 + math.exp(-self.epsilon0))
             error = _ROUND * keep
         else:
-            gap, paid = (0.5 - self.flip) * 2, 1e300
+            gap, paid = (0.5 - self.alpha) * 2, 1e300
             if epsilon < 2 * FAR:  # in two factors, none of which overflows
-                paid = self.flip * math.exp(epsilon / 2) * (2 * math.sinh(epsilon / 2))
+                paid = self.alpha * math.exp(epsilon / 2) * (2 * math.sinh(epsilon / 2))
             keep, error = gap - paid, _ROUND * (gap + paid)
         return (keep - error, keep, keep + error) if keep + error > 0 else (0.0, 0.0, 0.0)
 
@@ -254,16 +254,16 @@ class ShuffledBits(Law):
         """
         if keep <= 0:
             return ZERO, 0.0
-        price, variance = math.expm1(epsilon), self.flip * (1 - self.flip) * (ones + zeros)
+        price, variance = math.expm1(epsilon), self.alpha * (1 - self.alpha) * (ones + zeros)
         if not coins and reach(variance, cut) > min(_LONG, ones + zeros) / 2 >= _LONG / 2:
-            parts = halves(self.flip, ones, zeros, cut)
+            parts = halves(self.alpha, ones, zeros, cut)
             at = parts.turn(keep / (keep + price), cut)
             more, less = keep * parts.mass(at), price * parts.tail(at + 1)
             length, lost, value = len(parts.first.mass) + len(parts.second.mass), parts.lost, more - less
             error = top = 4 * _ROUND * (length + 8) * (more + less)  # also if rounding leads to the k beside
             top += value
         else:
-            window = noisy_ones(self.flip, ones, zeros, coins, cut)
+            window = noisy_ones(self.alpha, ones, zeros, coins, cut)
             above = np.append(np.cumsum(window.mass[::-1])[::-1], 0.0)
             had, paid = keep * window.mass, price * above[1:]
             gains, slack = had - paid, _ROUND * (len(window.mass) + 8) * (had + paid)
@@ -274,7 +274,7 @@ class ShuffledBits(Law):
         return Bracket(max(0.0, value - error - lost), value, max(value, top) + lost), lost
 
 
-def _flip(epsilon0: float) -> float:
+def _alpha(epsilon0: float) -> float:
     if not epsilon0 >= 0:
         raise InputError(f"epsilon0 = {epsilon0!r}: must be a number, at least 0")
     return math.exp(-epsilon0) / (1 + math.exp(-epsilon0))

@@ -75,7 +75,7 @@ def every_composition(size: int, epsilon0: float, labels: int) -> Atoms:
 
     Other pairs of labels are these with the names changed.  *Source:* convolution, user by user.
     """
-    tell = _rows(epsilon0, labels)
+    response = _rows(epsilon0, labels)
     shape = (size,) * (labels - 1)  # counts of all labels but the last among the others
     start = np.zeros(shape)
     start[(0,) * (labels - 1)] = 1.0
@@ -83,11 +83,11 @@ def every_composition(size: int, epsilon0: float, labels: int) -> Atoms:
     left = size - 1
 
     def spread(law: Array, label: int) -> Array:
-        out: Array = law * tell[label, -1]
+        out: Array = law * response[label, -1]
         for axis in range(labels - 1):
             moved = np.roll(law, 1, axis)
             moved[tuple(slice(0, 1) if a == axis else slice(None) for a in range(labels - 1))] = 0.0
-            out = out + tell[label, axis] * moved
+            out = out + response[label, axis] * moved
         return out
 
     found: list[Array] = []
@@ -105,26 +105,26 @@ def every_composition(size: int, epsilon0: float, labels: int) -> Atoms:
 
     grow(laws[0], 0, left)
     padded = [np.pad(law, [(0, 1)] * (labels - 1)) for law in found]
-    sides = [np.stack([_one_more(law, tell[label]).ravel() for law in padded]) for label in (0, 1)]
+    sides = [np.stack([_one_more(law, response[label]).ravel() for law in padded]) for label in (0, 1)]
     return Histogram(sides[0], sides[1], float(epsilon0))
 
 
 @lru_cache(maxsize=8)
 def one_composition(size: int, epsilon0: float, labels: int, ones: int) -> Atoms:
     """Return the same where ``ones`` of the others have label 1 and the rest label 0."""
-    tell = _rows(epsilon0, labels)
+    response = _rows(epsilon0, labels)
     law = np.zeros((size + 1,) * (labels - 1))
     law[(0,) * (labels - 1)] = 1.0
     for label in [1] * ones + [0] * (size - 1 - ones):
-        law = _one_more(law, tell[label])
-    first, second = (_one_more(law, tell[label]).ravel()[None] for label in (0, 1))
+        law = _one_more(law, response[label])
+    first, second = (_one_more(law, response[label]).ravel()[None] for label in (0, 1))
     return Histogram(first, second, float(epsilon0))
 
 
-def _one_more(law: Array, tell: Array) -> Array:
-    out: Array = law * tell[-1]
+def _one_more(law: Array, response: Array) -> Array:
+    out: Array = law * response[-1]
     for axis in range(law.ndim):
-        out = out + tell[axis] * np.roll(law, 1, axis)  # the last layer of every axis is empty
+        out = out + response[axis] * np.roll(law, 1, axis)  # the last layer of every axis is empty
     return out
 
 

@@ -1,4 +1,4 @@
-"""What arrives under faults: with which chance a label does, and how many others it hides among then."""
+"""Faults in laws: the probability that a label arrives, and among how many others it then hides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def missing(faults: Faults) -> bool:
     return bool(faults.loss or faults.late or faults.tamper or faults.misdirect)
 
 
-def heard(faults: Faults, hops: int, *, sealed: bool) -> float:
+def label_arrives(faults: Faults, hops: int, *, sealed: bool) -> float:
     """Return the probability that what a user has to say is there after so many hops, each read by who passes it on.
 
     ``sealed``: whether every hop is, and opened at its end.  At the last hop it may be late: whoever looks has it,
@@ -49,8 +49,8 @@ def upper(profile: PrivacyProfile, faults: Faults, why: str = "") -> PrivacyProf
     if profile.law is None:
         return profile
     notes = f"faults: {', '.join(faults.texts())}" + (f"; {why}" if why else "")
-    kept = tuple(text for text in profile.assumes if text != ARRIVES)
-    return replace(profile, basis="upper", assumes=(*kept, notes))
+    others = tuple(text for text in profile.assumes if text != ARRIVES)
+    return replace(profile, basis="upper", assumes=(*others, notes))
 
 
 def lies_at(setting: Setting, faults: Faults) -> PrivacyProfile | None:
@@ -103,8 +103,8 @@ class Counts:
         if few:
             yield few, 0
 
-    def law(self, told: Callable[[int], Law], most: int) -> Law:
-        """Return an upper bound of what is told: ``told(m)`` among m others, which tells less the more they are."""
+    def law(self, law_among: Callable[[int], Law], most: int) -> Law:
+        """Return an upper bound: the mixture of ``law_among(m)``, the law of a label among m others."""
         if not self.chances.any() and not self.lost:
             return Nothing()
-        return Mixture(tuple((weight, told(others)) for weight, others in self.groups(most)))
+        return Mixture(tuple((weight, law_among(others)) for weight, others in self.groups(most)))

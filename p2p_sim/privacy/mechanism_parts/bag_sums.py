@@ -1,4 +1,4 @@
-"""Bags: sums of labels, by an aggregator who is trusted with labels, or is shown masked ones."""
+"""Profiles of sums over bags, released by an aggregator who sees the labels or masked ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.laws.mixtures import Atoms, Nothing, Scaled
-from p2p_sim.privacy.mechanism_parts.arrivals import heard, upper
+from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.registry import LawOf, P
 from p2p_sim.privacy.setting import Setting, fits
@@ -20,7 +20,7 @@ BLIND = "no message that this view can read depends on a label"
 FEWER = "a label that does not arrive shows nothing, and none counts twice"
 
 
-def trusted(setting: Setting, told: Law, source: str) -> PrivacyProfile:
+def trusted(setting: Setting, law: Law, source: str) -> PrivacyProfile:
     """Return the profile of a view where the aggregator, and the wire towards her, see labels as they are."""
     if setting.size is not None:
         fits(setting, setting.size)
@@ -28,7 +28,7 @@ def trusted(setting: Setting, told: Law, source: str) -> PrivacyProfile:
     if masked(setting):
         return PrivacyProfile(setting.text, "exact", "sees the label itself", assumes[:1], "", everything())
     if setting.learner:
-        return PrivacyProfile(setting.text, "exact", source, assumes, "", told)
+        return PrivacyProfile(setting.text, "exact", source, assumes, "", law)
     return PrivacyProfile(setting.text, "exact", BLIND, assumes[:1], "", Nothing())
 
 
@@ -36,7 +36,7 @@ def trusted_under_faults(law: LawOf[P], protocol: P, setting: Setting, faults: F
     """Return the profile under faults, which do not depend on labels: whoever is missing shows less."""
     found = law(protocol, setting)
     if found.law is not None and setting.learner and not masked(setting):
-        found = replace(found, law=Scaled(heard(faults, 2, sealed=False), found.law))
+        found = replace(found, law=Scaled(label_arrives(faults, 2, sealed=False), found.law))
     return upper(found, faults, FEWER)
 
 

@@ -1,4 +1,4 @@
-"""Crowds: what the labels of some users show who are told without their owners, alone and under faults."""
+"""Profiles of views that see the labels of a crowd without their owners, with and without faults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of_crowd(
     return _categories(setting, crowd - c, budget, k, about, assumes)
 
 
-def told(setting: Setting, law: Law, about: str) -> PrivacyProfile:
+def exact_profile(setting: Setting, law: Law, about: str) -> PrivacyProfile:
     """Return the profile of a view with an exact law."""
     assumes = ("one run", "users randomize once")
     return PrivacyProfile(setting.text, "exact", about, assumes, "", law)
@@ -44,8 +44,8 @@ def told(setting: Setting, law: Law, about: str) -> PrivacyProfile:
 def bits(setting: Setting, law: ShuffledBits, about: str, assumes: tuple[str, ...]) -> PrivacyProfile:
     """Return the profile of a view of shuffled bits."""
     if (far := guarantee(law.local)) is not None:
-        return replace(told(setting, far[0], "the local guarantee"), basis=far[1])
-    found = told(setting, law, f"exact law of the number of ones: {about}")
+        return replace(exact_profile(setting, far[0], "the local guarantee"), basis=far[1])
+    found = exact_profile(setting, law, f"exact law of the number of ones: {about}")
     return replace(found, basis="exact" if law.covered else "lower", assumes=(*found.assumes, *assumes))
 
 
@@ -59,7 +59,7 @@ def _categories(
             f"composition = 'population': counts two labels, the protocol has {k}; ask for the worst",
         )
     if (far := guarantee(budget, k)) is not None:
-        return replace(told(setting, far[0], "the local guarantee"), basis=far[1])
+        return replace(exact_profile(setting, far[0], "the local guarantee"), basis=far[1])
     known, ones = ("one run", "users randomize once", *assumes), setting.composition
     if ones is not None and honest**k <= LARGEST_TABLE:
         law, source = one_composition(honest, budget, k, ones), f"exact law of the histogram: {about}"

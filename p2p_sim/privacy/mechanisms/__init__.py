@@ -1,4 +1,4 @@
-"""One room for each mechanism: its law, faults, theorems, audit and noise side by side, registered at its end.
+"""One file or folder for each mechanism: its law, faults, theorems, audit statistic and noise, registered at its end.
 
 Every module of this folder is imported, so that a new mechanism needs no line in any other file.
 """

@@ -1,4 +1,4 @@
-"""Encrypted shuffle: whoever cannot undo the permutation sees the labels of a crowd, or nothing without the learner.
+"""Encrypted shuffle: the law of the shuffled labels of a crowd, and of views that can undo the permutation.
 
 Under faults a label that comes hides among those that came.  Whoever looks is told more than she sees: of whose reports
 something came.  Who that is does not depend on any label, so what she learns is the law of a crowd of that size,
@@ -20,19 +20,19 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
-from p2p_sim.privacy.auditing.common_statistics import Answered, Crowd, counts
+from p2p_sim.privacy.auditing.common_statistics import Answered, CrowdLabels, counts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.arrivals import Counts, heard, lies_at, silent, upper
+from p2p_sim.privacy.mechanism_parts.arrivals import Counts, label_arrives, lies_at, silent, upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
     MOST_GROUPS,
     NOT_THERE,
     among_others,
+    exact_profile,
     groups_of,
     of_crowd,
-    told,
 )
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
@@ -72,12 +72,14 @@ def law(protocol: EncryptedShuffle, setting: Setting) -> PrivacyProfile:
         fits(setting, setting.size)
     k, budget = protocol.labels, local_epsilon(protocol)
     if not setting.learner:
-        return told(setting, Nothing(), "every report is sealed for the learner")
+        return exact_profile(setting, Nothing(), "every report is sealed for the learner")
     if budget == 0:
-        return told(setting, Nothing(), "no report depends on a label")
+        return exact_profile(setting, Nothing(), "no report depends on a label")
     if chain(protocol) <= setting.view.servers:
         local = LocalResponse(budget, k)
-        return told(setting, local, "Warner 1965: the shufflers tell the learner whose report is whose")
+        return exact_profile(
+            setting, local, "Warner 1965: the shufflers tell the learner whose report is whose"
+        )
     about = "labels in a random order" + ("" if protocol.over == "cluster" else ", of everybody")
     assumes = ("a shuffler of the chain outside this view is honest", "a report handed in twice is refused")
     return of_crowd(setting, crowd(setting), budget, k, about, assumes)
@@ -93,7 +95,7 @@ def under_faults(
         return refused or plain
     if plain.law.pure() == 0 or not silent(faults):
         return upper(plain, faults, "every report arrives once")
-    chance = heard(faults, _hops(protocol, setting), sealed=True)
+    chance = label_arrives(faults, _hops(protocol, setting), sealed=True)
     if chain(protocol) <= setting.view.servers or setting.size is None:
         return upper(replace(plain, law=Scaled(chance, plain.law)), faults, NOT_THERE)
     groups = min(groups_of(setting.size), MOST_GROUPS if protocol.labels == 2 else TABLES)
@@ -122,11 +124,11 @@ def theorems(
     protocol: EncryptedShuffle, view: str, sizes: Sequence[int], delta: float
 ) -> list[shared.Promise]:
     """Return the amplification by shuffling where a view sees labels shuffled, and otherwise the local guarantee."""
-    who, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
-    crowds = [size for size in sizes if size > who.user_count]
-    if not crowds or not shuffled(protocol, who):
+    coalition, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
+    crowds = [size for size in sizes if size > coalition.user_count]
+    if not crowds or not shuffled(protocol, coalition):
         return [shared.local(local)]
-    return shared.shuffled(min(crowds), who.user_count, local, delta)
+    return shared.shuffled(min(crowds), coalition.user_count, local, delta)
 
 
 def statistic(
@@ -138,19 +140,19 @@ def statistic(
         return Answered.of(float(protocol.epsilon), protocol.randomizer.lying(), protocol.labels, entry)
     if LEARNER not in coalition.servers:
         return Blind()
-    flip = float(protocol.randomizer.lying())
-    return Mixed(flip, size, coalition.user_count, composition) if protocol.labels == 2 else None
+    alpha = float(protocol.randomizer.lying())
+    return Mixed(alpha, size, coalition.user_count, composition) if protocol.labels == 2 else None
 
 
 @dataclass(frozen=True)
-class Mixed(Crowd):
+class Mixed(CrowdLabels):
     """What came out of the last shuffler, without what colluders know that they put in."""
 
     def read(self, seen: Seen) -> WorldCounts:
         """Count by cluster; ``first`` is the label that arrived first."""
         m, k, first = (np.zeros(seen.worlds, np.int64) for _ in range(3))
-        if (came := seen.kinds.get("mixed")) is not None:
-            world, y = seen.world_of(came), came.fields["y"]
+        if (messages := seen.kinds.get("mixed")) is not None:
+            world, y = seen.world_of(messages), messages.fields["y"]
             m, k = counts(world, y, seen.worlds)
             with_one, earliest = np.unique(world, return_index=True)
             first[with_one] = 1 + y[earliest].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Label proportions: exact counts hide nothing from whoever knows the others of a bag.
+"""Label proportions: exact counts, which hide nothing from an observer who knows the rest of a bag.
 
 *Source:* ``docs/laws.md``, "Label proportions".
 """

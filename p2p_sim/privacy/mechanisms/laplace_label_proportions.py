@@ -1,4 +1,4 @@
-"""Laplace label proportions: noisy counts hide what their noise hides.
+"""Laplace label proportions: the law of a bag's noisy count.
 
 *Source:* ``docs/laws.md``, "Laplace label proportions".
 """
@@ -45,8 +45,8 @@ def statistic(
         return Answered.of(math.inf, Fraction(0), 2)
     if LEARNER not in coalition.servers:
         return Blind()
-    whose = (coalition.user_count, size, composition)
-    return BagCount.noisy("proportion", protocol.bag_size, *whose, protocol.epsilon, protocol.grid)
+    situation = (coalition.user_count, size, composition)
+    return BagCount.noisy("proportion", protocol.bag_size, *situation, protocol.epsilon, protocol.grid)
 
 
 register(

@@ -19,7 +19,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.network.walks import distribution, stationary
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
-from p2p_sim.privacy.laws.random_size_shuffle import company, crowded, likely
+from p2p_sim.privacy.laws.random_size_shuffle import crowd_size_tails, crowded, likely
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
@@ -39,32 +39,34 @@ def law(protocol: NetworkShuffle, setting: Setting) -> PrivacyProfile:
     budget = local_epsilon(protocol)
     local = LocalResponse(budget, protocol.labels)
     if not setting.learner:
-        return _told(setting, "exact", "every report is sealed for the learner", Nothing())
+        return _profile(setting, "exact", "every report is sealed for the learner", Nothing())
     if budget == 0:
-        return _told(setting, "exact", "no report depends on a label", Nothing())
+        return _profile(setting, "exact", "no report depends on a label", Nothing())
     if not steps:
-        return _told(setting, "exact", "Warner 1965: without a step everybody hands in her own report", local)
+        return _profile(
+            setting, "exact", "Warner 1965: without a step everybody hands in her own report", local
+        )
     if view.wire and not setting.encrypted and not graph.complete:
-        return _told(setting, "exact", "Warner 1965: the first step is read on the wire", local)
+        return _profile(setting, "exact", "Warner 1965: the first step is read on the wire", local)
     if view.wire:
-        return _told(setting, "upper", "the local guarantee: traffic shows where reports go", local)
+        return _profile(setting, "upper", "the local guarantee: traffic shows where reports go", local)
     if colluders:
         about = (
             "the local guarantee: a colluder whom the victim's report meets reads it with the learner's key"
         )
-        return _told(setting, "upper", about, local)
+        return _profile(setting, "upper", about, local)
     if graph.complete:
         about = f"places, after {steps} steps anywhere alike"
         return of_crowd(setting, people.users, budget, protocol.labels, about)
-    tails, how = _company(people, steps)
+    tails, how = _crowd_size_tails(people, steps)
     few = likely(tails, 1e-6)
     if likely(tails, 0.5) == 0:
         about = (
             f"the local guarantee: {steps} steps do not carry two users' reports to the same places ({how})"
         )
-        return _told(setting, "upper", about, local)
+        return _profile(setting, "upper", about, local)
     about = f"walks of {steps} steps hide each user among {few:,} others or more, but for a chance of 1e-6 ({how})"
-    return _told(
+    return _profile(
         setting, "upper", f"exact shuffles of so many: {about}", crowded(tails, budget, protocol.labels)
     )
 
@@ -85,24 +87,26 @@ def under_faults(
     alone = not setting.view.user_count and not setting.view.wire and protocol.steps
     if not alone or faults.drop or graph.complete:  # a step to oneself is never lost: what arrives leans
         return upper(replace(found, law=local, source="the local guarantee"), faults)
-    kept = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
-    kept *= (1 - faults.tamper) * (1 - faults.misdirect)
-    tails, how = _company(people, int(protocol.steps), kept)
+    arrives = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
+    arrives *= (1 - faults.tamper) * (1 - faults.misdirect)
+    tails, how = _crowd_size_tails(people, int(protocol.steps), arrives)
     about = f"exact shuffles of {likely(tails, 1e-6):,} others or more whose reports arrive ({how})"
-    fewer = Scaled(kept, crowded(tails, budget, protocol.labels))
+    fewer = Scaled(arrives, crowded(tails, budget, protocol.labels))
     return upper(
-        replace(found, law=fewer, source=about), faults, f"a report arrives with probability {kept:.6g}"
+        replace(found, law=fewer, source=about), faults, f"a report arrives with probability {arrives:.6g}"
     )
 
 
 @lru_cache(maxsize=2)
-def _company(people: Population, steps: int, kept: float = 1.0) -> tuple[npt.NDArray[np.float64], str]:
-    """Return ``company``, once for a table of views and for a search."""
+def _crowd_size_tails(
+    people: Population, steps: int, arrives: float = 1.0
+) -> tuple[npt.NDArray[np.float64], str]:
+    """Return ``crowd_size_tails``, once for a table of views and for a search."""
     assert people.graph is not None
-    return company(people.graph, steps, kept)
+    return crowd_size_tails(people.graph, steps, arrives)
 
 
-def _told(setting: Setting, basis: str, about: str, law: Law) -> PrivacyProfile:
+def _profile(setting: Setting, basis: str, about: str, law: Law) -> PrivacyProfile:
     return PrivacyProfile(setting.text, basis, about, KNOWN, "", law)
 
 
@@ -120,8 +124,8 @@ def local_epsilon(protocol: NetworkShuffle) -> float:
 
 def noise(protocol: NetworkShuffle) -> LabelNoise:
     """Return that users lie, and that labels walked over the graph."""
-    whose = "walk" if protocol.steps else "sender"
-    return LabelNoise(protocol.randomizer.lying(), protocol.labels, whose, protocol.steps)
+    sender = "walk" if protocol.steps else "sender"
+    return LabelNoise(protocol.randomizer.lying(), protocol.labels, sender, protocol.steps)
 
 
 def reports_of_victim(protocol: NetworkShuffle, graph: Members) -> npt.NDArray[np.float64]:

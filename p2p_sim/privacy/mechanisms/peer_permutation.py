@@ -1,4 +1,4 @@
-"""Peer permutation: the learner sees the labels of a crowd, and whoever knows the permutation the victim's own coin.
+"""Peer permutation: the learner sees shuffled labels; views that know the permutation, one randomized label.
 
 Users who drop out leave shares away for all others alike, who still agree.  A share that is lost or late, or does not
 open, is missing for one: she has another seed, and takes a place in another permutation, where labels hide from each
@@ -20,7 +20,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
-from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, Crowd, Told
+from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, CrowdLabels, VictimBit
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws import randomized_response
@@ -28,7 +28,13 @@ from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, lies_at, missing, silent, upper
-from p2p_sim.privacy.mechanism_parts.shuffled_crowds import NOT_THERE, among_others, bits, groups_of, told
+from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
+    NOT_THERE,
+    among_others,
+    bits,
+    exact_profile,
+    groups_of,
+)
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, crowd, fits
@@ -60,22 +66,26 @@ def law(protocol: PeerPermutation, setting: Setting) -> PrivacyProfile:
     c, alpha = fits(setting, n), float(protocol.alpha)
     local = LocalResponse.flipping(alpha)
     if alpha == 0.5:
-        return told(setting, Nothing(), "no label depends on its owner's")
+        return exact_profile(setting, Nothing(), "no label depends on its owner's")
     if setting.deviating and c:
-        return told(setting, local, "who contributes last chooses the seed, and who gets the victim's label")
+        return exact_profile(
+            setting, local, "who contributes last chooses the seed, and who gets the victim's label"
+        )
     if view.wire and not setting.encrypted:
-        return told(setting, local, "the victim's label, or the report of who got none, is seen on its way")
+        return exact_profile(
+            setting, local, "the victim's label, or the report of who got none, is seen on its way"
+        )
     if setting.learner and (view.wire or c):
-        who = "traffic shows" if view.wire else "a member knows"
-        return told(setting, local, f"{who} whose label each report is")
+        how = "traffic shows" if view.wire else "a member knows"
+        return exact_profile(setting, local, f"{how} whose label each report is")
     if setting.learner:
         assumes = ("SHAKE-256 of the secret seed is as good as random",)
         ones = ShuffledBits(alpha, n, 0, setting.composition)
         return bits(setting, ones, "labels in a random order", assumes)
     if not c:
-        return told(setting, Nothing(), "who writes to whom does not depend on a label")
+        return exact_profile(setting, Nothing(), "who writes to whom does not depend on a label")
     about = "a member gets one label, whose she knows, and each other's is as likely"
-    return told(setting, Scaled(c / n, local), about)
+    return exact_profile(setting, Scaled(c / n, local), about)
 
 
 def under_faults(
@@ -110,9 +120,9 @@ def staying(users: int, drop: float) -> Counts:
     there = Counts.of(users - 1, (1 - drop) ** 2, (1 - drop) ** 2)
     sizes = there.low + 1 + np.arange(len(there.chances))
     there = replace(there, chances=there.chances * sizes / users)
-    handed = _each(there, users, lambda others, left: hypergeom.pmf(left, users - 1, others, others))
-    handed = replace(handed, chances=handed.chances * (1 - drop), lost=handed.lost * (1 - drop))
-    return _each(handed, users, lambda others, left: binom.pmf(left, others, 1 - drop))
+    delivered = _each(there, users, lambda others, left: hypergeom.pmf(left, users - 1, others, others))
+    delivered = replace(delivered, chances=delivered.chances * (1 - drop), lost=delivered.lost * (1 - drop))
+    return _each(delivered, users, lambda others, left: binom.pmf(left, others, 1 - drop))
 
 
 def _each(counts: Counts, users: int, law: Callable[[int, Any], Any]) -> Counts:
@@ -135,8 +145,8 @@ def theorems(
     protocol: PeerPermutation, view: str, sizes: Sequence[int], delta: float
 ) -> list[shared.Promise]:
     """Return the amplification by shuffling where a view sees labels shuffled, and otherwise the local guarantee."""
-    who, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
-    if not sizes or not shuffled(who):
+    coalition, local = Coalition.parse(view, protocol.roles()), local_epsilon(protocol)
+    if not sizes or not shuffled(coalition):
         return [shared.local(local)]
     return shared.shuffled(min(sizes), 0, local, delta)
 
@@ -150,11 +160,11 @@ def statistic(
         return Permuted(alpha, size, 0, composition)
     if LEARNER in coalition.servers or (coalition.wire and channels == "plain"):
         return Placed(alpha, 1.0, coalition.wire)
-    return Told(alpha, few / size, False) if few else Blind()
+    return VictimBit(alpha, few / size, False) if few else Blind()
 
 
 @dataclass(frozen=True)
-class Permuted(Crowd):
+class Permuted(CrowdLabels):
     """What the users of a cluster report by a permutation that the learner does not know."""
 
     def read(self, seen: Seen) -> WorldCounts:
@@ -164,39 +174,39 @@ class Permuted(Crowd):
 
 
 @dataclass(frozen=True)
-class Placed(Told):
+class Placed(VictimBit):
     """The victim's noisy bit, in the report of whom she gave it to: known from the traffic, or from the seed."""
 
     def read(self, seen: Seen) -> WorldCounts:
         """Return ``bit``."""
-        holder = _heard(seen) if self.through_reports else _agreed(seen)
+        holder = _recipient_of_label(seen) if self.through_reports else _recipient_by_seed(seen)
         bit = np.full(seen.worlds, UNSEEN, np.int8)
         if (reports := seen.kinds.get("report")) is not None:
             world = reports.sender // seen.size
             rows = common_statistics.readable(reports, "y", reports.sender == holder[world])
             if len(rows):
                 bit[world[rows]] = reports.fields["y"][rows]
-        told = common_statistics.bit_of_victim(seen, through_reports=False)
-        return {"bit": np.where((told != UNSEEN) & (told != bit), np.int8(BOTH), bit)}
+        direct = common_statistics.bit_of_victim(seen, through_reports=False)
+        return {"bit": np.where((direct != UNSEEN) & (direct != bit), np.int8(BOTH), bit)}
 
 
-def _heard(seen: Seen) -> Array:
+def _recipient_of_label(seen: Seen) -> Array:
     """Return to whom the victim of each world sent her label: nobody heard it if she kept it."""
     holder = np.arange(seen.worlds) * seen.size
     if (labels := seen.kinds.get("label")) is not None:
-        hers = labels.sender % seen.size == 0
-        holder[labels.sender[hers] // seen.size] = labels.recipient[hers]
+        mask = labels.sender % seen.size == 0
+        holder[labels.sender[mask] // seen.size] = labels.recipient[mask]
     return holder
 
 
-def _agreed(seen: Seen) -> Array:
+def _recipient_by_seed(seen: Seen) -> Array:
     """Return who gets the victim's label by the seed that the first colluder knows."""
     seeds = np.zeros(seen.worlds, np.uint64)
     if (shares := seen.kinds.get("share")) is not None:
         rows = common_statistics.readable(shares, "word", shares.recipient % seen.size == 1)
         np.add.at(seeds, shares.recipient[rows] // seen.size, shares.fields["word"][rows])
-    kept = seeds % np.uint64(SHARES)
-    first = [agreed_order(seed, seen.size)[0] for seed in kept.tolist()]
+    agreed = seeds % np.uint64(SHARES)
+    first = [agreed_order(seed, seen.size)[0] for seed in agreed.tolist()]
     return np.arange(seen.worlds) * seen.size + np.array(first, np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Randomized response: whoever reads the report sees the victim's own coin."""
+"""Randomized response: every observer of the report sees one randomized label."""
 
 from __future__ import annotations
 

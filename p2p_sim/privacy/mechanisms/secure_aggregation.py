@@ -83,13 +83,13 @@ def least_together(protocol: SecureAggregation, setting: Setting, users: int, fa
     - all are neighbours and one colludes: two sets apart would need more than half of the bag each.
     """
     colluders, bag = setting.view.user_count, smallest(users, protocol.bag_size)
-    all_who_stay = min(bag, int(protocol.least)) - colluders
+    all_staying = min(bag, int(protocol.least)) - colluders
     everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
     whole = faults is None or not missing(faults)
     alone = not _masked(setting) or not colluders
     if alone or (whole and everybody) or (colluders == 1 and (whole or everybody)):
-        return all_who_stay
-    return min(all_who_stay, _needed(protocol, bag, protocol.least) + 1 - colluders)
+        return all_staying
+    return min(all_staying, _needed(protocol, bag, protocol.least) + 1 - colluders)
 
 
 def _needed(protocol: SecureAggregation, bag: int, staying: int) -> int:
@@ -196,11 +196,11 @@ def secure(
     alone = coalition.servers == {LEARNER} and not coalition.user_count and not coalition.wire
     if not alone:
         return None
-    whose = (coalition.user_count, size, composition)
+    situation = (coalition.user_count, size, composition)
     if not protocol.noisy:
-        return common_statistics.BagCount.exact("total", protocol.bag_size, *whose)
+        return common_statistics.BagCount.exact("total", protocol.bag_size, *situation)
     return common_statistics.BagCount.noisy(
-        "total", protocol.bag_size, *whose, protocol.epsilon, protocol.grid, bag / protocol.least
+        "total", protocol.bag_size, *situation, protocol.epsilon, protocol.grid, bag / protocol.least
     )
 
 

@@ -1,4 +1,4 @@
-"""What the learner, alone or with users of the cluster, sees of one label in the reports of a cluster."""
+"""The law of a cluster's reports as seen by the learner, alone or with colluding users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.binomial_tails import two_levels
-from p2p_sim.privacy.laws.branch_and_bound import Found, climb, search
+from p2p_sim.privacy.laws.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     LEAST,
@@ -38,20 +38,20 @@ SEARCH = 1_000_000_000
 
 @dataclass(frozen=True)
 class WorkPlan:
-    """What is computed for colluders, or none (``who``), a probability ``theta`` to report, and a composition.
+    """What is computed for colluders, or none (``knowledge``), a probability ``theta`` to report, and a composition.
 
     ``composition``: ones among the other honest users; None for the worst.
     """
 
-    who: Colluders
+    knowledge: Colluders
     theta: float
     composition: int | None = None
 
     @property
     def work(self) -> float:
         """Counts of ones times numbers of reports, about, of one urn: what a walk takes."""
-        pool, alpha = self.who.size - self.who.count, self.who.alpha
-        chance = self.theta * pool / self.who.size
+        pool, alpha = self.knowledge.size - self.knowledge.count, self.knowledge.alpha
+        chance = self.theta * pool / self.knowledge.size
         counts = 20 * math.sqrt(pool * alpha * (1 - alpha)) + 40
         numbers = 20 * math.sqrt(pool * chance * (1 - chance)) + 30
         return min(counts, pool) * (min(numbers, pool) if pool > EARLY else pool)
@@ -59,33 +59,37 @@ class WorkPlan:
     @property
     def few(self) -> bool:
         """Whether each case of one composition is computed."""
-        ones = self.who.others if self.composition is None else self.composition
-        if not self.who.count or self.scanned:
+        ones = self.knowledge.others if self.composition is None else self.composition
+        if not self.knowledge.count or self.scanned:
             return True
-        return self.who.size <= WIDE and self.who.likely(ones) * self.work <= VALUE
+        return self.knowledge.size <= WIDE and self.knowledge.likely(ones) * self.work <= VALUE
 
     @property
     def scanned(self) -> bool:
         """Whether every case of every composition is computed."""
-        if self.who.size > (2000 if self.who.count else 40):
+        if self.knowledge.size > (2000 if self.knowledge.count else 40):
             return False
-        close = 20 * self.who.count <= self.who.others  # so few colluders that a search is shorter
-        return self.who.urns() * self.work <= (SCAN / 50 if close and self.who.count else SCAN)
+        close = (
+            20 * self.knowledge.count <= self.knowledge.others
+        )  # so few colluders that a search is shorter
+        return self.knowledge.urns() * self.work <= (SCAN / 50 if close and self.knowledge.count else SCAN)
 
     @property
     def covered(self) -> bool:
         """Whether each composition is computed, or below a bound that is at most the value times 1 + TOLERANCE."""
         if self.composition is not None or self.scanned:
             return True
-        if self.theta == 1 and not self.who.count:
-            return self.who.size <= 3000 or (self.who.size <= WIDE and self.who.alpha <= 0.45)
-        walks = (4 + 5 / self.growth**2) * (self.who.likely(0) / 2 if self.who.count else 1)
-        return self.who.size <= WIDE and self.few and walks * (self.work + 1000) <= SEARCH
+        if self.theta == 1 and not self.knowledge.count:
+            return self.knowledge.size <= 3000 or (
+                self.knowledge.size <= WIDE and self.knowledge.alpha <= 0.45
+            )
+        walks = (4 + 5 / self.growth**2) * (self.knowledge.likely(0) / 2 if self.knowledge.count else 1)
+        return self.knowledge.size <= WIDE and self.few and walks * (self.work + 1000) <= SEARCH
 
     @property
     def growth(self) -> float:
         """How fast blocks of compositions may grow with the distance from the end."""
-        gain = (1 - 2 * self.who.alpha) / max(1e-9, self.who.alpha * (1.5 - self.who.alpha))
+        gain = (1 - 2 * self.knowledge.alpha) / max(1e-9, self.knowledge.alpha * (1.5 - self.knowledge.alpha))
         return min(4.0, max(0.05, gain / 2))
 
 
@@ -145,14 +149,14 @@ class ClusterReports(Law):
         return self.plan.covered and self.plan.few
 
     @property
-    def who(self) -> Colluders:
+    def knowledge(self) -> Colluders:
         """The colluders."""
         return Colluders(self.alpha, self.size, self.colluders)
 
     @property
     def plan(self) -> WorkPlan:
         """What is computed and what is left to bounds."""
-        return WorkPlan(self.who, self.theta, None if self.side else self.composition)
+        return WorkPlan(self.knowledge, self.theta, None if self.side else self.composition)
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""
@@ -242,7 +246,7 @@ class ClusterReports(Law):
             return self._search(epsilon, self._end).upper
         return self.delta(epsilon).upper
 
-    def _search(self, epsilon: float, old: ClusterReports) -> Found:
+    def _search(self, epsilon: float, old: ClusterReports) -> Maximum:
         first, floor = old, old.delta(epsilon)
         simple = self.theta == 1 and not self.colluders and self.size <= WIDE
         if not simple or floor.value < CUTS[-1] * 1e9:
@@ -255,7 +259,7 @@ class ClusterReports(Law):
         if self.plan.scanned:
             return self._scan(epsilon, cut)
         if self.size > WIDE or max(floor.value, self.least) < CUTS[-1] * 1e9:
-            return Found(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
+            return Maximum(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
         seen = self._seen(epsilon, cut) if self.colluders else None
 
         def single(ones: int) -> float:
@@ -272,13 +276,13 @@ class ClusterReports(Law):
         found = search(
             self.others + 1, single, bound, growth=self.plan.growth, floor=best, slack=slack, budget=budget
         )
-        return found if found.at >= 0 else Found(found.value, at, found.upper)
+        return found if found.at >= 0 else Maximum(found.value, at, found.upper)
 
-    def _scan(self, epsilon: float, cut: float) -> Found:
+    def _scan(self, epsilon: float, cut: float) -> Maximum:
         """Return the largest of all compositions."""
         value, upper = self._gains(0, self.others, self._seen(epsilon, cut))
         at = int(value.argmax())
-        return Found(float(value[at]), at, float(upper.max()))
+        return Maximum(float(value[at]), at, float(upper.max()))
 
     def _bound(self, low: int, high: int, epsilon: float, cut: float, enough: float = 0.0) -> float:
         """Return an upper bound of delta from 0 to 1 for every composition from ``low`` to ``high`` ones.
@@ -289,7 +293,7 @@ class ClusterReports(Law):
         Nearly always there are ``many`` coins, and always, as good as, the ``least``: the fewer, the more is revealed.
         """
         total, wanted, walk = 0.0, enough - cut, self.plan.covered
-        for weight, known in self.who.at_most():
+        for weight, known in self.knowledge.at_most():
             first, last = max(0, low - known), min(high, self.others - known)
             rare, least, many = two_levels(last - first, 2 * self.alpha, cut)
             both = 0 < rare < 0.5 and self.theta == 1  # where bounds from few numbers of reports are close
@@ -305,7 +309,7 @@ class ClusterReports(Law):
     def summed(self, ones: int, epsilon: float, cut: float, *, mirrored: bool) -> Bracket:
         """Return delta in one direction at one composition, without a few times ``cut``."""
         at = self.others - ones if mirrored else ones
-        some = replace(self.who, forgetful=True)
+        some = replace(self.knowledge, forgetful=True)
         if self.colluders and self.plan.few:
             value, upper = self._gains(ones, ones, self._seen(epsilon, cut, mirrored=mirrored))
             return Bracket(max(0.0, float(2 * value[0] - upper[0])), float(value[0]), float(upper[0]))
@@ -340,7 +344,7 @@ class ClusterReports(Law):
 
         ``least``: probability of a case that is computed; the others show at most ``rest``.
         """
-        cases = knowledge_cases(self.who, low, high, least)
+        cases = knowledge_cases(self.knowledge, low, high, least)
         value, error = cases.gains(seen)
         return value, np.minimum(value + error + cases.missing * min(rest, seen.most), seen.most)
 

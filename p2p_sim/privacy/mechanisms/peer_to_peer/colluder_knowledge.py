@@ -1,4 +1,4 @@
-"""What colluders of a cluster know: which honest bits they got, as cases with probabilities, each an urn."""
+"""Which honest bits the colluders of a cluster received: cases with probabilities, one urn for each."""
 
 from __future__ import annotations
 
@@ -117,15 +117,15 @@ class UrnDeltas:
 
 
 @lru_cache(maxsize=32)
-def knowledge_cases(who: Colluders, first: int, last: int, least: float = LEAST) -> KnowledgeCases:
+def knowledge_cases(colluders: Colluders, first: int, last: int, least: float = LEAST) -> KnowledgeCases:
     """Return the cases of the compositions ``first`` to ``last`` that have a probability of at least ``least``."""
     keys, weights, starts, begun = [], [], [], 0
-    base = who.count + 1
+    base = colluders.count + 1
     for ones in range(first, last + 1):
         starts.append(begun)
-        for known, left, law in _picked(who, ones, least):
+        for known, left, law in _picked(colluders, ones, least):
             chosen = np.flatnonzero(law >= least)
-            keys.append((known * (who.others + 1) + left) * base + chosen)
+            keys.append((known * (colluders.others + 1) + left) * base + chosen)
             weights.append(law[chosen])
             begun += len(chosen)
     distinct, index = np.unique(np.concatenate(keys), return_inverse=True)
@@ -133,24 +133,26 @@ def knowledge_cases(who: Colluders, first: int, last: int, least: float = LEAST)
     urns = []
     for key in distinct.tolist():
         rest, seen = divmod(key, base)
-        known, left = divmod(rest, who.others + 1)
-        urns.append(Urn(who.alpha, left, who.others - known - left, 0, seen, known - seen))
+        known, left = divmod(rest, colluders.others + 1)
+        urns.append(Urn(colluders.alpha, left, colluders.others - known - left, 0, seen, known - seen))
     missing = np.maximum(0.0, 1 - np.add.reduceat(weight, begin)) + 1e-15
     return KnowledgeCases(tuple(urns), np.asarray(index, np.int64).ravel(), weight, begin, missing)
 
 
-def _picked(who: Colluders, ones: int, least: float) -> list[tuple[int, int, Array]]:
+def _picked(colluders: Colluders, ones: int, least: float) -> list[tuple[int, int, Array]]:
     """Return (honest bits known, ones among the labels of the rest, law of the ones among the bits known)."""
     out = []
-    for known, chance in enumerate(who.distinct()):
+    for known, chance in enumerate(colluders.distinct()):
         if chance < least:
             continue
-        every = math.comb(who.others, known)
-        for picked in range(max(0, known - who.others + ones), min(known, ones) + 1):
-            ways = math.comb(ones, picked) * math.comb(who.others - ones, known - picked)
+        every = math.comb(colluders.others, known)
+        for picked in range(max(0, known - colluders.others + ones), min(known, ones) + 1):
+            ways = math.comb(ones, picked) * math.comb(colluders.others - ones, known - picked)
             share = chance * (ways / every)
             if share >= least:
-                out.append((known, ones - picked, share * _ones_seen(who.alpha, picked, known - picked)))
+                out.append(
+                    (known, ones - picked, share * _ones_seen(colluders.alpha, picked, known - picked))
+                )
     return out
 
 

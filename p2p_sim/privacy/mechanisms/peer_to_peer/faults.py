@@ -1,4 +1,4 @@
-"""Algorithm 2 under faults: an upper bound that is proven, or a refusal.
+"""Algorithm 2 under faults: a proven upper bound, or a refusal.
 
 Drop-outs, losses and delays do not depend on labels, and messages that arrive are some of those that would have been
 there otherwise.  Three statements follow, of which a profile names the one that it rests on.
@@ -13,7 +13,7 @@ more likely of the reporter's own label than without faults, and the law without
 who can answer (still there), and which of the others' reports that arrive, of those who asked themselves, would not
 have arrived had it been somebody else: these are seen in the clear.  The rest draw evenly from the users who can answer
 and are not seen, as in a smaller cluster without faults whose users report less often, but for the victim, whose
-report leans towards her own bit (``tilted``).  Fewer users, and more reports, only tell more; so counts of users
+report leans towards her own bit (``tilted.py``).  Fewer users, and more reports, only tell more; so counts of users
 are put together in groups, at a cost that is added.
 
 *Source:* ``docs/laws.md``, "Faults of Algorithm 2".
@@ -33,8 +33,8 @@ from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
-from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen
-from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import Leaning
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability
+from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
 from p2p_sim.privacy.profile import Law, PrivacyProfile
 from p2p_sim.privacy.registry import LawOf
 from p2p_sim.privacy.setting import Setting
@@ -70,10 +70,10 @@ def under_faults(
         return _in_the_clear(plain, protocol, setting, faults)
     if setting.people is not None:
         return neighbours.under_faults(plain, protocol, setting, faults)
-    told = bool(
+    local_only = bool(
         protocol.retries and (faults.drop or colluders)
     )  # they ask again, who answered is another matter
-    thinned = None if told else _thinned(law, protocol, setting, faults)
+    thinned = None if local_only else _thinned(law, protocol, setting, faults)
     if thinned is None:
         return replace(local, source=ONCE)
     return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
@@ -85,7 +85,7 @@ def _in_the_clear(
     """Return the profile of a view that sees the victim's bit in the clear or not at all; all may ask several times."""
     if protocol.retries:
         n, c = setting.size or 1, setting.view.user_count
-        chance = seen(setting, n, c, float(protocol.theta), 1 + protocol.retries)
+        chance = seen_probability(setting, n, c, float(protocol.theta), 1 + protocol.retries)
         about = f"of {1 + protocol.retries} peers whom each may ask"
         law = Scaled(chance, LocalResponse.flipping(float(protocol.alpha)))
         plain = replace(plain, law=law, source=f"{plain.source}, {about}")
@@ -137,7 +137,7 @@ def _thinned(law: LawOf[PeerToPeer], protocol: PeerToPeer, setting: Setting, fau
             return None
         cases.append((weight, found.law))
     drawn = Mixture(tuple(cases))
-    return Leaning(left.answers, left.clear, left.rate, drawn, drawn, local)
+    return TiltedLaw(left.answers, left.clear, left.rate, drawn, drawn, local)
 
 
 def _groups(others: int, chance: float, rate: float, colluders: int) -> Iterator[tuple[float, int, float]]:

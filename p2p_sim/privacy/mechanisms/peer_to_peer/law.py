@@ -1,4 +1,4 @@
-"""Algorithm 2: who sees whose noisy bit, and what the reports tell of those that nobody saw.
+"""Algorithm 2 in clusters: the profile of every view, and the probability that the victim's bit is seen.
 
 *Source:* ``docs/laws.md``, "Algorithm 2, peer to peer".
 """
@@ -32,42 +32,48 @@ def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     if alpha == 0.5:
         return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
     if view.wire or not setting.learner:
-        law: Law = Scaled(seen(setting, n, c, theta), local)
+        law: Law = Scaled(seen_probability(setting, n, c, theta), local)
         about = "the victim's bit is seen in the clear or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
     rest = ClusterReports(alpha, theta, n, c, setting.composition)
-    law = Mixture(((_missed(n, c, 0.0, 0), rest), (_caught(n, c, 0.0, 0), local))) if c else rest
+    law = (
+        Mixture(((_not_asked_probability(n, c, 0.0, 0), rest), (_asked_probability(n, c, 0.0, 0), local)))
+        if c
+        else rest
+    )
     how = "exact law of the number of ones among the reports"
     basis = "exact" if rest.proven else "lower"
     return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
 
 
-def seen(setting: Setting, n: int, c: int, theta: float, turns: int = 1) -> float:
+def seen_probability(setting: Setting, n: int, c: int, theta: float, turns: int = 1) -> float:
     """Return the probability that a view that knows who asks whom sees the victim's bit.
 
     ``turns``: how often everybody asks.
     """
     if setting.view.wire and not setting.encrypted:
-        hit = theta * _met(n, turns)
+        hit = theta * _asks_probability(n, turns)
         return -math.expm1((n - 1) * turns * _log1m(1 / n) + math.log1p(-hit)) if n > 1 else theta
     if setting.view.wire and setting.learner:
-        return _caught(n, c, theta, n - c, turns)
-    return _caught(n, c, 0.0, 0, turns)
+        return _asked_probability(n, c, theta, n - c, turns)
+    return _asked_probability(n, c, 0.0, 0, turns)
 
 
-def _met(n: int, turns: int) -> float:
+def _asks_probability(n: int, turns: int) -> float:
     """Return the probability that one user asks a certain one."""
     return 1 / n if turns == 1 or n == 1 else -math.expm1(turns * _log1m(1 / n))
 
 
-def _caught(n: int, c: int, theta: float, reporters: int, turns: int = 1) -> float:
+def _asked_probability(n: int, c: int, theta: float, reporters: int, turns: int = 1) -> float:
     """Return the probability that a colluder, or a reporter, asks the victim."""
     if n == 1:
         return theta if reporters else 0.0
-    return -math.expm1(c * turns * _log1m(1 / n) + reporters * math.log1p(-theta * _met(n, turns)))
+    return -math.expm1(
+        c * turns * _log1m(1 / n) + reporters * math.log1p(-theta * _asks_probability(n, turns))
+    )
 
 
-def _missed(n: int, c: int, theta: float, reporters: int) -> float:
+def _not_asked_probability(n: int, c: int, theta: float, reporters: int) -> float:
     return math.exp(c * _log1m(1 / n) + reporters * math.log1p(-theta / n))
 
 

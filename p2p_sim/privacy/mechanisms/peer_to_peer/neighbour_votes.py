@@ -1,4 +1,4 @@
-"""What the reports of a victim's neighbours tell of her noisy bit, if all other noisy bits are told.
+"""Bounds on what the reports of a victim's neighbours reveal of her noisy bit when all others are known.
 
 A neighbour j of degree d, among whose other neighbours s have a noisy 1, reports (with probability theta) a 1 with
 probability (s + b)/d, b the victim's bit.  From b = 1 to 0 the hockey-stick divergence is theta/d (1 - (x - 1) s)+ at
@@ -47,14 +47,14 @@ _ULP = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
-class Tally(Law):
+class VoteSum(Law):
     """Some votes with the same m, right with odds (m + 1) : m: ``chances`` of right minus wrong, -n .. n of them."""
 
     m: int
     chances: Floats
 
     @classmethod
-    def of(cls, m: int, given: Floats) -> Tally:
+    def of(cls, m: int, given: Floats) -> VoteSum:
         """Return the tally of votes that are given with some probabilities, shape (n,)."""
         law = np.ones(1)
         for chance in given:
@@ -65,15 +65,15 @@ class Tally(Law):
         """Sum the positive parts: the same in both directions."""
         over, under = self.chances, self.chances[::-1]
         paid = np.exp(np.minimum(epsilon, 700.0)) * under
-        kept = over > paid
-        error = (len(over) + 16) * 8 * _ULP * float((over[kept] + paid[kept]).sum())
-        found = Bracket.around(float((over[kept] - paid[kept]).sum()), error)
+        mask = over > paid
+        error = (len(over) + 16) * 8 * _ULP * float((over[mask] + paid[mask]).sum())
+        found = Bracket.around(float((over[mask] - paid[mask]).sum()), error)
         return found, found
 
     def pure(self) -> float:
         """Return the loss if all votes are given, and agree."""
-        votes = len(self.chances) // 2
-        return math.inf if not self.m and votes else votes * math.log1p(1 / max(1, self.m))
+        answers = len(self.chances) // 2
+        return math.inf if not self.m and answers else answers * math.log1p(1 / max(1, self.m))
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,10 @@ class Least(Law):
 def fresh(alpha: float, theta: float, degrees: Ints, unseen: Ints) -> Law:
     """Return the first bound: of neighbours' degrees, and of how many of each one's other neighbours are unseen."""
     kinds = Counter(zip(degrees.tolist(), _grouped(degrees, unseen).tolist(), strict=True))
-    votes: list[tuple[Law, int]] = [(_vote(alpha, theta / d, f), times) for (d, f), times in kinds.items()]
-    return AfterRandomizedResponse(alpha, together(votes)[0])
+    answers: list[tuple[Law, int]] = [
+        (_answer(alpha, theta / d, f), times) for (d, f), times in kinds.items()
+    ]
+    return AfterRandomizedResponse(alpha, together(answers)[0])
 
 
 def least(alpha: float, theta: float, degrees: Ints) -> Law:
@@ -170,11 +172,11 @@ def least(alpha: float, theta: float, degrees: Ints) -> Law:
     return AfterRandomizedResponse(alpha, Mixture(tuple(cases)))
 
 
-def _tally(m: int, theta: float, degrees: Ints) -> Tally:
-    return Tally.of(m, np.minimum(1.0, theta * (2 * m + 1) / degrees))
+def _tally(m: int, theta: float, degrees: Ints) -> VoteSum:
+    return VoteSum.of(m, np.minimum(1.0, theta * (2 * m + 1) / degrees))
 
 
-def _vote(alpha: float, share: float, unseen: int) -> Atoms:
+def _answer(alpha: float, share: float, unseen: int) -> Atoms:
     """Return one vote; ``share``: theta over the neighbour's degree."""
     from scipy.stats import binom
 

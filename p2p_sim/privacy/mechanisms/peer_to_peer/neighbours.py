@@ -1,4 +1,4 @@
-"""Algorithm 2 with peers among neighbours in a graph: who could have asked the victim, and what became of her bit.
+"""Algorithm 2 on a graph: the profile of every view of the user about whom it learns most.
 
 *Source:* ``docs/laws.md``, "Peers among neighbours".
 """
@@ -27,7 +27,7 @@ from protocols import PeerToPeer
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_MOST_MET, _PART = 50_000_000, 2_000_000  # users met by victims' neighbours: in all, and at a time
+_MOST_PAIRS, _PART = 50_000_000, 2_000_000  # users met by victims' neighbours: in all, and at a time
 _FAR = np.iinfo(np.int64).max // 4  # stands for a neighbour that there is not
 
 SOURCE = "Clustering 2022, Algorithm 2, with peers among neighbours"
@@ -35,7 +35,7 @@ SOURCE = "Clustering 2022, Algorithm 2, with peers among neighbours"
 
 def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of the user of whom it learns most; for a sparse graph, not a complete one."""
-    found = asked(protocol, setting)
+    found = bit_seen_profile(protocol, setting)
     if found.law is None or found.basis == "exact":
         return found
     people, graph = joined(setting)
@@ -44,9 +44,9 @@ def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     bounds = [neighbour_votes.least(alpha, theta, degrees)] if alpha else []
     if alpha and unseen is not None:
         bounds.append(neighbour_votes.fresh(alpha, theta, degrees, unseen))
-    caught = float(seen(graph, setting.view, 0.0).max())
+    direct = float(seen_probability(graph, setting.view, 0.0).max())
     local = LocalResponse.flipping(alpha)
-    apart = [Mixture(((caught, local), (1 - caught, bound))) if caught else bound for bound in bounds]
+    apart = [Mixture(((direct, local), (1 - direct, bound))) if direct else bound for bound in bounds]
     about = "the reports of her neighbours as votes; or, " + found.source.partition(": ")[2]
     return replace(found, source=f"{SOURCE}: {about}", law=neighbour_votes.Least((found.law, *apart)))
 
@@ -55,11 +55,11 @@ def under_faults(
     plain: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults
 ) -> PrivacyProfile:
     """Return the profile where messages may be missing: without users who drop out there are only fewer votes."""
-    found = asked(protocol, setting) if faults.drop else plain
+    found = bit_seen_profile(protocol, setting) if faults.drop else plain
     return upper(found, faults, "fewer messages show the victim's bit less often")
 
 
-def asked(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
+def bit_seen_profile(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return the profile of a view that is told who asked whom: exact where it knows, an upper bound otherwise."""
     people, graph = joined(setting)
     view, alpha, theta = setting.view, float(protocol.alpha), float(protocol.theta)
@@ -72,8 +72,8 @@ def asked(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
         return PrivacyProfile(setting.text, "exact", about, tuple(assumes), "", local)
     if alpha == 0.5:
         return PrivacyProfile(setting.text, "exact", SOURCE, tuple(assumes), "", Nothing())
-    heard = 1.0 if view.wire and not setting.encrypted else theta if setting.learner else 0.0
-    chances = seen(graph, view, heard)
+    report_chance = 1.0 if view.wire and not setting.encrypted else theta if setting.learner else 0.0
+    chances = seen_probability(graph, view, report_chance)
     victim = int(chances.argmax())
     chance = float(chances[victim])
     assumes.append(f"the worst of {people.users:,} users: user {victim}, of degree {int(graph.size[victim])}")
@@ -93,68 +93,70 @@ def _worst(people: Population) -> tuple[Ints, Ints | None]:
     graph = people.graph
     assert graph is not None
     longest, work = int(graph.size.max()), np.square(graph.size.astype(np.int64))
-    counted = longest <= neighbour_votes.MOST and int(work.sum()) <= _MOST_MET
+    counted = longest <= neighbour_votes.MOST and int(work.sum()) <= _MOST_PAIRS
     near = np.add.reduceat(work[graph.order], graph.starts[:-1])  # users met, twice or more, a victim
     parts = np.searchsorted(np.cumsum(near + longest), np.arange(0, int((near + longest).sum()), _PART))
     worst = np.full((2, longest), _FAR)
     for low, high in itertools.pairwise([*np.unique(parts).tolist(), len(graph.codes)]):
-        met = _met(graph, low, high) if counted else None
-        worst = np.minimum(worst, _sorted(graph, low, high, met, longest))
+        first_known = _first_known(graph, low, high) if counted else None
+        worst = np.minimum(worst, _sorted(graph, low, high, first_known, longest))
     return worst[0], worst[1] if counted else None
 
 
-def _met(graph: Members, low: int, high: int) -> Ints:
+def _first_known(graph: Members, low: int, high: int) -> Ints:
     """Return of how many users each neighbour of the victims ``low`` .. ``high`` - 1 is the first who knows them.
 
     Neighbours are asked in ascending id; the victim herself does not count.
     """
     assert graph.order is not None
     edges = slice(int(graph.starts[low]), int(graph.starts[high]))
-    asked_ = graph.order[edges]
-    users, starts = Members(asked_, graph.starts, graph.order).everybody()
-    edge = np.repeat(np.arange(len(asked_)), np.diff(starts))
+    neighbours = graph.order[edges]
+    users, starts = Members(neighbours, graph.starts, graph.order).everybody()
+    edge = np.repeat(np.arange(len(neighbours)), np.diff(starts))
     victim = np.repeat(np.arange(low, high), graph.size[low:high])[edge]
     others = np.flatnonzero(users != victim)
     _, first = np.unique(victim[others] * len(graph.codes) + users[others], return_index=True)
-    return np.bincount(edge[others[first]], minlength=len(asked_))
+    return np.bincount(edge[others[first]], minlength=len(neighbours))
 
 
-def _sorted(graph: Members, low: int, high: int, met: Ints | None, longest: int) -> Ints:
+def _sorted(graph: Members, low: int, high: int, first_known: Ints | None, longest: int) -> Ints:
     """Return the worst degree and number of users met at each rank, over some victims, shape (2, longest)."""
     assert graph.order is not None
     edges = slice(int(graph.starts[low]), int(graph.starts[high]))
     degrees = graph.size[graph.order[edges]].astype(np.int64)
-    met = np.zeros_like(degrees) if met is None else met
+    first_known = np.zeros_like(degrees) if first_known is None else first_known
     victim = np.repeat(np.arange(high - low), graph.size[low:high])
-    order = np.lexsort((met, degrees, victim))
+    order = np.lexsort((first_known, degrees, victim))
     rank = np.arange(len(order)) - (graph.starts[low:high] - graph.starts[low])[victim]
     table = np.full((2, high - low, longest), _FAR)
-    table[0, victim, rank], table[1, victim, rank] = degrees[order], met[order]
+    table[0, victim, rank], table[1, victim, rank] = degrees[order], first_known[order]
     return np.asarray(table.min(axis=1))
 
 
-def seen(graph: Members, view: Coalition, heard: float) -> Floats:
+def seen_probability(graph: Members, view: Coalition, report_chance: float) -> Floats:
     """Return with which probability a view that knows who asked whom sees each user's bit, shape (users,).
 
     A neighbour of degree d asks her with probability 1/d.  If she colludes, that is seen; otherwise with probability
-    ``heard``.  Users who are not named collude where they see most.  Those who are named are no victims: 0.
+    ``report_chance``.  Users who are not named collude where they see most.  Those who are named are no victims: 0.
     """
     near = graph.order
     assert near is not None
     share = 1 / graph.size[near]
     with np.errstate(divide="ignore", invalid="ignore"):
-        open_, told = np.log1p(-heard * share), np.log1p(-share)
-        more = np.where(np.isneginf(open_), 0.0, told - open_)  # what it adds that this neighbour colludes
+        honest, colluding = np.log1p(-report_chance * share), np.log1p(-share)
+        more = np.where(
+            np.isneginf(honest), 0.0, colluding - honest
+        )  # what it adds that this neighbour colludes
     named = np.isin(near, np.fromiter(view.users, np.int64, len(view.users)))
-    miss = np.where(named, told, open_)
+    log_unseen = np.where(named, colluding, honest)
     if view.some_users:
         more[named] = 0.0
         victim = np.repeat(np.arange(len(graph.size)), graph.size)
         order = np.lexsort((more, victim))
         rank = np.arange(len(near)) - graph.starts[:-1][victim]
         chosen = order[rank < view.some_users]
-        miss[chosen] += more[chosen]
-    found = -np.expm1(np.add.reduceat(miss, graph.starts[:-1]))
+        log_unseen[chosen] += more[chosen]
+    found = -np.expm1(np.add.reduceat(log_unseen, graph.starts[:-1]))
     found[list(view.users)] = 0.0
     return np.asarray(found)
 

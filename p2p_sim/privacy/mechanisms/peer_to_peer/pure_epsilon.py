@@ -42,7 +42,7 @@ def _bits(alpha: float, ones: int, zeros: int) -> Bracket:
     if m == 1 or (alpha == 0 and ones == 0):
         return _NEVER
     if alpha == 0:
-        return _around(m * math.log1p(1 / ones), 4 * _U * m / ones)
+        return _bracket(m * math.log1p(1 / ones), 4 * _U * m / ones)
     tilt = _tilt(alpha, ones, zeros)
     window = _tilted(alpha, ones, zeros, tilt)
     middle = max(1, round(m / tilt))
@@ -55,10 +55,10 @@ def _bits(alpha: float, ones: int, zeros: int) -> Bracket:
     spread = (float(np.abs(off).max()) + 1) * (tilt + m / middle)
     error = 4 * _U * (len(off) + 16 + spread) + 2 * window.lost / a
     value = top + math.log(b / a)
-    return _around(value, error + 2 * window.lost * math.exp(min(700.0, tilt - top)) / b + 2 * _U * value)
+    return _bracket(value, error + 2 * window.lost * math.exp(min(700.0, tilt - top)) / b + 2 * _U * value)
 
 
-def _around(value: float, error: float) -> Bracket:
+def _bracket(value: float, error: float) -> Bracket:
     return Bracket(max(1.0, value - error), value, value + error)
 
 

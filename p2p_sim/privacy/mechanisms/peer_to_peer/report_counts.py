@@ -13,7 +13,7 @@ from scipy.special import betaln
 
 from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws.binomial_tails import Window, binomial, trimmed
-from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Draws, Urn, bit_margin, level_of, margin_error
+from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, UrnDraws, bit_margin, level_of, margin_error
 
 Array = npt.NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _SHARED = 9000  # length from which a product of vectors would be shared by thre
 _SHEET = 40_000  # numbers in the vectors that are walked together: what a near cache holds
 
 
-def averages(draws: Sequence[Draws], windows: Sequence[Window], epsilon: float) -> tuple[Array, Array]:
+def averages(draws: Sequence[UrnDraws], windows: Sequence[Window], epsilon: float) -> tuple[Array, Array]:
     """Return (delta averaged over the numbers of reports in a window, a bound of its error) for each pair."""
     out = np.zeros((2, len(draws)))
     order = sorted(
@@ -46,28 +46,28 @@ def averages(draws: Sequence[Draws], windows: Sequence[Window], epsilon: float) 
     return out[0], out[1]
 
 
-def average(draws: Draws, window: Window, epsilon: float) -> tuple[float, float]:
+def average(draws: UrnDraws, window: Window, epsilon: float) -> tuple[float, float]:
     """Return (delta averaged over the numbers of reports in a window, a bound of its error)."""
     keep, price, scale = worth(draws.urn.alpha, epsilon)
     if keep <= 0:
         return 0.0, _slipped(draws.urn.alpha, epsilon)
     start = _Start(draws, window, epsilon, (keep, price, scale))
     z, p, m, k, g = start.z, start.p, start.m, start.k, start.gain
-    q, rough, dot = 1 - p, start.rough, _dot if len(z) < _SHARED else _dot_alone
+    q, rough, dot = 1 - p, start.rough, _dot_rows if len(z) < _SHARED else _dot_single
     error, rounding = start.error, start.rounding
     first, factor = g, 1.0
     total, slack = g * start.mass[0], error * start.mass[0]
     for step, mass in enumerate(start.mass[1:], 1):
         gain = dot(z, p) * (factor * start.scale)
-        grown = dot(z, rough) * (factor * start.scale)
+        term = dot(z, rough) * (factor * start.scale)
         if gain > 0:
             np.multiply(z, q, z)
             factor *= (m + 1) / (m + 2 - k)
         else:
-            gain, grown = -gain * ((m - k + 1) / k), grown * ((m - k + 1) / k)
+            gain, term = -gain * ((m - k + 1) / k), term * ((m - k + 1) / k)
             np.multiply(z, p, z)
             factor, k = factor * ((m + 1) / k), k + 1
-        m, g, error = m + 1, g + gain, error + grown
+        m, g, error = m + 1, g + gain, error + term
         total += mass * g
         slack += mass * (error + rounding * (g - first))
         if step % 8 == 0:
@@ -93,11 +93,11 @@ def _slipped(alpha: float, epsilon: float) -> float:
     return margin_error(alpha) if bit_margin(alpha, epsilon) > -margin_error(alpha) else 0.0
 
 
-def _dot(first: Array, second: Array) -> float:
+def _dot_rows(first: Array, second: Array) -> float:
     return float(first.dot(second))
 
 
-def _dot_alone(first: Array, second: Array) -> float:
+def _dot_single(first: Array, second: Array) -> float:
     return float(np.einsum("i,i->", first, second))
 
 
@@ -105,7 +105,7 @@ class _Start:
     """Where a walk begins: ``m`` reports, the event from ``k`` ones, its worth, and z = ``z`` * ``scale``."""
 
     def __init__(
-        self, draws: Draws, window: Window, epsilon: float, worths: tuple[float, float, float]
+        self, draws: UrnDraws, window: Window, epsilon: float, worths: tuple[float, float, float]
     ) -> None:
         keep, price, scale = worths
         early = window.low + len(window.mass) <= EARLY
@@ -152,7 +152,7 @@ def _binomial_logs(m: int, j: int, size: int, counts: Array) -> tuple[Array, flo
     return logs, terms, common
 
 
-def _together(draws: list[Draws], windows: list[Window], epsilon: float) -> Array:
+def _together(draws: list[UrnDraws], windows: list[Window], epsilon: float) -> Array:
     """Return what ``average`` does for each, walked side by side: shape (2, count)."""
     keep, price, scale = worth(draws[0].urn.alpha, epsilon)
     if keep <= 0:
@@ -173,14 +173,14 @@ def _together(draws: list[Draws], windows: list[Window], epsilon: float) -> Arra
         np.multiply(z, p, work)
         gain = work.sum(1)
         np.multiply(z, rough, work)
-        grown = work.sum(1)
+        terms = work.sum(1)
         stays = gain > 0
         part = np.where(stays, 1.0, (m - k + 1) / k)
         more, less = (m + 1) / k, (m + 1) / np.maximum(m + 2 - k, 1.0)
         np.multiply(p, np.where(stays, -less, more)[:, None], work)
         work += np.where(stays, less, 0.0)[:, None]
         z *= work
-        m, k, g, error = m + 1, k + ~stays, g + np.abs(gain) * part, error + grown * part
+        m, k, g, error = m + 1, k + ~stays, g + np.abs(gain) * part, error + terms * part
         total += weights * g
         slack += weights * (error + rounding * (g - first))
     return np.array([total, slack + total * steps * _UNIT]) / scale
@@ -282,7 +282,7 @@ class Reports:
             found = min(found, self.gain(epsilon, cut).upper)
         return found
 
-    def _walked(self, draws: Draws, window: Window, epsilon: float) -> tuple[float, float, float]:
+    def _walked(self, draws: UrnDraws, window: Window, epsilon: float) -> tuple[float, float, float]:
         """Return (delta, a bound of its error, what the upper end may be above it) from every number of reports.
 
         Of many numbers of reports, those that hardly ever come are bounded by their neighbours.

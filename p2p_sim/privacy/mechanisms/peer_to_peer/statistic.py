@@ -1,4 +1,4 @@
-"""Algorithm 2: the victim's bit in the clear, or counts of reports drawn from an urn of noisy bits."""
+"""Algorithm 2: the statistics that audits count, the victim's bit or the reports, with their exact laws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing import common_statistics
-from p2p_sim.privacy.auditing.common_statistics import UNSEEN, Told, told_law, told_ratio
+from p2p_sim.privacy.auditing.common_statistics import UNSEEN, VictimBit, bit_law, bit_log_ratio
 from p2p_sim.privacy.auditing.statistic import (
     CUT,
     NEVER,
@@ -52,7 +52,7 @@ def statistic(
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     if coalition.wire or LEARNER not in coalition.servers:
         chance = _chance(coalition, size, theta, reads, channels)
-        return Told(alpha, chance, coalition.wire and reads) if chance else Blind()
+        return VictimBit(alpha, chance, coalition.wire and reads) if chance else Blind()
     return Reported(alpha, theta, size, coalition.user_count, composition)
 
 
@@ -64,10 +64,10 @@ def _chance(coalition: Coalition, size: int, theta: float, reads: bool, channels
     reporting = (
         size - asking if coalition.wire and reads else 0
     )  # whoever else asks her is known by the report
-    miss = math.log1p(-1 / size) * asking if asking else 0.0
+    log_unseen = math.log1p(-1 / size) * asking if asking else 0.0
     if reporting:
-        miss += math.log1p(-theta / size) * reporting if theta < size else -math.inf
-    return -math.expm1(miss)
+        log_unseen += math.log1p(-theta / size) * reporting if theta < size else -math.inf
+    return -math.expm1(log_unseen)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Reported(Statistic):
     *Source:* ``docs/laws.md``, "Learner and colluders".
     """
 
-    flip: float
+    alpha: float
     theta: float
     size: int
     colluders: int
@@ -101,8 +101,8 @@ class Reported(Statistic):
 
     def few(self, label: int) -> Array | None:
         """Return the law of the victim's bit: unseen, 0 and 1; None without colluders."""
-        caught = -math.expm1(self.colluders * math.log1p(-1 / self.size)) if self.colluders else 0.0
-        return told_law(caught, self.flip, label) if self.colluders else None
+        chance = -math.expm1(self.colluders * math.log1p(-1 / self.size)) if self.colluders else 0.0
+        return bit_law(chance, self.alpha, label) if self.colluders else None
 
     def read(self, seen: Seen) -> WorldCounts:
         """Count; where the victim's bit is seen nothing else matters, and the other columns are 0."""
@@ -120,20 +120,20 @@ class Reported(Statistic):
 
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return those of the number of ones among the reports, or of the bit where it is seen."""
-        out = told_ratio(rows["bit"], self.flip) if self.colluders else np.zeros(len(rows["m"]))
+        out = bit_log_ratio(rows["bit"], self.alpha) if self.colluders else np.zeros(len(rows["m"]))
         for at, window, said in self._urns(rows):
             m, k = rows["m"][at], rows["k"][at]
             counts, mass = _thinned(window, said, self.honest, int(m.max()), _RATIO_STEPS)
             for part in _parts(len(at), len(counts)):
                 ratio = _urn_ratio(m[part], k[part], counts, mass, self.honest)
-                out[at[part]] = bit_ratio(ratio, self.flip)
+                out[at[part]] = bit_ratio(ratio, self.alpha)
         return out
 
     def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
         """Return the law of each count, given those before it."""
         below, mass = anything(len(rows["m"]), self.draws)
-        if (told := self.few(label)) is not None:
-            below[:, 0], mass[:, 0] = in_table(told, rows["bit"] - UNSEEN)
+        if (law := self.few(label)) is not None:
+            below[:, 0], mass[:, 0] = in_table(law, rows["bit"] - UNSEEN)
             self._known_law(rows, below, mass)
         open_ = rows["bit"] == UNSEEN if self.colluders else np.ones(len(below), np.bool_)
         m = np.minimum(rows["m"][open_], self.honest)  # more have no chance, see below
@@ -141,7 +141,7 @@ class Reported(Statistic):
         below[open_, -3] = below_binomial(m, self.honest, chance)
         fits = rows["m"][open_] == m
         mass[open_, -3] = np.where(fits, np.exp(log_binomial(m, self.honest, chance)), 0.0)
-        noise = np.array([self.flip, 1 - self.flip] if label else [1 - self.flip, self.flip])
+        noise = np.array([self.alpha, 1 - self.alpha] if label else [1 - self.alpha, self.alpha])
         for at, window, said in self._urns(rows):
             m, k = rows["m"][at], rows["k"][at]
             whole = Window(window.low, np.convolve(window.mass, noise), 0.0, window.mean, window.variance)
@@ -168,7 +168,7 @@ class Reported(Statistic):
             below[at, 2], mass[at, 2] = in_table(table, rows["picked"][at])
         for at in _by(open_, [known, picked]):
             true, false = rows["picked"][at[0]], rows["known"][at[0]] - rows["picked"][at[0]]
-            window = noisy_ones(self.flip, int(true), max(0, int(false)), 0, CUT)
+            window = noisy_ones(self.alpha, int(true), max(0, int(false)), 0, CUT)
             below[at, 3], mass[at, 3] = in_table(window.mass, rows["said"][at] - window.low)
 
     def _urns(self, rows: WorldCounts) -> Iterator[tuple[Array, Window, int]]:
@@ -176,14 +176,14 @@ class Reported(Statistic):
         others = self.honest - 1
         if not self.colluders:
             if len(rows["m"]):
-                ones = noisy_ones(self.flip, self.composition, others - self.composition, 0, CUT)
+                ones = noisy_ones(self.alpha, self.composition, others - self.composition, 0, CUT)
                 yield np.arange(len(rows["m"])), ones, 0
             return
         open_ = np.flatnonzero(rows["bit"] == UNSEEN)
         for at in _by(open_, [rows[name][open_] for name in ("known", "picked", "said")]):
             known, picked, said = (int(rows[name][at[0]]) for name in ("known", "picked", "said"))
             zeros = others - self.composition - (known - picked)
-            yield at, noisy_ones(self.flip, self.composition - picked, zeros, 0, CUT), said
+            yield at, noisy_ones(self.alpha, self.composition - picked, zeros, 0, CUT), said
 
 
 def _known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
@@ -192,10 +192,10 @@ def _known_bits(seen: Seen, composition: int) -> tuple[Array, Array, Array]:
     if labels is None or "y_hat" not in labels.fields:
         nothing = np.zeros(seen.worlds, np.int64)
         return nothing, nothing, nothing
-    told = (labels.sender % seen.size > seen.colluders) & common_statistics.of_colluders(
+    to_colluders = (labels.sender % seen.size > seen.colluders) & common_statistics.of_colluders(
         seen, labels.recipient
     )
-    rows = common_statistics.readable(labels, "y_hat", told)
+    rows = common_statistics.readable(labels, "y_hat", to_colluders)
     users, first = np.unique(labels.sender[rows], return_index=True)  # asked twice, she says the same twice
     ones = labels.fields["y_hat"][rows][first].astype(np.bool_)
     true = users % seen.size <= seen.colluders + composition
@@ -251,13 +251,13 @@ def _thinned(window: Window, known: int, size: int, m: int, steps: float) -> tup
     *Source:* Poisson summation: for a bell of deviation s the error is about exp(-2 (pi s/h)^2), 1e-19 at 1.5.
     """
     share = min(1 - 0.5 / size, max(0.5 / size, (window.mean + known) / size))
-    told = share * (1 - share) * size * size / max(m, 1)
-    spread = math.sqrt(1 / (1 / max(window.variance, 1e-9) + 1 / told))
+    of_draws = share * (1 - share) * size * size / max(m, 1)
+    spread = math.sqrt(1 / (1 / max(window.variance, 1e-9) + 1 / of_draws))
     step = max(1, math.floor(spread / steps))
     mass = window.mass[::step]
-    kept = mass > CUT
+    mask = mass > CUT
     counts = window.low + known + np.arange(0, len(window.mass), step, dtype=np.float64)
-    return counts[kept], mass[kept] * step
+    return counts[mask], mass[mask] * step
 
 
 def _occupied(balls: int, wanted: int, cells: int) -> Array:

@@ -1,4 +1,4 @@
-"""What theorems promise of Algorithm 2."""
+"""The bounds that theorems of the papers give for Algorithm 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports drawn with replacement from an urn of noisy bits: what their number of ones tells of one bit."""
+"""Reports drawn with replacement from an urn of noisy bits: delta of one bit, given their number of ones."""
 
 from __future__ import annotations
 
@@ -145,18 +145,18 @@ class Urn:
         """How many bits the urn holds."""
         return self.ones + self.zeros + self.coins + self.known_ones + self.known_zeros + 1
 
-    def draws(self, cut: float) -> Draws:
+    def draws(self, cut: float) -> UrnDraws:
         """Return the urn ready to be drawn from, without ``cut`` of its mass."""
         return _draws(self, cut)
 
 
 @lru_cache(maxsize=64)
-def _draws(urn: Urn, cut: float) -> Draws:
-    return Draws(urn, noisy_ones(urn.alpha, urn.ones, urn.zeros, urn.coins, cut))
+def _draws(urn: Urn, cut: float) -> UrnDraws:
+    return UrnDraws(urn, noisy_ones(urn.alpha, urn.ones, urn.zeros, urn.coins, cut))
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class UrnDraws:
     """An urn and the law of its ones."""
 
     urn: Urn
