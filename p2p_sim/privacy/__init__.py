@@ -12,9 +12,11 @@ from p2p_sim.privacy.building_blocks import gaussian, laplace, shuffled_response
 from p2p_sim.privacy.calibrate import Calibration, NoiseCalibration, calibrate, calibrate_noise
 from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view
-from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile, RefusedError
+from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.registry import Accounting, LabelNoise, accounting, label_noise, register
 from p2p_sim.privacy.setting import Setting, crowd, fits
 from p2p_sim.privacy.theorems import Promise

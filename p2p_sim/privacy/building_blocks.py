@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.bounds.bound import real, whole
+from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws import shuffled_categories
-from p2p_sim.privacy.laws.finite import Atoms
-from p2p_sim.privacy.laws.mixtures import Mixture, Nothing, Scaled, Worst
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled, Worst
 from p2p_sim.privacy.laws.noise import DiscreteLaplaceSum, Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import FAR, ShuffledBits
@@ -27,7 +28,7 @@ from p2p_sim.privacy.laws.shuffled_categories import (
     histograms,
     matrix_table_size,
 )
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 
 
 def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders: int = 0) -> PrivacyProfile:

@@ -17,7 +17,8 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
 from p2p_sim.privacy.composition.compose import composed
-from p2p_sim.privacy.profile import Bracket, PrivacyProfile, RefusedError
+from p2p_sim.privacy.law import Bracket
+from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
 
 _STEPS = 60

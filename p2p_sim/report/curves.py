@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report import whole_files
 
 Array = npt.NDArray[np.float64]

@@ -17,7 +17,8 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import crowds
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
 from p2p_sim.privacy.theorems import Promise
 from p2p_sim.report import terminal

@@ -14,7 +14,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.rundir.population_file import rows_of, some
-from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_directory import opened
+from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 from p2p_sim.trace.slices import Event, Slice
 

@@ -16,7 +16,8 @@ from p2p_sim.core.kernels_numpy import as_words
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir.manifest import declared
-from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_directory import opened
+from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 from p2p_sim.trace.replay import Life
 from p2p_sim.trace.slices import message_id, party

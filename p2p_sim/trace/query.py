@@ -17,9 +17,9 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.rundir import code_versions, run_directory
 from p2p_sim.rundir.manifest import declared
 from p2p_sim.rundir.population_file import unread
-from p2p_sim.rundir.run_directory import Opened, Source, opened
+from p2p_sim.rundir.run_directory import Opened, opened
 from p2p_sim.rundir.run_json import recomputing
-from p2p_sim.rundir.trace_reader import OnDemand, check_number
+from p2p_sim.rundir.trace_reader import OnDemand, Source, check_number
 from p2p_sim.trace import recompute
 from p2p_sim.trace.slices import Eyes, Slice, blind, cut, sees_all
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from p2p_sim.privacy.laws.mixtures import Atoms
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 
 FOUR = Atoms.of([0.5, 0.3, 0.15, 0.05], [0.45, 0.25, 0.2, 0.1])
 ENDLESS = Atoms.of([Fraction(9, 10), Fraction(1, 10), 0], [Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)])

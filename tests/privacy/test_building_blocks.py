@@ -12,7 +12,8 @@ import pytest
 
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy import building_blocks as blocks
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report import curves
 from protocols import RandomizedResponse
 

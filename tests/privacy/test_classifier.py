@@ -8,8 +8,9 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing.classifier import common, features, fit, thresholds
+from p2p_sim.privacy.auditing.classifier import fit, thresholds
 from p2p_sim.privacy.auditing.confidence_bounds import count, delta_lower, epsilon_lower
+from p2p_sim.privacy.auditing.features import common, features
 from p2p_sim.privacy.auditing.worlds import Seen
 from tests.privacy.seen import columns, forwarded, message, reports, told
 

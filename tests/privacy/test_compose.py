@@ -14,11 +14,13 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
-from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
-from p2p_sim.privacy.profile import Law, PrivacyProfile, RefusedError
+from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from tests.privacy.composing import ENDLESS, FOUR, of, rr
 
 

@@ -18,12 +18,13 @@ from p2p_sim.privacy.composition.composed_law import together
 from p2p_sim.privacy.composition.dominating_pair import dominated, dominating, laplace
 from p2p_sim.privacy.composition.pld_grid import convolve, grid_power, lattice, onto
 from p2p_sim.privacy.composition.privacy_loss import Points, points_of, power
-from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Scaled, Worst
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled, Worst
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
-from p2p_sim.privacy.profile import Law
 from tests.privacy.composing import ENDLESS, FOUR, Unheard, of, rr, shuffled
 
 # --- grids: certified on both sides ---

@@ -9,7 +9,8 @@ import pytest
 
 from p2p_sim import InputError, privacy
 from p2p_sim.privacy.composition.compose import compose, composed
-from p2p_sim.privacy.laws.mixtures import Atoms, Scaled, Worst
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.laws.mixtures import Scaled, Worst
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
 from protocols import PeerToPeer

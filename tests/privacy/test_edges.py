@@ -12,7 +12,8 @@ import pytest
 from p2p_sim import Population, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.laws.mixtures import Atoms, Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, Counts
 from p2p_sim.privacy.mechanisms.peer_permutation import staying

@@ -15,7 +15,7 @@ from p2p_sim import Population, privacy
 from p2p_sim.core import Party, Rounds
 from p2p_sim.core.message import Send
 from p2p_sim.crypto import pairs
-from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.noise import DiscreteLaplace, NoiseShares
 from protocols import SecureAggregation
 from tests.privacy.opening import Opening, draws

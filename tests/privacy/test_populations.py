@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
-from p2p_sim.privacy.laws.mixtures import Nothing, Scaled, Worst
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled, Worst
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from protocols import PeerToPeer, RandomizedResponse

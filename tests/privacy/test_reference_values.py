@@ -14,9 +14,9 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.bounds import clustering2022, shuffle
+from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
-from p2p_sim.privacy.profile import Bracket
 from protocols import PeerToPeer, RandomizedResponse
 
 LINES = (Path(__file__).parent / "reference_values.csv").read_text().splitlines()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from p2p_sim import InputError, privacy
+from p2p_sim.privacy.law import Law, root
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled, Worst
 from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
-from p2p_sim.privacy.profile import Law, root
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.composing import FOUR, of
 

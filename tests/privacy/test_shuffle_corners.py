@@ -12,12 +12,12 @@ import pytest
 
 from p2p_sim import privacy
 from p2p_sim.privacy.bounds import shuffle as bounds
+from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.laws import shuffled_bits as laws
 from p2p_sim.privacy.laws.binomial_tails import add, binomial, halves
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.laws.shuffled_categories import every_composition, one_composition
-from p2p_sim.privacy.profile import Bracket
 from protocols import EncryptedShuffle, PeerPermutation
 
 DIGITS = 900  # e^744 and e^-744 beside 1, with room

@@ -9,7 +9,7 @@ import pytest
 
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy import accountant
-from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.table_rows import rows
 from protocols import EncryptedShuffle, PeerPermutation, RandomizedResponse

@@ -12,10 +12,11 @@ from scipy.stats import binom
 
 from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
-from p2p_sim.privacy.laws.mixtures import Atoms, Scaled
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes, neighbours
-from p2p_sim.privacy.profile import Law
 from protocols import PeerToPeer
 from tests.privacy import walking
 

@@ -14,7 +14,7 @@ from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.evidence import Evidence, Progress, by_learning
 from p2p_sim.privacy.auditing.worlds import Situation
-from p2p_sim.privacy.profile import Law
+from p2p_sim.privacy.law import Law
 
 _KNOTS = 96
 _PART = 0.2  # of delta, that the bound at a point should reach

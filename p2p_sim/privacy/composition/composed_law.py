@@ -13,7 +13,8 @@ from p2p_sim.privacy.composition.pld_grid import Grid, grid_power, lattice, on_g
 from p2p_sim.privacy.composition.pld_grid import times as grid_times
 from p2p_sim.privacy.composition.privacy_loss import NOTHING, TYPES, Points, points_of, power, product, types
 from p2p_sim.privacy.law import Bracket, Law
-from p2p_sim.privacy.laws.mixtures import Nothing, Worst
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.laws.noise import Gaussian
 
 GOAL = 1e-4

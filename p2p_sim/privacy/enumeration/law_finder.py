@@ -42,8 +42,9 @@ from p2p_sim.core.message import Message
 from p2p_sim.privacy.enumeration import label_flow
 from p2p_sim.privacy.enumeration.one_user import OneUser, Row, Sent, Unfollowed, one_user
 from p2p_sim.privacy.enumeration.recent_results import memoized
-from p2p_sim.privacy.laws.mixtures import Atoms, Nothing
-from p2p_sim.privacy.profile import Bracket, Law, PrivacyProfile
+from p2p_sim.privacy.law import Bracket, Law
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, fits
 
 ASSUMES = (

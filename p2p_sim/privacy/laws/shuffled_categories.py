@@ -15,7 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy import bounds
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.binomial_tails import binomial
-from p2p_sim.privacy.laws.mixtures import Atoms
+from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits, guarantee
 from p2p_sim.privacy.profile import PrivacyProfile
 

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.laws.mixtures import Mixture, Nothing
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting
 
 Array = npt.NDArray[np.float64]

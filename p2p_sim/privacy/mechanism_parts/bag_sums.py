@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.laws.mixtures import Atoms, Nothing, Scaled
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf, P
 from p2p_sim.privacy.setting import Setting, fits
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.random_size_shuffle import Ceiling
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits, guarantee
 from p2p_sim.privacy.laws.shuffled_categories import LARGEST_TABLE, one_composition, shuffled_response
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf, P
 from p2p_sim.privacy.setting import Setting
 

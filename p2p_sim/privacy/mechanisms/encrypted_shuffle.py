@@ -23,7 +23,8 @@ from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import Answered, CrowdLabels, counts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, label_arrives, lies_at, silent, upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (

@@ -18,12 +18,14 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.network.walks import distribution, stationary
 from p2p_sim.privacy import theorems as shared
-from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.random_size_shuffle import crowd_size_tails, crowded, likely
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits, joined
 from protocols import NetworkShuffle

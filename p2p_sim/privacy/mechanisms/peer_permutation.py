@@ -24,7 +24,8 @@ from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, CrowdLabels
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws import randomized_response
-from p2p_sim.privacy.laws.mixtures import Nothing, Scaled
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, lies_at, missing, silent, upper

@@ -9,10 +9,11 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
-from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
 from p2p_sim.privacy.theorems import Promise, nothing, promise

@@ -15,12 +15,13 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.network.bags import largest, smallest
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws import noise
-from p2p_sim.privacy.laws.mixtures import Nothing
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.mechanism_parts.arrivals import missing, upper
 from p2p_sim.privacy.mechanism_parts.bag_sums import AGGREGATOR, BLIND, FEWER, PAPER, everything
 from p2p_sim.privacy.mechanism_parts.bag_sums import masked as _masked
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
 from p2p_sim.privacy.theorems import Promise, noise_on_the_count

@@ -29,13 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
 from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf
 from p2p_sim.privacy.setting import Setting
 from protocols import PeerToPeer

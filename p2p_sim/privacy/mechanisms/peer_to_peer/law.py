@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 
-from p2p_sim.privacy.laws.mixtures import Mixture, Nothing, Scaled
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
-from p2p_sim.privacy.profile import Law, PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, crowd, fits
 from protocols import PeerToPeer
 

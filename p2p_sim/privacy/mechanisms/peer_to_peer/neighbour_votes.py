@@ -30,7 +30,8 @@ import numpy.typing as npt
 
 from p2p_sim.privacy.composition.composed_law import together
 from p2p_sim.privacy.law import Bracket, Law
-from p2p_sim.privacy.laws.mixtures import Atoms, Mixture
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.laws.mixtures import Mixture
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,8 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.laws.mixtures import Mixture, Nothing, Scaled
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes
