@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import channels
 from p2p_sim.network.channels import Links
+from p2p_sim.rundir.run_record import RunRecord
 
 if TYPE_CHECKING:
     from p2p_sim.crypto.rates import Rates
@@ -210,19 +212,19 @@ class Bill:
         return sum(leg.seconds for leg in self.path)
 
 
-def bill(run: Any, protocol: Any, channel: str, servers: str, rates: Rates | None) -> Bill:
+def bill(run: RunRecord, protocol: Protocol, channel: str, servers: str, rates: Rates | None) -> Bill:
     """Return what a run cost; see ``Run.costs``.  Roles that have no work are left out."""
     messages: dict[str, Message] = protocol.messages()
     roles = [role for role in protocol.roles() if role not in protocol.idle_roles()]
-    parties = {role: run.users if role == USER else 1 for role in roles}
+    users = _check(run, messages)
+    parties = {role: users if role == USER else 1 for role in roles}
     links = _links(run, parties, {"channel": channel, "servers": servers})
-    _check(run, messages)
     if run.work and rates is None:
         from p2p_sim.crypto.rates import measure  # cryptography is loaded on first use
 
         rates = measure()
     seconds = {key: spent for key, spent in _seconds(run, rates).items() if key[0] in parties}
-    work = Work(run.work, seconds, run.users)
+    work = Work(run.work, seconds, users)
     by_round = rounds(run.counts, messages, run.most or {}, work, run.faults_seen)
     done = totals(by_round)
     bills = {role: done.get(role, Costs(role)) for role in parties}
@@ -230,7 +232,7 @@ def bill(run: Any, protocol: Any, channel: str, servers: str, rates: Rates | Non
     return Bill(bills, parties, path, channel, servers, rates if run.work else None)
 
 
-def _seconds(run: Any, rates: Rates | None) -> dict[tuple[str, int], float]:
+def _seconds(run: RunRecord, rates: Rates | None) -> dict[tuple[str, int], float]:
     """Return the seconds of each role before each round: measured ones of its programs, and its operations."""
     seconds: dict[tuple[str, int], float] = dict(run.compute)
     for (role, number, operation), times in run.work.items():
@@ -240,7 +242,7 @@ def _seconds(run: Any, rates: Rates | None) -> dict[tuple[str, int], float]:
     return seconds
 
 
-def _links(run: Any, parties: Mapping[str, int], texts: Mapping[str, str]) -> dict[str, Links]:
+def _links(run: RunRecord, parties: Mapping[str, int], texts: Mapping[str, str]) -> dict[str, Links]:
     """Return the links of every role; of users who all have the same, one."""
     found = {}
     for role, number in parties.items():
@@ -255,8 +257,8 @@ def _links(run: Any, parties: Mapping[str, int], texts: Mapping[str, str]) -> di
     return found
 
 
-def _check(run: Any, messages: Mapping[str, Message]) -> None:
-    """Check that all is known that the time of a user depends on; raises InputError."""
+def _check(run: RunRecord, messages: Mapping[str, Message]) -> int:
+    """Return how many users there are; raises InputError unless all is known that the time of a user depends on."""
     if run.users is None:
         raise InputError("this run directory does not say how many users there were: run the protocol again")
     speaking = [
@@ -269,3 +271,4 @@ def _check(run: Any, messages: Mapping[str, Message]) -> None:
             f"this run did not count user by user how many messages of kind {speaking[0]!r} were sent: run it with "
             "costs=True"
         )
+    return run.users

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,11 @@ from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, parquet_columns
 from p2p_sim.rundir.population_file import some
-from p2p_sim.rundir.trace_reader import check_kind
+from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import check_kind, kept_by
 from p2p_sim.trace import recompute
 from p2p_sim.trace.query import census
 from p2p_sim.trace.recompute import ids_of, population_of
@@ -150,7 +153,17 @@ class View:
         return np.asarray(people.clusters.label == self._cluster)
 
 
-def look(run: Any, name: str, channels: str, protocol: Any) -> View:
+class Declares(typing.Protocol):
+    """A protocol, or what is known of one: its message kinds and roles."""
+
+    def messages(self) -> dict[str, Message]:
+        """Return the message kinds by name."""
+
+    def roles(self) -> tuple[str, ...]:
+        """Return the roles."""
+
+
+def look(run: RunRecord, name: str, channels: str, protocol: Protocol) -> View:
     """Return the view of a coalition in a run; see ``Run.view``."""
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
@@ -163,7 +176,7 @@ def look(run: Any, name: str, channels: str, protocol: Any) -> View:
     return View(name, coalition, channels, seen, missing, kinds, everybody, hers, past)
 
 
-def coalition_of(run: Any, name: str, protocol: Any) -> Coalition:
+def coalition_of(run: RunRecord, name: str, protocol: Declares) -> Coalition:
     """Return a coalition of a run with every user named; raises InputError for an unknown part or user."""
     coalition = Coalition.parse(name, protocol.roles())
     kinds: dict[str, Message] = protocol.messages()
@@ -190,31 +203,31 @@ def named(coalition: Coalition, name: str, ids: Sequence[int] | Array) -> Coalit
     return coalition.named([int(user) for user in ids[: coalition.user_count]])
 
 
-def _messages(run: Any, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
+def _messages(run: RunRecord, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
     """Return messages among which are all that a coalition handled, and what is missing of them."""
     if run.trace == "full":
-        return run._trace, None
+        return run.kept_messages, None
     try:
         return past().messages, None
     except InputError as error:
-        kept = run.kept()
+        kept = kept_by(run)
         if kept is None:
             raise
         whole = sum(count.messages for count in run.counts.values())
-        return run._trace, (
+        return run.kept_messages, (
             f"the trace ({run.trace}) holds {kept:,} of the {whole:,} messages of the run, and the others were not "
             f"recomputed: {error}"
         )
 
 
-def _recomputed(run: Any, protocol: Any, coalition: Coalition) -> Past:
+def _recomputed(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Past:
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
     code_versions.warn("recomputed", code_versions.other_code(run, protocol))
     return recompute.again(run, protocol, members | {USER: _users(coalition)})
 
 
-def _holding(run: Any, protocol: Any, coalition: Coalition) -> Population:
+def _holding(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Population:
     """Return of the population at least a coalition's users."""
     people = some(run, protocol, _users(coalition))
     return population_of(run) if people is None else people
@@ -224,14 +237,14 @@ def _users(coalition: Coalition) -> Array:
     return np.array(sorted(coalition.users), np.int64)
 
 
-def users_of(run: Any, kinds: Mapping[str, Message]) -> Sequence[int] | Array:
+def users_of(run: RunRecord, kinds: Mapping[str, Message]) -> Sequence[int] | Array:
     """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
     if (people := census(run)) is not None:
         ids: Sequence[int] | Array = range(people.users) if people.ids is None else people.ids
         return ids
     ends = [np.zeros(0, np.int64)]
     ends += [
-        run._trace[kind][end]
+        run.kept_messages[kind][end]
         for kind, message in kinds.items()
         for end, role in (("sender", message.sender), ("recipient", message.recipient))
         if role == USER

@@ -17,6 +17,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.observed_view import named
 from p2p_sim.run import Run, run
@@ -47,14 +48,20 @@ class Pair:
         """
         if channels not in CHANNELS:
             raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
-        protocol, people = self.runs[0].source, self.runs[0].population
+        protocol, people = self._program, self.runs[0].population
         assert people is not None
         ids = np.arange(people.users) if people.ids is None else people.ids
         return self._seen_by(named(Coalition.parse(view, protocol.roles()), view, ids), channels)
 
+    @property
+    def _program(self) -> Protocol:
+        program = self.runs[0].source
+        assert program is not None  # both were run here
+        return program
+
     def diffs(self, *, channels: str = "plain") -> dict[str, dict[str, Columns]]:
         """Return the differences of each server, of the wire, and of each single user who sees any."""
-        roles = self.runs[0].source.roles()
+        roles = self._program.roles()
         found = {name: self.diff(name, channels=channels) for name in [*roles[1:], WIRE]}
         for user in self._concerned():
             single = self._seen_by(Coalition(frozenset(), frozenset({user}), 0, False), channels)
@@ -62,7 +69,7 @@ class Pair:
         return found
 
     def _seen_by(self, coalition: Coalition, channels: str) -> dict[str, Columns]:
-        kinds = self.runs[0].source.messages()
+        kinds = self._program.messages()
         cuts = {
             kind: _cut(coalition, kinds[kind], columns, channels)
             for kind, columns in self._differences.items()
@@ -71,7 +78,7 @@ class Pair:
 
     def _concerned(self) -> list[int]:
         """Return the users who sent or received a message that differs, ascending."""
-        kinds: Mapping[str, Message] = self.runs[0].source.messages()
+        kinds: Mapping[str, Message] = self._program.messages()
         ends = [np.zeros(0, np.int64)]
         for kind, columns in self._differences.items():
             ends += [columns["sender"]] if kinds[kind].sender == USER else []
@@ -83,7 +90,7 @@ class Pair:
     def _differences(self) -> dict[str, Columns]:
         """All messages that are in one run only, or whose fields differ."""
         first, second = self.runs
-        kinds: Mapping[str, Message] = first.source.messages()
+        kinds: Mapping[str, Message] = self._program.messages()
         return {
             kind: differing(first.messages(kind), second.messages(kind), list(message.fields))
             for kind, message in kinds.items()
@@ -91,7 +98,7 @@ class Pair:
 
 
 def paired(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     *,
     change: int,

@@ -27,8 +27,17 @@ from p2p_sim.costing import Bill, bill
 from p2p_sim.observed_view import View, coalition_of, look
 from p2p_sim.rundir import code_versions, run_directory
 from p2p_sim.rundir.population_file import Later
-from p2p_sim.rundir.trace_reader import OnDemand, Stored, check_kind, check_number, sorted_trace
-from p2p_sim.rundir.trace_writer import Draft
+from p2p_sim.rundir.trace_reader import (
+    OnDemand,
+    Source,
+    Stored,
+    check_kind,
+    check_number,
+    kept_by,
+    sorted_trace,
+    source_of,
+)
+from p2p_sim.rundir.trace_writer import MESSAGES, Draft
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import nearby
 from p2p_sim.trace.replay import LOST, Life, life_of
@@ -64,7 +73,7 @@ class Run:
     outputs: dict[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
     population: Later = Later()  # noqa: RUF009 (a descriptor)
-    source: Any = None
+    source: Protocol | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     faults: Faults | None = None
     faults_seen: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -101,13 +110,21 @@ class Run:
         check_kind(kind, tuple({name for name, _ in self.counts}), self.trace)
         return dict(self._trace[kind])
 
+    @property
+    def kept_messages(self) -> Mapping[str, dict[str, Array]]:
+        """The messages of the trace by kind: in memory, or read from a run directory when asked for."""
+        return self._trace
+
+    def messages_source(self, protocol: Protocol | None = None) -> Source:
+        """Return where the messages are read from, in memory or a run directory.
+
+        ``protocol``: the run's, if it is not a shipped one.  Raises InputError if messages in memory need it.
+        """
+        return source_of(self, protocol)
+
     def kept(self) -> int | None:
         """Return how many messages the trace holds; None if none were to be kept."""
-        if self.trace in ("none", "counts"):
-            return None
-        if isinstance(self._trace, OnDemand):
-            return self._trace.stored.kept
-        return sum(len(columns["round"]) for columns in self._trace.values())
+        return kept_by(self)
 
     def by_kind(self) -> dict[str, Count]:
         """Return message counts by kind, over all rounds."""
@@ -116,7 +133,7 @@ class Run:
             totals.setdefault(kind, Count()).add(count)
         return totals
 
-    def replay(self, user: int, *, protocol: Any = None) -> Life:
+    def replay(self, user: int, *, protocol: Protocol | None = None) -> Life:
         """Return one user's whole history, recomputed from the seed by re-running her closed world.
 
         Warns if other code computed the run.  Raises InputError for another user, and without the population.
@@ -128,7 +145,7 @@ class Run:
         code_versions.warn("replayed", code_versions.other_code(self, program))
         return life_of(program, nearby(self, program, np.array([user]), digest=False)[1], user)
 
-    def view(self, name: str, *, channels: str = "plain", protocol: Any = None) -> View:
+    def view(self, name: str, *, channels: str = "plain", protocol: Protocol | None = None) -> View:
         """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
 
         ``channels``: "plain", or "encrypted" towards the wire.  Unnamed users are the first that are not named.
@@ -138,7 +155,7 @@ class Run:
         """
         return look(self, name, channels, self._program(protocol, "view(name, protocol=...)"))
 
-    def coalition(self, name: str, *, protocol: Any = None) -> Coalition:
+    def coalition(self, name: str, *, protocol: Protocol | None = None) -> Coalition:
         """Return the coalition that a view's name stands for in this run, every user of it named.
 
         Raises InputError for an unknown part or user.
@@ -151,7 +168,7 @@ class Run:
         *,
         servers: str = costing.SERVERS,
         rates: Rates | None = None,
-        protocol: Any = None,
+        protocol: Protocol | None = None,
     ) -> Bill:
         """Return what each role sent, received and computed, and the simulated seconds of the protocol.
 
@@ -163,7 +180,7 @@ class Run:
         """
         return bill(self, self._program(protocol, "costs(protocol=...)"), channel, servers, rates)
 
-    def _program(self, given: Any, how: str) -> Any:
+    def _program(self, given: Protocol | None, how: str) -> Protocol:
         """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""
         program = given if given is not None else self.source
         if program is None:
@@ -177,7 +194,10 @@ class Run:
         could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and for a seed that is
         left out but below 2^62, so that it could be guessed.
         """
-        return run_directory.save(self, Path(path), force, population)
+        saved = run_directory.save(self, Path(path), force, population)
+        if isinstance(self._trace, OnDemand):
+            self._trace = OnDemand(Stored(saved / MESSAGES))
+        return saved
 
 
 def load(path: str | Path) -> Run:
@@ -189,7 +209,7 @@ def load(path: str | Path) -> Run:
 
 
 def run(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     *,
     seed: int | None = None,
@@ -239,7 +259,7 @@ def run(
 
 
 def _run(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     seed: int,
     settings: backends.Settings,

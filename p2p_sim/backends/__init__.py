@@ -6,18 +6,18 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from p2p_sim.backends.settings import NAMES, Settings
 from p2p_sim.core.engine import Finished
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 
 __all__ = ["NAMES", "Settings", "opened", "run"]
 
 
 def run(
-    protocol: Any, population: Population, seed: int, settings: Settings
+    protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run on the backend that the settings name; return what came of it and seconds by phase.
 
@@ -33,7 +33,7 @@ def run(
 
 
 def _run(
-    protocol: Any, population: Population, seed: int, settings: Settings
+    protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     if settings.backend == "shards":
         from p2p_sim.backends import shards

@@ -18,6 +18,7 @@ from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory
 
 BOOTING = 4
@@ -27,7 +28,7 @@ STORE_BYTES = 100 << 20
 
 
 def run(
-    protocol: Any, population: Population, seed: int, settings: Settings
+    protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run with an actor a party; raises InputError above 128 users."""
     layout.check(protocol, population, settings.faults)
@@ -45,7 +46,7 @@ def run(
 
 
 def _set_up(
-    protocol: Any, population: Population, seed: int, settings: Settings, actors: list[Any]
+    protocol: Protocol, population: Population, seed: int, settings: Settings, actors: list[Any]
 ) -> Engine:
     """Start an actor a party, adding each to ``actors`` at once; return the engine over them."""
     users, servers = population.users, [role for role in protocol.roles() if role != USER]

@@ -17,11 +17,12 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
 from p2p_sim.network.adjacency import require
 
 
-def check(protocol: Any, population: Population, faults: Faults | None = None) -> None:
+def check(protocol: Protocol, population: Population, faults: Faults | None = None) -> None:
     """Check a protocol's declaration, that it can handle the population's labels and graph, and the faults."""
     protocol.check()
     if faults is not None:
@@ -37,7 +38,7 @@ def check(protocol: Any, population: Population, faults: Faults | None = None) -
         _check_graph(protocol, population, over)
 
 
-def no_graph(protocol: Any) -> InputError:
+def no_graph(protocol: Protocol) -> InputError:
     """Return the error of a protocol that was given no graph."""
     within = protocol.graph_over() == "cluster"
     return InputError(
@@ -47,7 +48,7 @@ def no_graph(protocol: Any) -> InputError:
     )
 
 
-def _check_graph(protocol: Any, population: Population, over: str) -> None:
+def _check_graph(protocol: Protocol, population: Population, over: str) -> None:
     """Check that there is a graph, that nobody is alone in it, and that it is connected, in each cluster if need be.
 
     A part of a population was checked when it was whole.
@@ -63,12 +64,12 @@ def edges(total: int, parts: int) -> list[int]:
     return [total * i // parts for i in range(parts + 1)]
 
 
-def world_of(protocol: Any, population: Population, crypto: str = MODELLED) -> World:
+def world_of(protocol: Protocol, population: Population, crypto: str = MODELLED) -> World:
     """Return who can be addressed, and whether what is sealed is really sealed."""
     return World(population.users, population.ids, protocol.vector_lengths(), crypto == REAL)
 
 
-def seals_of(protocol: Any, world: World, seed: int, workers: int | None = None) -> Seals | None:
+def seals_of(protocol: Protocol, world: World, seed: int, workers: int | None = None) -> Seals | None:
     """Return what seals and opens at one site, in so many processes (None: one a core); None where modelled."""
     if not world.real:
         return None

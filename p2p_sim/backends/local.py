@@ -16,6 +16,7 @@ from p2p_sim.core.engine import Engine, Finished, Issue, Progress
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
@@ -50,7 +51,7 @@ class LocalPlace:
 
 
 def run(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     seed: int,
     *,

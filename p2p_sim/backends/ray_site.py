@@ -19,6 +19,7 @@ from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
 
@@ -34,7 +35,7 @@ _SHOWN = 3
 class Plan:
     """What every site of a run is told: small things that all share."""
 
-    protocol: Any
+    protocol: Protocol
     world: World
     directory: Directory
     seed: int
@@ -118,7 +119,7 @@ class Hosts:
     told: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, protocol: Any, actors: list[Any]) -> Hosts:
+    def of(cls, protocol: Protocol, actors: list[Any]) -> Hosts:
         """Return the hosts of a protocol."""
         modules = fingerprint.modules_of(protocol)
         return cls(actors, modules, fingerprint.code_of(modules))

@@ -19,13 +19,14 @@ from p2p_sim.core.engine import Engine, Finished, SiteHandle
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 
 STORE_BYTES_A_USER = 64
 
 
 def run(
-    protocol: Any, population: Population, seed: int, settings: Settings
+    protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
     """Run over Ray shards; return what came of it, and seconds of start-up, rounds and shut-down."""
     layout.check(protocol, population, settings.faults)
@@ -58,7 +59,7 @@ def _fitting(wanted: int, users: int, settings: Settings) -> int:
 
 
 def _set_up(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     seed: int,
     shards: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
@@ -35,10 +35,13 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
-from p2p_sim.cli.users import synthetic, users_of_data
+from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.core.protocol import Protocol
 
 
 @app.command(
@@ -118,7 +121,7 @@ class Account:
             curves.curves(privacy_table.profiles(question, table), title, self.plot, self.delta, progress)
         return told
 
-    def _population(self, protocol: Any, progress: Any) -> Any:
+    def _population(self, protocol: Protocol, progress: Any) -> Joined | tuple[None, None]:
         """Return the users, None where a size says enough, and the numbers of their graph."""
         from p2p_sim.learning import experiment
 

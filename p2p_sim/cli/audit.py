@@ -8,7 +8,7 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
@@ -36,11 +36,18 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import terminal
 
+if TYPE_CHECKING:
+    from p2p_sim.cli.parameters import Chosen
+    from p2p_sim.core.protocol import Protocol
+    from p2p_sim.run import Run
+    from p2p_sim.rundir.run_record import RunRecord
+
+
 _LONG = 10**10
 """Users of all worlds, from which on an audit is said to take long."""
 
 
-def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Any]:
+def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
     """Return what an audit of the run ``command.run`` tells, and the run; ``command``: the verb with its options.
 
     Raises InputError for options that contradict the run, and for a file of kept audits that cannot be added to.
@@ -78,16 +85,16 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     return found, run
 
 
-def _program(command: Any, run: Any) -> Any:
+def _program(command: Any, run: RunRecord) -> Protocol:
     """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
     from p2p_sim.cli import parameters
 
     words, offered = parameters.own(command.words or [], catalogue.everything())
-    if run.source is None and not words:
-        raise InputError(
-            f"{run.protocol} is not a shipped protocol: name it, p2p-sim audit {run.protocol} --run {command.run}"
-        )
     if not words:
+        if run.source is None:
+            raise InputError(
+                f"{run.protocol} is not a shipped protocol: name it, p2p-sim audit {run.protocol} --run {command.run}"
+            )
         return run.source
     if run.source is not None and words[0].startswith("-"):
         words = [run.source.command_name(), *words]
@@ -100,7 +107,7 @@ def _program(command: Any, run: Any) -> Any:
     return named(**run.parameters)
 
 
-def _check(command: Any, run: Any) -> None:
+def _check(command: Any, run: RunRecord) -> None:
     """Check options of which the run has its own; one that says the same may be there."""
     faults = Faults.of(command.fault)
     if command.fault and faults != run.faults:
@@ -116,7 +123,7 @@ def _contradicts(given: str, run: str, own: str) -> InputError:
     return InputError(f"{given} contradicts run {run!r}, which has {own}: leave it out")
 
 
-def _graph(run: Any) -> str | None:
+def _graph(run: RunRecord) -> str | None:
     """Return where the graph of a run comes from, in a word."""
     told = run.notes.get("graph")
     if told is not None:
@@ -124,7 +131,7 @@ def _graph(run: Any) -> str | None:
     return None if run.population is None or run.population.graph is None else "given from Python"
 
 
-def _views(command: Any, program: Any) -> list[str]:
+def _views(command: Any, program: Protocol) -> list[str]:
     """Return the names of the views that are asked for."""
     from p2p_sim.privacy.table_rows import rows
 
@@ -211,12 +218,12 @@ class Audit:
             else:
                 told, run = run_words(self, kind, at, progress)
         sys.stdout.write(terminal.as_json(told) if as_json else audit_table.as_text(told))
-        if self.run is not None:
+        if self.run is not None and run is not None:
             place = kept_audits.add(Path(self.run), run, told)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
         return int(any(row.get("failed") for row in told["views"]))
 
-    def _chosen(self) -> Any:
+    def _chosen(self) -> Chosen:
         from p2p_sim.cli import parameters
 
         words, offered = parameters.own(self.words or [], catalogue.everything())
@@ -229,7 +236,7 @@ class Audit:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def told(self, chosen: Any, kind: str, at: float, progress: Any) -> dict[str, Any]:
+    def told(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
         """Audit the views of a protocol and return what is told of them."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
@@ -253,7 +260,7 @@ class Audit:
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit_table.verdict(rows),
         }  # fmt: skip
 
-    def _views(self, protocol: Any, delta: float) -> tuple[list[Any], list[str]]:
+    def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
         """Return who looks, and of each why a world has no room for it; raises InputError."""
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
@@ -282,7 +289,9 @@ class Audit:
                 coalition_of(view.name, protocol, self.cluster_size or 1)
         return views, misfits
 
-    def _audit(self, protocol: Any, view: Any, at: dict[str, float], confidence: float, progress: Any) -> Any:
+    def _audit(
+        self, protocol: Protocol, view: Any, at: dict[str, float], confidence: float, progress: Any
+    ) -> Any:
         from p2p_sim import privacy
 
         def tell(label: str, done: int, total: int) -> None:
@@ -305,7 +314,7 @@ class Audit:
             return "epsilon", self.at_epsilon
         return "delta", min(0.1, SEEN / max(1, self.trials)) if self.delta is None else self.delta
 
-    def again(self, protocol: Any, values: dict[str, Any], kind: str, at: float) -> str:
+    def again(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
         """Return the command that gives the same figures."""
         from p2p_sim.cli import parameters
 

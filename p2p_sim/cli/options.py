@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+
+if TYPE_CHECKING:
+    from p2p_sim.core.protocol import Protocol
+
 
 ASKED = "What is asked"
 REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
@@ -121,7 +125,7 @@ def composition_of(value: str, *names: str) -> str | int:
         ) from None
 
 
-def faults_of(texts: list[str] | None, protocol: Any) -> Faults | None:
+def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
     """Read the faults of a command; raises InputError for one that is not known, or not of this protocol."""
     faults = Faults.of(texts)
     if faults is not None:

@@ -8,13 +8,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
 from p2p_sim.rundir.run_directory import check_free
 from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.trace.size_estimate import Prediction, predict
+
+if TYPE_CHECKING:
+    from p2p_sim.core.population import Population
+    from p2p_sim.core.protocol import Protocol
+    from p2p_sim.run import Run
+
 
 RUNS, LATEST = "runs", "latest"
 _LONGEST = 200  # bytes of a name: a temporary one is built beside it
@@ -28,11 +34,11 @@ class Place:
     stem: str
     force: bool
 
-    def draft(self, announce: Callable[[Any, str, Any], None]) -> Draft:
+    def draft(self, announce: Callable[[Protocol, str, Population], None]) -> Draft:
         """Return where the run is made, beside the place it is meant for; see ``Draft``."""
         return Draft(self.path or Path(RUNS) / self.stem, announce)
 
-    def save(self, run: Any, population: bool) -> Path:
+    def save(self, run: Run, population: bool) -> Path:
         """Write the run, link ``runs/latest`` to it, return its directory; InputError if it cannot be written."""
         try:
             path = self._save(run, population)
@@ -42,10 +48,9 @@ class Place:
         link(path)
         return path
 
-    def _save(self, run: Any, population: bool) -> Path:
+    def _save(self, run: Run, population: bool) -> Path:
         if self.path is not None:
-            written: Path = run.save(self.path, force=self.force, population=population)
-            return written
+            return run.save(self.path, force=self.force, population=population)
         number = 1
         while True:
             path = Path(RUNS) / f"{self.stem}-{number}"
@@ -53,8 +58,7 @@ class Place:
             if os.path.lexists(path):
                 continue
             try:
-                written = run.save(path, population=population)
-                return written
+                return run.save(path, population=population)
             except InputError:
                 if not path.exists():  # otherwise somebody else took the name meanwhile
                     raise
@@ -158,7 +162,7 @@ _LEVELS = ("full", "sample=1000", "counts", "none")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def text(protocol: Any, population: Any, level: str, faults: Sequence[str] | None = None) -> str:
+def text(protocol: Protocol, population: Population, level: str, faults: Sequence[str] | None = None) -> str:
     """Return the line: the level asked for first, then the others."""
     others = [other for other in _LEVELS if other.partition("=")[0] != level.partition("=")[0]]
     try:

@@ -49,7 +49,7 @@ class Parameter:
 class Chosen:
     """A protocol with its parameters, and which of them were not given."""
 
-    protocol: Any
+    protocol: Protocol
     defaults: tuple[str, ...]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,11 @@ from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import ASKED, KEPT, Json, count, text, whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.rundir.run_record import RunRecord
+    from p2p_sim.trace.replay import Life
+
 
 _FORMATS = ("table", "json", "csv")
 
@@ -69,6 +74,7 @@ class Replay:
         from p2p_sim.trace.recompute import history
 
         run, people, found = history(Path(self.run), user)
+        assert run.source is not None  # a history needs it
         told = message_text.replay_document(run, people, found, self.limit)
         return {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "user": user, "seed": run.seed,
@@ -77,7 +83,7 @@ class Replay:
         }  # fmt: skip
 
 
-def _compared(run: Any, users: int, life: Any) -> dict[str, Any] | None:
+def _compared(run: RunRecord, users: int, life: Life) -> dict[str, Any] | None:
     """Return how a life compares with what the run, of so many users, kept; None if it kept no messages."""
     from p2p_sim.core.trace_level import TraceLevel
     from p2p_sim.rundir import run_directory
@@ -86,6 +92,7 @@ def _compared(run: Any, users: int, life: Any) -> dict[str, Any] | None:
     level = TraceLevel.parse(run.trace)
     if not level.keeps:
         return None
+    assert run.source is not None  # which recomputed the life
     trace = run_directory.source(run)
     sampled = level.watched(users)
     whole = trace.complete and (sampled is None or life.user in sampled)

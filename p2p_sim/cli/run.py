@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
@@ -45,6 +45,12 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.report import terminal
 from p2p_sim.rundir import run_json
+
+if TYPE_CHECKING:
+    from p2p_sim.core.population import Population
+    from p2p_sim.core.protocol import Protocol
+    from p2p_sim.run import Run as Done
+    from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
 
@@ -128,6 +134,7 @@ class Run:
             )
             before = time.perf_counter()
             progress("accounting", 0, 0)
+            assert run.population is not None  # who ran just now
             run.notes["privacy"] = privacy_table.privacy_of(chosen.protocol, run.population, run.faults)
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
@@ -138,7 +145,7 @@ class Run:
         sys.stdout.write(terminal.as_json(told) if as_json else run_summary.as_text(told))
         return 0
 
-    def _again(self, protocol: Any) -> list[str]:
+    def _again(self, protocol: Protocol) -> list[str]:
         """Return the command that gives the same run, with every parameter and the seed, in a new folder."""
         from p2p_sim.cli import parameters
 
@@ -154,13 +161,13 @@ class Run:
                 words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
-    def _foretell(self, protocol: Any, level: str, population: Any) -> None:
+    def _foretell(self, protocol: Protocol, level: str, population: Population) -> None:
         """Say on stderr how much each trace level will keep."""
         from p2p_sim.cli import out_places
 
         print(out_places.text(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
-    def _run(self, protocol: Any, progress: Any, draft: Any) -> Any:
+    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Done:
         from p2p_sim.learning import experiment
 
         plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")

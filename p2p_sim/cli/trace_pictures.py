@@ -235,13 +235,13 @@ class Serve:
         from p2p_sim.render.web.messages import Place
         from p2p_sim.render.web.page import export
         from p2p_sim.report.view_summary import VIEWERS
-        from p2p_sim.rundir.run_directory import Opened
+        from p2p_sim.rundir.run_directory import LazyRun
 
         place = whole_files.check(out, "--export")
         with Progress() as progress, terminal.stdout_kept():
             progress("looking through everybody's eyes", 0, 0)
             folder = Path(os.path.realpath(self.run))
-            page = export(Opened(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
+            page = export(LazyRun(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
         whole_files.write(place, page)
         print(out)
         return 0

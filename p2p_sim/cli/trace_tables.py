@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,10 @@ from p2p_sim.cli.options import KEPT, Format, Json, count, text, wants_json
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.rundir.run_record import RunRecord
+
 
 trace = typer.Typer(rich_markup_mode="rich", epilog="Example: p2p-sim trace show runs/latest --user 17")
 app.add_typer(trace, name="trace")
@@ -105,12 +109,11 @@ class Show:
         from p2p_sim.render import sequence
         from p2p_sim.report import message_text
         from p2p_sim.run import load
-        from p2p_sim.rundir.run_directory import Opened
+        from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace import neighbourhood, query
 
-        run: Any = Opened(Path(self.run))
-        if self.who is not None and not run.cut_off:
-            run = load(Path(self.run))
+        left = LazyRun(Path(self.run))
+        run = left if self.who is None or left.cut_off else load(Path(self.run))
         eyes = None if self.who is None else sequence.eyes_of(run, self.who)
         asked: dict[str, Any] = {
             "kind": self.kind,
@@ -133,12 +136,13 @@ class Show:
             told |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
         return part, told
 
-    def _own(self, run: Any, who: str, users: Any) -> dict[str, Any]:
+    def _own(self, run: RunRecord, who: str, users: Any) -> dict[str, Any]:
         """Return what those who look, and are among some users, held and drew, as far as it is known."""
         from p2p_sim.report import message_text
+        from p2p_sim.run import Run
         from p2p_sim.rundir.run_json import in_python
 
-        if getattr(run, "cut_off", False):
+        if not isinstance(run, Run):
             return {"unknown": "the run was cut off, and nothing but messages is left of it"}
         if run.source is None:
             return {"unknown": in_python(run, self.run, f"view({who!r}")}
@@ -166,13 +170,13 @@ class Stats:
         """Count and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
-        from p2p_sim.rundir.run_directory import Opened
+        from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace.stats import stats as statistics
 
         as_json = wants_json(self.json, self.format)
         with Progress() as progress, terminal.stdout_kept():
             progress("counting", 0, 0)
-            run = Opened(Path(self.run))
+            run = LazyRun(Path(self.run))
             told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
             told |= message_text.stats_document(statistics(run))
         sys.stdout.write(terminal.as_json(told) if as_json else message_text.stats_text(told))
@@ -201,7 +205,7 @@ class Cone:
         """Follow and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
-        from p2p_sim.rundir.run_directory import Opened
+        from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace.causality import cone as cone_of
 
         as_json = wants_json(self.json, self.format)
@@ -211,7 +215,7 @@ class Cone:
             raise InputError(f"--limit {self.limit}: must be at least 1")
         with Progress() as progress, terminal.stdout_kept():
             progress("following", 0, 0)
-            run = Opened(Path(self.run))
+            run = LazyRun(Path(self.run))
             told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
             told |= message_text.cone_document(cone_of(run, self.message, limit=self.limit))
         sys.stdout.write(terminal.as_json(told) if as_json else message_text.cone_text(told))

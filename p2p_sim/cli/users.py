@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from p2p_sim.cli.options import comma_list
 from p2p_sim.core.population import Population
+
+if TYPE_CHECKING:
+    from p2p_sim.core.protocol import Protocol
+
 
 Joined = tuple[Population, dict[str, Any] | None]
 """Users, and the numbers of the graph that joins them, None if there is none."""
 
 
-def synthetic(command: Any, protocol: Any, users: int, size: int | None, progress: Any) -> Joined:
+def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, progress: Any) -> Joined:
     """Return users with labels of their own, joined by a command's graph."""
     from p2p_sim.learning import experiment
 
@@ -19,7 +23,7 @@ def synthetic(command: Any, protocol: Any, users: int, size: int | None, progres
     return experiment.join(protocol, people, command.graph, command.seed, progress)
 
 
-def users_of_data(command: Any, protocol: Any, progress: Any) -> Joined:
+def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     """Read the data set that a command names, and return the users it would have in a run, joined by its graph.
 
     ``command``: has the options data, label, positive, cluster_column, clusters, test, graph and seed.

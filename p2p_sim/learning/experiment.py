@@ -17,6 +17,7 @@ from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.training import (
@@ -34,7 +35,7 @@ from p2p_sim.run import run as start
 Array = npt.NDArray[Any]
 
 
-def check(protocol: Any, source: Any) -> None:
+def check(protocol: Protocol, source: Any) -> None:
     """Check, before any work, that there is a graph if and only if the protocol uses one; raises InputError.
 
     ``source``: None, a word such as "regular:20", or what else ``network.topologies.graph_of`` takes.
@@ -54,7 +55,7 @@ def check(protocol: Any, source: Any) -> None:
 
 
 def join(
-    protocol: Any,
+    protocol: Protocol,
     people: Population,
     source: Any,
     seed: int,
@@ -130,7 +131,7 @@ class Result:
 
 
 def learn(
-    protocol: Any,
+    protocol: Protocol,
     data: str | Path | Dataset,
     *,
     label: str | None = None,
@@ -187,7 +188,7 @@ def learn(
 
 
 def gather(
-    protocol: Any,
+    protocol: Protocol,
     data: Dataset,
     *,
     clusters: int | None = None,
@@ -258,7 +259,7 @@ def train(
 
 
 def simulate(
-    protocol: Any,
+    protocol: Protocol,
     users: int,
     *,
     cluster_size: int | None = None,
@@ -299,7 +300,7 @@ def simulate(
     return run
 
 
-def describe_clusters(protocol: Any, people: Population, origin: str) -> dict[str, Any] | None:
+def describe_clusters(protocol: Protocol, people: Population, origin: str) -> dict[str, Any] | None:
     """Return how many clusters there are, where from, and their sizes; None without clusters.
 
     Warns (UserWarning) of clusters of one user, where users send each other something.
@@ -332,7 +333,7 @@ def released(run: Run) -> dict[str, Any] | None:
     return {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
 
 
-def speaks(protocol: Any) -> bool:
+def speaks(protocol: Protocol) -> bool:
     """Whether clusters matter to a run: users talk within them, or a server mixes them cluster by cluster."""
     return bool(
         protocol.graph_over() != "everybody" and protocol.in_clusters() and not protocol.mixes_everybody()
@@ -345,7 +346,7 @@ def default_clusters(users: int) -> int:
 
 
 def _clusters(
-    protocol: Any, data: Dataset, rows: Array, clusters: int | None, seed: int, progress: Progress
+    protocol: Protocol, data: Dataset, rows: Array, clusters: int | None, seed: int, progress: Progress
 ) -> tuple[Array | None, str]:
     if data.cluster is not None:
         return data.cluster[rows], "from a column"

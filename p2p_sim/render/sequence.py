@@ -12,12 +12,13 @@ import numpy.typing as npt
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
 from p2p_sim.render.perfetto import perfetto
 from p2p_sim.render.scene import MOST_ARROWS, Scene, Sight, overview, scene
 from p2p_sim.render.web.overview import known
-from p2p_sim.run import Run
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.neighbourhood import around, cluster, clusters_of
 from p2p_sim.trace.slices import Slice
@@ -38,7 +39,7 @@ EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
 
 
 def draw(
-    run: Run,
+    run: RunRecord,
     users: Sequence[int] = (),
     *,
     cluster_number: int | None = None,
@@ -47,7 +48,7 @@ def draw(
     channels: str = "plain",
     limit: int = MOST_ARROWS,
     name: str | None = None,
-    protocol: Any = None,
+    protocol: Protocol | None = None,
 ) -> Scene:
     """Lay out a sequence diagram of a run: of some users (ids), of a cluster, or of everybody.
 
@@ -73,12 +74,12 @@ def draw(
     )  # fmt: skip
 
 
-def eyes_of(run: Any, view: str, protocol: Any = None) -> Coalition:
+def eyes_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
     """Return who looks at a run, also at one that was cut off or whose program is not known."""
     return coalition_of(run, view, known(run) if protocol is None else protocol)
 
 
-def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array | None:
+def select(run: RunRecord, users: Sequence[int], cluster_number: int | None) -> Array | None:
     """Return the ids of the users whose messages are wanted, ascending; None for everybody's."""
     if not users and cluster_number is None:
         return None
@@ -91,7 +92,7 @@ def select(run: Run, users: Sequence[int], cluster_number: int | None) -> Array 
 
 
 def export(
-    run: Run,
+    run: RunRecord,
     form: str,
     part: Slice,
     users: Sequence[int],
@@ -121,7 +122,7 @@ def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
 
 
 def _title(
-    run: Run, name: str | None, users: Sequence[int], cluster_number: int | None, round: int | None
+    run: RunRecord, name: str | None, users: Sequence[int], cluster_number: int | None, round: int | None
 ) -> str:
     """Return what is drawn, in words."""
     given = ", ".join(f"{key}={value}" for key, value in run.parameters.items() if value is not None)
@@ -141,7 +142,7 @@ def _command(name: str, round: int | None, view: str | None, channels: str, limi
     return shlex.join(words)
 
 
-def _clusters(run: Run, ids: Array) -> Array:
+def _clusters(run: RunRecord, ids: Array) -> Array:
     found = clusters_of(run, ids)
     assert found is not None  # asked before
     return found
@@ -161,7 +162,13 @@ def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | N
 
 
 def _from_counts(
-    run: Run, round: int | None, view: str | None, title: str, total: int, protocol: Any, command: str | None
+    run: RunRecord,
+    round: int | None,
+    view: str | None,
+    title: str,
+    total: int,
+    protocol: Protocol | None,
+    command: str | None,
 ) -> Scene:
     fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
     if view is not None:
@@ -179,7 +186,7 @@ def _from_counts(
     )
 
 
-def _first(run: Run) -> str:
+def _first(run: RunRecord) -> str:
     """Return the options that choose the first cluster of a run, or its first user, if they are known."""
     people = query.census(run)
     if people is None:

@@ -17,7 +17,7 @@ from p2p_sim.report import kept_audits, privacy_table, run_summary, terminal
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import without_seed
-from p2p_sim.rundir.trace_reader import OnDemand
+from p2p_sim.rundir.trace_reader import stored_of
 from p2p_sim.trace import query
 
 
@@ -207,8 +207,9 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
 def _whole(path: Path) -> Run:
     """Load a run whose messages are those of which its manifest, and so the page, tells."""
     run = load(path)
-    if isinstance(run._trace, OnDemand):
-        run._trace.stored.verify()
+    stored = stored_of(run)
+    if stored is not None:
+        stored.verify()
     return run
 
 
@@ -300,7 +301,7 @@ def _hidden(command: str) -> str:
 
 def _messages(run: Run) -> list[dict[str, Any]]:
     """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
-    kept = run.source is not None or isinstance(run._trace, OnDemand)
+    kept = run.source is not None or stored_of(run) is not None
     kinds = query.kept_of(run, run.source)[1] if kept else {}
     order = list(kinds)
     rows = []

@@ -14,6 +14,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal, whole_files
 from p2p_sim.rundir import integrity, run_json
+from p2p_sim.rundir.run_record import RunRecord
 
 FORMAT = 1
 NAME = "audit.json"
@@ -36,7 +37,7 @@ _CLAIM = {
 }  # fmt: skip
 
 
-def read(folder: Path, run: Any) -> list[dict[str, Any]]:
+def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
     """Return the audits that are kept of a run, in the order in which they were made; none if there is no file.
 
     Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
@@ -71,7 +72,7 @@ def read(folder: Path, run: Any) -> list[dict[str, Any]]:
     return found
 
 
-def check(folder: Path, run: Any) -> None:
+def check(folder: Path, run: RunRecord) -> None:
     """Check, before any work, that an audit can be kept; raises InputError."""
     read(folder, run)
     if not os.access(folder, os.W_OK):
@@ -80,7 +81,7 @@ def check(folder: Path, run: Any) -> None:
         )
 
 
-def add(folder: Path, run: Any, told: Mapping[str, Any]) -> Path:
+def add(folder: Path, run: RunRecord, told: Mapping[str, Any]) -> Path:
     """Keep an audit beside those of other views; a view's earlier one is replaced.  ``told``: what the verb tells."""
     stamp = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"), "version": metadata.version("p2p-sim"),
@@ -94,7 +95,7 @@ def add(folder: Path, run: Any, told: Mapping[str, Any]) -> Path:
     return folder / NAME
 
 
-def _whose(run: Any) -> dict[str, Any]:
+def _whose(run: RunRecord) -> dict[str, Any]:
     """Return by what one knows that audits are of a run."""
     found: dict[str, Any] = terminal.plain(
         {"protocol": run.protocol, "parameters": run.parameters, "digest": run.digest}

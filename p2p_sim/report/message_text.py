@@ -12,12 +12,15 @@ import numpy as np
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.message import HEADER_BYTES, USER
+from p2p_sim.core.population import Population
 from p2p_sim.report import terminal
 from p2p_sim.report.terminal import visible
 from p2p_sim.rundir import parquet_columns as arrow_tables
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace.causality import Alike, Cone, Half, Hidden
 from p2p_sim.trace.diff import Comparison
 from p2p_sim.trace.query import unheard
+from p2p_sim.trace.replay import Life
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.stats import QUANTILES, Stats
 
@@ -424,14 +427,14 @@ def _degrees(degrees: list[dict[str, Any]]) -> str:
 _WAYS = ("sent", "received")
 
 
-def replay_document(run: Any, people: Any, life: Any, limit: int) -> dict[str, Any]:
+def replay_document(run: RunRecord, people: Population, life: Life, limit: int) -> dict[str, Any]:
     """Return a life as JSON values; ``people``: of the population at least her; ``limit``: most rows of each table."""
+    assert run.source is not None  # which recomputed the life
     row, clusters, kinds = people.row(life.user, "replay"), people.clusters, run.source.messages()
-    named = clusters is not None and clusters.labels is not None
     told: dict[str, Any] = {
         "users": run.users or people.users,
         "world": life.world,
-        "cluster": int(clusters.label[row]) if named else None,
+        "cluster": None if clusters is None or clusters.labels is None else int(clusters.label[row]),
         "y": people.y[row].item(),
         "notes": list(unheard(run)),
     }

@@ -15,6 +15,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import crowds
 from p2p_sim.privacy.law import Law
@@ -37,7 +38,7 @@ class Question:
     composition rule out.
     """
 
-    protocol: Any
+    protocol: Protocol
     delta: float
     cluster_size: int | None = None
     population: Population | None = None
@@ -425,7 +426,11 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[[str], str])
 
 
 def quick_table(
-    protocol: Any, population: Any, faults: Any = None, only: tuple[str, ...] = (), channels: str = "plain"
+    protocol: Protocol,
+    population: Population,
+    faults: Faults | None = None,
+    only: tuple[str, ...] = (),
+    channels: str = "plain",
 ) -> dict[str, Any]:
     """Return the privacy table of a run's users: delta = min(1e-6, 1 / users^2).
 
@@ -438,7 +443,7 @@ def quick_table(
     return table_of(asked, accountant.of, accountant.local_epsilon(protocol))
 
 
-def privacy_of(protocol: Any, population: Any, faults: Any = None) -> dict[str, Any]:
+def privacy_of(protocol: Protocol, population: Population, faults: Faults | None = None) -> dict[str, Any]:
     """Return the privacy table of a run as JSON values, plain channels."""
     table: dict[str, Any] = terminal.plain(quick_table(protocol, population, faults))
     return table

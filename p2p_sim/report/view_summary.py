@@ -12,6 +12,7 @@ from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
 from p2p_sim.report import audit_table, kept_audits, privacy_table
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
+from p2p_sim.rundir.run_record import RunRecord
 
 ONE_USER = re.compile(r"user:[0-9]+")
 
@@ -29,7 +30,7 @@ _TOLD = 20
 """Up to this epsilon, odds are told: beyond, nobody doubts."""
 
 
-def learnt(run: Any, view: str, channels: str = "plain") -> dict[str, Any]:
+def learnt(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]:
     """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
 
     Beside them what their bases mean, and a note in words.
@@ -54,7 +55,7 @@ def _told(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
     return {"view": view, "rows": rows, "bases": bases, "note": note}
 
 
-def _known(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
     """Return the rows that are known without measuring; the first may say what it comes to in odds."""
     if run.population is None:
         raise InputError(
@@ -92,7 +93,7 @@ def _odds(exact: Mapping[str, Any]) -> str:
     )
 
 
-def _attacks(run: Any, view: str, channels: str) -> list[dict[str, str]]:
+def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
     """Return what audits measured of a view; a file of audits that cannot be read is named in a row."""
     folder = getattr(run, "folder", None)  # a run that is in memory alone has none
     if folder is None:

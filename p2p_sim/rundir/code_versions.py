@@ -6,15 +6,16 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
 
 from p2p_sim.core.fingerprint import fingerprint
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.rundir.run_record import RunRecord
 
 _PACKAGES = ("p2p-sim", "numpy", "numba", "ray", "scikit-learn", "pyarrow")
 _DECIDES = ("p2p-sim", "code", "python", "numpy", "numba")
 
 
-def versions(protocol: Any) -> dict[str, str]:
+def versions(protocol: Protocol | None) -> dict[str, str]:
     """Return the versions of what computes a run of a protocol; ``code``: a fingerprint of engine and protocol."""
     found = {"python": sys.version.split()[0]}
     for name in _PACKAGES:
@@ -25,7 +26,7 @@ def versions(protocol: Any) -> dict[str, str]:
     return found | {"code": fingerprint(protocol)}
 
 
-def other_code(run: Any, protocol: Any) -> list[str]:
+def other_code(run: RunRecord, protocol: Protocol) -> list[str]:
     """Return in which respects the code here is not that which computed a run: ``numpy 2.4.1 then, 2.5.0 now``."""
     if not run.versions:  # computed in this process
         return []

@@ -12,6 +12,7 @@ import numpy as np
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import Message, Vector, field_dtype, field_shape
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, parquet_columns
 from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED
 
@@ -105,7 +106,7 @@ Counts = Mapping[tuple[str, int], Count]
 
 
 def begun(
-    protocol: Any, level: str, users: int | None, token: str, origin: str | None = None
+    protocol: Protocol, level: str, users: int | None, token: str, origin: str | None = None
 ) -> dict[str, Any]:
     """Return the manifest of a trace of which nothing is there yet; ``origin``: where the seed came from."""
     return {
@@ -176,7 +177,7 @@ def read(folder: Path) -> dict[str, Any]:
     return integrity.bare(told)
 
 
-def kinds_of(protocol: Any) -> dict[str, dict[str, Any]]:
+def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
     """Return, by kind, its sender and recipient role, text, sealed_for, layers, bytes on the wire, and fields.
 
     A field is its ``dtype`` and the ``length`` of a vector, None for a single value.

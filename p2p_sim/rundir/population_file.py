@@ -17,10 +17,12 @@ from p2p_sim.core.closed_world import Reach, reach
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
 from p2p_sim.rundir import integrity, parquet_columns
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.run_json import agree
+from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 FILE, GRAPH = "population.parquet", "graph.parquet"
@@ -91,7 +93,7 @@ def stored(people: Population) -> Population:
     return people if plain else Population(people.y, people.clusters, graph=people.graph, ids=people.ids)
 
 
-def near(folder: Path, protocol: Any, users: Array) -> Population | None:
+def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
     """Return the clusters of some users as a part of the population in a run directory.
 
     None where everybody may be needed.  Raises InputError for a user who is not there.
@@ -257,7 +259,7 @@ class Unread:
             agree(self.folder, "users", self.users, FILE, found.users)
         return found
 
-    def near(self, protocol: Any, users: Array) -> Population | None:
+    def near(self, protocol: Protocol, users: Array) -> Population | None:
         """Read the clusters of some users (ids); None where everybody may be needed.
 
         Raises InputError for a user who is not there.
@@ -322,15 +324,14 @@ def unread(run: object) -> Unread | None:
     return left if isinstance(left, Unread) else None
 
 
-def some(run: Any, protocol: Any, users: Array) -> Population | None:
+def some(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:
     """Return of a run's population at least the clusters of some users (ids), everybody if they may be needed.
 
     Raises InputError for a user who is not there.
     """
     left = unread(run)
     part = None if left is None else left.near(protocol, users)
-    whole: Population | None = run.population if part is None else part
-    return whole
+    return run.population if part is None else part
 
 
 def rows_of(people: Population, users: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import math
 import os
@@ -12,23 +13,35 @@ import tempfile
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from p2p_sim import catalogue
 from p2p_sim.core import seeds
+from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import code_versions, integrity, manifest, parquet_columns, population_file, run_json
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.population_file import Later, Unread
 from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, text_of, to_list, told_of
-from p2p_sim.rundir.trace_reader import Kept, OnDemand, Source, Stored, of_run
+from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import (
+    Array,
+    Columns,
+    Kept,
+    OnDemand,
+    Source,
+    Stored,
+    of_run,
+    source_of,
+    stored_of,
+)
 from p2p_sim.rundir.trace_writer import MESSAGES, Draft, alike, write_columns
 
 _SEEN = ("fault", "kind", "round", "messages")
@@ -39,25 +52,24 @@ _AT_ONCE = 1_000_000
 """Users who are read when a run is loaded; of more, no more than is asked for, when it is."""
 
 
-def save(run: Any, path: Path, force: bool, population: bool) -> Path:
+def save(run: RunRecord, path: Path, force: bool, population: bool) -> Path:
     """Write a run directory; see ``Run.save``."""
     if population and run.population is not None:
         check_whole(run.population)
     if not population:
         seeds.check_secret(run.seed, run.seed_source, "saving without the population")
     check_free(path, force)
-    draft = run._trace.draft if isinstance(run._trace, OnDemand) else None
+    held = run.kept_messages
+    draft = held.draft if isinstance(held, OnDemand) else None
     if draft is not None and draft.beside(path):
         _finish(run, draft, path, force, population)
     else:
         with Draft(path) as building:
             _finish(run, building, path, force, population)
-    if isinstance(run._trace, OnDemand):
-        run._trace = OnDemand(Stored(path / MESSAGES))
     return path
 
 
-def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool) -> None:
+def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population: bool) -> None:
     """Put what else belongs there beside the messages, and the whole in its place."""
     try:
         write_messages(building.make() / MESSAGES, run)
@@ -78,10 +90,10 @@ def _finish(run: Any, building: Draft, path: Path, force: bool, population: bool
         raise
 
 
-def write_messages(folder: Path, run: Any) -> None:
+def write_messages(folder: Path, run: RunRecord) -> None:
     """Write the messages of a run, unless they are there already; nothing for trace level none."""
-    if isinstance(run._trace, OnDemand):
-        stored = run._trace.stored
+    stored = stored_of(run)
+    if stored is not None:
         if stored.folder != folder:
             stored.verify()
             if manifest.read(stored.folder) != stored.manifest:
@@ -99,7 +111,7 @@ def write_messages(folder: Path, run: Any) -> None:
         )
     folder.mkdir()
     begun = manifest.begun(run.source, run.trace, run.users, "", run.seed_source)
-    files = alike(folder, write_columns(folder, run._trace))
+    files = alike(folder, write_columns(folder, run.kept_messages))
     manifest.write(folder, manifest.ended(begun, run.counts, files))
     integrity.forget(folder)
 
@@ -144,7 +156,7 @@ def _is_run(path: Path) -> bool:
     return isinstance(told, dict) and {"format", "protocol"} <= set(told)
 
 
-def described(run: Any, population: bool) -> dict[str, Any]:
+def described(run: RunRecord, population: bool) -> dict[str, Any]:
     """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
     told = describe(run)
     if not population:
@@ -155,7 +167,7 @@ def described(run: Any, population: bool) -> dict[str, Any]:
     return told
 
 
-def describe(run: Any) -> dict[str, Any]:
+def describe(run: RunRecord) -> dict[str, Any]:
     """Return what run.json holds for the owner."""
     whole = run.population
     return {
@@ -198,7 +210,7 @@ def light(path: Path) -> dict[str, Any]:
     return guarded(path / RUN, lambda: _light(path))
 
 
-def _outputs(path: Path) -> dict[str, dict[str, Any]]:
+def _outputs(path: Path) -> dict[str, Columns]:
     told = told_of(path)
     integrity.check(path, told.get("sha256", {}), "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
@@ -208,7 +220,7 @@ def _outputs(path: Path) -> dict[str, dict[str, Any]]:
     return outputs | found
 
 
-def _faulty(path: Path) -> dict[str, Any]:
+def _faulty(path: Path) -> dict[str, Array]:
     integrity.check(path, told_of(path).get("sha256", {}), "faults")
     return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
 
@@ -255,7 +267,7 @@ def _seed(value: int | None) -> int | None:
     return None if value is None else check_seed(value)
 
 
-def _program(name: str, parameters: dict[str, Any]) -> Any:
+def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
     """Return the protocol of a saved run if it is known by name; code named by a file is not run."""
     kind = catalogue.of_run(name)
     return None if kind is None else kind(**parameters)
@@ -296,14 +308,34 @@ def _put_in_place(building: Path, path: Path, force: bool) -> None:
             shutil.rmtree(old, ignore_errors=True)
 
 
-class Opened:
-    """What a run directory holds, under the names that ``Run`` has for it.
+class LazyRun:
+    """The record of a run directory, see ``RunRecord``: what is large in it is read when it is first asked for.
 
     Also of a run that was cut off, of which there is nothing but messages.  Raises InputError for a folder that is no
     run, and, when a part is read, if it is damaged.  ``cut_off``: whether there are only messages.
     """
 
+    protocol: str
+    parameters: dict[str, Any]
+    seed: int | None
+    seed_source: str | None
+    backend: str
+    trace: str
+    digest: str | None
+    counts: dict[tuple[str, int], Count]
+    timings: dict[str, float]
+    source: Protocol | None
+    notes: dict[str, Any]
+    faults: Faults | None
+    faults_seen: dict[tuple[str, str, int], int]
+    versions: dict[str, str]
+    crypto: str
+    users: int | None
+    compute: dict[tuple[str, int], float]
+    work: dict[tuple[str, int, str], int]
+    most: Most | None
     population = Later()
+    _trace: Mapping[str, Columns]
 
     def __init__(self, path: Path):
         self._path = path
@@ -311,12 +343,24 @@ class Opened:
         self.cut_off = not (path / run_json.RUN).is_file() and (here / manifest.NAME).is_file()
         self.__dict__.update(_of_messages(here) if self.cut_off else light(path))
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in HEAVY:
-            raise AttributeError(name)
-        value = guarded(self._path, lambda: HEAVY[name](self._path))
-        self.__dict__[name] = value
-        return value
+    @functools.cached_property
+    def outputs(self) -> dict[str, Columns]:
+        """What each role returned, columns by role."""
+        return guarded(self._path, lambda: _outputs(self._path))
+
+    @functools.cached_property
+    def faulty(self) -> dict[str, Array]:
+        """Ids of the users who "dropped" out and who "lied", ascending."""
+        return guarded(self._path, lambda: _faulty(self._path))
+
+    @property
+    def kept_messages(self) -> Mapping[str, Columns]:
+        """The messages of the trace by kind, read when asked for."""
+        return self._trace
+
+    def messages_source(self, protocol: Protocol | None = None) -> Source:
+        """Return where the messages are read from; see ``RunRecord.messages_source``."""
+        return source_of(self, protocol)
 
     @property
     def folder(self) -> Path:
@@ -329,18 +373,18 @@ class Opened:
         return vars(self)["population"] is not None
 
 
-def opened(run: Any) -> Any:
-    """Return a ``Run``, or what the run directory at a path holds."""
+def opened(run: RunRecord | str | Path) -> RunRecord:
+    """Return the record of a run, or of the run directory at a path."""
     if isinstance(run, (str, Path)):
-        return Opened(Path(run))
-    if not hasattr(run, "_trace"):
+        return LazyRun(Path(run))
+    if not hasattr(run, "messages_source"):
         raise InputError(f"run = {run!r}: must be a Run, or the path of a run directory")
     return run
 
 
-def whole_or_cut_off(path: Path, load: Callable[[Path], Any]) -> Any:
+def whole_or_cut_off(path: Path, load: Callable[[Path], RunRecord]) -> RunRecord:
     """Return what ``load`` reads of a run directory, or what there is of a run that was cut off."""
-    run = Opened(path)
+    run = LazyRun(path)
     return run if run.cut_off else load(path)
 
 
@@ -352,7 +396,8 @@ def _of_messages(folder: Path) -> dict[str, Any]:
     return {
         **nothing, "seed_source": _origin(told),
         "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
-        "parameters": {}, "counts": {}, "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
+        "parameters": {}, "timings": {}, "compute": {}, "work": {}, "most": None, "counts": {},
+        "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
         "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
     }  # fmt: skip
 
@@ -381,11 +426,12 @@ def _opened(folder: Path) -> Source:
     for place in (folder / MESSAGES, folder):
         if (place / manifest.NAME).is_file():
             return Stored(place)
-    return Kept(SimpleNamespace(**load(folder)))
+    load(folder)  # all of it is checked
+    return LazyRun(folder).messages_source()
 
 
-def source(run: Any) -> Source:
+def source(run: RunRecord | str | Path) -> Source:
     """Return the trace of a run: of a ``Run``, or of a run directory by its path."""
     if isinstance(run, (str, Path)):
         return open_trace(run)
-    return run._trace.stored if isinstance(run._trace, OnDemand) else Kept(run)
+    return run.messages_source()

@@ -11,6 +11,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import CRYPTO
 from p2p_sim.core.seeds import SOURCES
 from p2p_sim.rundir import integrity, parquet_columns
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_writer import MESSAGES
 
 
@@ -210,7 +211,7 @@ def without_seed(words: Sequence[str]) -> list[str]:
     return [*kept, "--seed", HIDDEN]
 
 
-def in_python(run: Any, path: str | Path, call: str) -> str:
+def in_python(run: RunRecord, path: str | Path, call: str) -> str:
     """Return why something needs the protocol of a run at a path, and how to do it in Python: ``call`` and more."""
     module, _, owner = run.protocol.partition(":")
     values = ", ".join(f"{name}={value!r}" for name, value in run.parameters.items())
@@ -220,7 +221,7 @@ def in_python(run: Any, path: str | Path, call: str) -> str:
     )
 
 
-def recomputing(run: Any) -> str:
+def recomputing(run: RunRecord) -> str:
     """Return why messages of a run that it did not keep are not recomputed, and what to do."""
     return (
         f"{run.protocol} is not a shipped protocol, so they are not recomputed here: run it again with --trace full "

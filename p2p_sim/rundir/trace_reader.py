@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import USER, field_dtype, field_shape
+from p2p_sim.core.message import USER, Message, field_dtype, field_shape
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import integrity, manifest, parquet_columns
 from p2p_sim.rundir.manifest import kinds_of
 from p2p_sim.rundir.run_json import recomputing
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_file import File, entry_of, order_of, places_of, sources_of
 from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
 
@@ -27,7 +30,7 @@ BATCH = 1 << 20
 """Most rows that ``batches`` gives at once."""
 
 
-class Source(Protocol):
+class Source(typing.Protocol):
     """What can be asked of a trace.
 
     ``manifest``: JSON values; ``manifest["kinds"]`` says of each kind its sender and recipient role, text, sealed_for,
@@ -314,21 +317,35 @@ def _span(files: list[File], low: int, high: int) -> Columns:
 
 
 class Kept:
-    """The messages that a run holds in memory, see ``Source``.  ``protocol``: the run's, if it is not a shipped one."""
+    """Messages in memory, by kind; see ``Source``.  ``level``: the trace level; ``counts``: of the whole run."""
 
-    def __init__(self, run: Any, protocol: Any = None):
+    def __init__(
+        self,
+        program: Protocol,
+        level: str,
+        counts: Mapping[tuple[str, int], Count],
+        columns: Mapping[str, Columns],
+    ):
+        self.manifest: Mapping[str, Any] = {"level": level, "kinds": kinds_of(program)}
+        self.kinds = tuple(self.manifest["kinds"])
+        self.counts = counts
+        self.complete = True
+        self._columns = columns
+        self.kept = sum(len(part["round"]) for part in columns.values())
+        self.missing = missing_of(level, self.kept, counts)
+
+    @classmethod
+    def of(cls, run: RunRecord, protocol: Protocol | None = None) -> Kept:
+        """Return what a run holds; ``protocol``: its own, if it is not a shipped one.
+
+        Raises InputError for a run whose protocol is not known.
+        """
         program = protocol if protocol is not None else run.source
         if program is None:
             if run.trace in ("none", "counts"):
                 raise InputError(f"this run kept no messages (trace={run.trace!r}), and {recomputing(run)}")
-            raise InputError(f"{run.protocol} is not a shipped protocol: give it, Kept(run, protocol)")
-        self.manifest: Mapping[str, Any] = {"level": run.trace, "kinds": kinds_of(program)}
-        self.kinds = tuple(self.manifest["kinds"])
-        self.counts: Mapping[tuple[str, int], Count] = run.counts
-        self.complete = True
-        self._columns: Mapping[str, Columns] = run._trace
-        self.kept = sum(len(columns["round"]) for columns in self._columns.values())
-        self.missing = missing_of(run.trace, self.kept, run.counts)
+            raise InputError(f"{run.protocol} is not a shipped protocol: give it, messages_source(protocol)")
+        return cls(program, run.trace, run.counts, run.kept_messages)
 
     def rows(
         self,
@@ -367,8 +384,27 @@ class Kept:
         return self._columns[kind]
 
 
+def source_of(run: RunRecord, protocol: Protocol | None = None) -> Source:
+    """Return where a run's messages are read from; see ``RunRecord.messages_source``."""
+    return stored_of(run) or Kept.of(run, protocol)
+
+
+def kept_by(run: RunRecord) -> int | None:
+    """Return how many messages a run's trace holds; None if none were to be kept."""
+    if run.trace in ("none", "counts"):
+        return None
+    stored = stored_of(run)
+    return stored.kept if stored else sum(len(part["round"]) for part in run.kept_messages.values())
+
+
+def stored_of(run: RunRecord) -> Stored | None:
+    """Return the messages of a run that lie in a folder; None if they are in memory."""
+    held = run.kept_messages
+    return held.stored if isinstance(held, OnDemand) else None
+
+
 def sorted_trace(
-    protocol: Any, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
+    protocol: Protocol, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
 ) -> dict[str, dict[str, Array]]:
     """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``."""
     if not level.keeps:
@@ -379,7 +415,7 @@ def sorted_trace(
     }
 
 
-def _joined(message: Any, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
+def _joined(message: Message, parts: list[dict[str, Array]], sizes: dict[str, int]) -> dict[str, Array]:
     if not parts:
         parts = [{name: np.zeros(0, np.int32) for name in ("round", "sender", "recipient", "seq")}]
         parts[0] |= {

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, manifest, parquet_columns
 from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_columns import (
@@ -282,7 +283,7 @@ class Draft:
     was cut off stay, with a warning that says where.
     """
 
-    def __init__(self, path: Path, announce: Callable[[Any, str, Population], None] | None = None):
+    def __init__(self, path: Path, announce: Callable[[Protocol, str, Population], None] | None = None):
         self._path, self._folder, self._announce = path, Path(), announce
         self._made: list[Path] = []
 
@@ -297,12 +298,14 @@ class Draft:
             self._made = [*new, self._folder]
         return self._folder
 
-    def announce(self, protocol: Any, level: str, population: Population) -> None:
+    def announce(self, protocol: Protocol, level: str, population: Population) -> None:
         """Have it said what the trace of a run will take."""
         if self._announce is not None:
             self._announce(protocol, level, population)
 
-    def begin(self, protocol: Any, level: str, population: Population, origin: str | None = None) -> Folder:
+    def begin(
+        self, protocol: Protocol, level: str, population: Population, origin: str | None = None
+    ) -> Folder:
         """Make the trace, of which nothing is there yet; return where the sites of a run write it.
 
         ``origin``: where the seed came from.

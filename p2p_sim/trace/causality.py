@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, some
-from p2p_sim.rundir.run_directory import opened
-from p2p_sim.rundir.trace_reader import Source
+from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.slices import Event, Slice
 
@@ -101,7 +103,7 @@ class Hidden:
 
 
 def origin_hidden(
-    trace: Source, kinds: Mapping[str, Message], message: Slice, run: Any, program: Any
+    trace: Source, kinds: Mapping[str, Message], message: Slice, run: RunRecord, program: Protocol | None
 ) -> Hidden:
     """Return what the recipient of a message cannot see of where it came from.
 
@@ -116,7 +118,9 @@ def origin_hidden(
     return _from_server(trace, kinds, event)
 
 
-def _from_user(trace: Source, kinds: Mapping[str, Message], event: Event, run: Any, program: Any) -> Hidden:
+def _from_user(
+    trace: Source, kinds: Mapping[str, Message], event: Event, run: RunRecord, program: Protocol | None
+) -> Hidden:
     """Return what had reached a user, and from whom it may have come."""
     unseen: dict[str, int] = {}
     givers = Crowd()
@@ -146,7 +150,7 @@ def _from_user(trace: Source, kinds: Mapping[str, Message], event: Event, run: A
     return Hidden(*event.ends, unseen, users, cluster, actual=givers.users)
 
 
-def _reach(program: Any, people: Population, row: Array, hops: int) -> Array:
+def _reach(program: Protocol, people: Population, row: Array, hops: int) -> Array:
     """Return the rows of those from whom something may have come: on a graph no further than ``hops`` edges."""
     graph = people.graph
     if graph is None or program.graph_over() is None:
@@ -257,7 +261,9 @@ class Cone:
     notes: tuple[str, ...]
 
 
-def cone(run: Any, message: str, *, limit: int | None = None, protocol: Any = None) -> Cone:
+def cone(
+    run: RunRecord | str | Path, message: str, *, limit: int | None = None, protocol: Protocol | None = None
+) -> Cone:
     """Return the cone of a message of a run, a ``Run`` or the path of a run directory, in bounded memory.
 
     ``message``: its id, ``kind:round:sender:recipient:seq``, a server as 0 or by its role.  ``limit``: most messages of
@@ -308,7 +314,7 @@ def _read(text: str, kinds: Mapping[str, Message]) -> Address:
 
 
 def _trace(
-    run: Any, program: Any, kinds: Mapping[str, Message], address: Address
+    run: RunRecord, program: Protocol | None, kinds: Mapping[str, Message], address: Address
 ) -> tuple[Source, tuple[str, ...]]:
     """Return a trace that holds the cone, as far as it can be had."""
     try:

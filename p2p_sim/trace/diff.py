@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.kernels_numpy import as_words
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir.manifest import declared
-from p2p_sim.rundir.run_directory import opened
-from p2p_sim.rundir.trace_reader import Source
+from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.replay import Life
 from p2p_sim.trace.slices import message_id, party
@@ -305,7 +307,9 @@ class Comparison:
         )
 
 
-def compare(first: Any, second: Any, *, protocol: Any = None) -> Comparison:
+def compare(
+    first: RunRecord | str | Path, second: RunRecord | str | Path, *, protocol: Protocol | None = None
+) -> Comparison:
     """Compare two runs, each a ``Run`` or the path of a run directory, in bounded memory.
 
     Messages are compared where both runs kept all of them, or those of the same sample; where they did not and the
@@ -325,14 +329,14 @@ def compare(first: Any, second: Any, *, protocol: Any = None) -> Comparison:
         _counts(runs),
         messages,
         _outputs(runs),
-        (Unlike("digest", *digest),) if known and digest[0] != digest[1] else (),
+        (Unlike("digest", digest[0], digest[1]),) if known and digest[0] != digest[1] else (),
         compared,
         tuple(notes),
     )
 
 
 def _messages(
-    runs: list[Any], protocol: Any, alike: bool
+    runs: list[RunRecord], protocol: Protocol | None, alike: bool
 ) -> tuple[tuple[Apart, ...] | None, tuple[int, int], list[str]]:
     """Compare messages where that can be done.  ``alike``: whether the digests say that they are equal."""
     programs = [run.source if protocol is None else protocol for run in runs]
@@ -352,7 +356,9 @@ def _messages(
     return tuple(apart(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
 
 
-def _whole(runs: list[Any], programs: list[Any], alike: bool) -> tuple[list[Source], list[str]]:
+def _whole(
+    runs: list[RunRecord], programs: list[Protocol | None], alike: bool
+) -> tuple[list[Source], list[str]]:
     """Return all messages of two runs, recomputed where they were not kept, and what is to be said of them."""
     if alike and any(run.trace != "full" for run in runs):
         raise InputError("the digests are equal, so nothing was recomputed")
@@ -367,7 +373,7 @@ def _whole(runs: list[Any], programs: list[Any], alike: bool) -> tuple[list[Sour
     return traces, notes
 
 
-def _settings(runs: list[Any]) -> tuple[Unlike, ...]:
+def _settings(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     values = [
         {"protocol": run.protocol} | {f"parameter {name}": value for name, value in run.parameters.items()}
         | {"seed": run.seed, "faults": [] if run.faults is None else run.faults.texts()}
@@ -383,10 +389,10 @@ def _settings(runs: list[Any]) -> tuple[Unlike, ...]:
     return tuple(Unlike(name, one, other) for name, one, other in pairs if one != other)
 
 
-def _population(runs: list[Any]) -> tuple[Unlike, ...]:
+def _population(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     users = [run.users for run in runs]
     if users[0] != users[1]:
-        return (Unlike("users", *users),)
+        return (Unlike("users", users[0], users[1]),)
     one, other = (run.population for run in runs)
     if one is None or other is None:
         return ()
@@ -407,7 +413,7 @@ def _same_graph(one: Members | None, other: Members | None) -> bool:
     return np.array_equal(one.starts, other.starts) and np.array_equal(one.order, other.order)
 
 
-def _counts(runs: list[Any]) -> tuple[Unlike, ...]:
+def _counts(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     if any(map(query.cut_off, runs)):
         return ()
     keys = sorted({key for run in runs for key in run.counts}, key=lambda key: (key[1], key[0]))
@@ -419,7 +425,7 @@ def _counts(runs: list[Any]) -> tuple[Unlike, ...]:
     return tuple(found)
 
 
-def _outputs(runs: list[Any]) -> tuple[Unlike, ...]:
+def _outputs(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     if any(map(query.cut_off, runs)):
         return ()
     found: list[Unlike | None] = []
@@ -452,7 +458,7 @@ def _columns(what: str, one: Array, other: Array, gone: Array | None, role: str)
     return Unlike(what, one[place].tolist(), other[place].tolist(), len(places), who)
 
 
-def _notes(runs: list[Any]) -> list[str]:
+def _notes(runs: list[RunRecord]) -> list[str]:
     """Say how the runs were made, where that differs, and what cannot be compared."""
     cut = [which for run, which in zip(runs, ("first", "second"), strict=True) if query.cut_off(run)]
     if cut:

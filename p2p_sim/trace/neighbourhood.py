@@ -11,8 +11,10 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, unread
-from p2p_sim.rundir.trace_reader import Source, Stored
+from p2p_sim.rundir.run_directory import Source, Stored
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.slices import ADDRESS, Columns, Eyes, Slice, cut
@@ -43,7 +45,7 @@ class _Users:
 
 
 def around(
-    run: Any,
+    run: RunRecord,
     users: Array | None = None,
     *,
     kind: str | None = None,
@@ -51,7 +53,7 @@ def around(
     as_: Eyes | None = None,
     channels: str = "plain",
     limit: int | None = None,
-    protocol: Any = None,
+    protocol: Protocol | None = None,
 ) -> Slice:
     """Return the messages of a ``Run`` that some users (ids) sent or received, by default all.
 
@@ -108,7 +110,7 @@ def page(part: Slice, limit: int, offset: int) -> Slice:
     return replace(part, kinds=kinds)
 
 
-def cluster(run: Any, number: int) -> Array:
+def cluster(run: RunRecord, number: int) -> Array:
     """Return the ids of a cluster's users; a population without clusters is one, 0.  Raises InputError for another."""
     left = unread(run)
     if left is not None and left.proven and len(found := left.members(number)):
@@ -141,7 +143,7 @@ def cluster(run: Any, number: int) -> Array:
     return np.asarray(found)
 
 
-def clusters_of(run: Any, ids: Array) -> Array | None:
+def clusters_of(run: RunRecord, ids: Array) -> Array | None:
     """Return the cluster numbers of users; None if there are no clusters or the population was not kept."""
     left = unread(run)
     if left is not None and left.proven:
@@ -152,7 +154,7 @@ def clusters_of(run: Any, ids: Array) -> Array | None:
     return np.asarray(people.clusters.pick(rows_of(people, ids)).label)
 
 
-def sizes_of(run: Any) -> Array | None:
+def sizes_of(run: RunRecord) -> Array | None:
     """Return how many users each cluster has; None if there are no clusters or the population was not kept."""
     left = unread(run)
     if left is not None and left.proven:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,14 @@ import numpy.typing as npt
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError, near
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, run_directory
 from p2p_sim.rundir.manifest import declared
 from p2p_sim.rundir.population_file import unread
-from p2p_sim.rundir.run_directory import Opened, opened
+from p2p_sim.rundir.run_directory import LazyRun, Source, opened
 from p2p_sim.rundir.run_json import recomputing
-from p2p_sim.rundir.trace_reader import OnDemand, Source, check_number
+from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import check_number
 from p2p_sim.trace import recompute
 from p2p_sim.trace.slices import Eyes, Slice, blind, cut, sees_all
 
@@ -111,7 +113,7 @@ _UNHEARD = ("lost", "undelivered", "tampered", "misdirected")
 """Faults that keep a message from its recipient."""
 
 
-class HasCounts(Protocol):
+class HasCounts(typing.Protocol):
     """A trace, or whatever else knows how many messages there were by (kind, round)."""
 
     @property
@@ -120,7 +122,7 @@ class HasCounts(Protocol):
 
 
 def messages(
-    run: Any,
+    run: RunRecord | str | Path,
     *,
     user: int | None = None,
     kind: str | None = None,
@@ -129,7 +131,7 @@ def messages(
     channels: str = "plain",
     limit: int | None = None,
     offset: int = 0,
-    protocol: Any = None,
+    protocol: Protocol | None = None,
 ) -> Slice:
     """Return messages of a run, a ``Run`` or the path of a run directory.
 
@@ -158,7 +160,7 @@ def messages(
     return Slice.of(kinds, {name: columns for name, (columns, _) in found.items()}, total, notes)
 
 
-def unheard(run: Any, kind: str | None = None, round: int | None = None) -> tuple[str, ...]:
+def unheard(run: RunRecord, kind: str | None = None, round: int | None = None) -> tuple[str, ...]:
     """Say how many messages of a kind and round, or of all, nobody received: no trace holds them."""
     found: dict[str, int] = {}
     for (what, of, at), number in run.faults_seen.items():
@@ -169,8 +171,8 @@ def unheard(run: Any, kind: str | None = None, round: int | None = None) -> tupl
 
 
 def trace_of(
-    run: Any,
-    program: Any,
+    run: RunRecord,
+    program: Protocol | None,
     user: int | None = None,
     eyes: Eyes | None = None,
     *,
@@ -194,19 +196,19 @@ def trace_of(
         if run.trace in ("none", "counts"):
             raise InputError(f"this run kept no messages (trace={run.trace!r}), and {error}") from error
         return kept, kinds, (f"{kept.missing}, and the others were not recomputed: {error}",)
-    again = SimpleNamespace(source=program, trace="full", counts=run.counts, _trace=past.messages)
+    again = run_directory.Kept(program, "full", run.counts, past.messages)
     how = f"recomputed from the seed, by running {past.world:,} users again"
     notes = [f"{how}: the trace ({run.trace}) does not hold all of it"]
     notes += [f"recomputed by other code: {what}" for what in code_versions.other_code(run, program)]
-    return run_directory.Kept(again), kinds, tuple(notes)
+    return again, kinds, tuple(notes)
 
 
-def cut_off(run: Any) -> bool:
+def cut_off(run: RunRecord) -> bool:
     """Whether nothing but messages is known of a run."""
-    return isinstance(run, Opened) and run.cut_off
+    return isinstance(run, LazyRun) and run.cut_off
 
 
-def lacking(run: Any, kept: run_directory.Source) -> str | None:
+def lacking(run: RunRecord, kept: run_directory.Source) -> str | None:
     """Say what of a run was not kept; None if all was."""
     if not (cut_off(run) and kept.complete):
         return kept.missing
@@ -214,10 +216,9 @@ def lacking(run: Any, kept: run_directory.Source) -> str | None:
     return said if kept.missing is None else f"{said}; {kept.missing}"
 
 
-def kept_of(run: Any, program: Any) -> tuple[run_directory.Source, dict[str, Message]]:
+def kept_of(run: RunRecord, program: Protocol | None) -> tuple[run_directory.Source, dict[str, Message]]:
     """Return what a run kept, which may be nothing, and its message kinds."""
-    stored = isinstance(run._trace, OnDemand) or program is None
-    kept = run_directory.source(run) if stored else run_directory.Kept(run, program)
+    kept = run.messages_source(program)
     kinds: dict[str, Message] = declared(kept.manifest["kinds"]) if program is None else program.messages()
     if not kept.complete and not kept.counts:  # of a run that was cut off: what there is
         kept.counts = {key: count for kind in kinds for key, count in _counted(kept, kind).items()}
@@ -235,15 +236,24 @@ def _counted(trace: run_directory.Source, kind: str) -> dict[tuple[str, int], Co
     return found
 
 
-def census(run: Any) -> Any:
-    """Return ``users`` and ``ids`` of a run's population, None if it was not kept; on disk it is not read for that."""
+@dataclass(frozen=True, eq=False)
+class Census:
+    """How many users a population has, and their ids, ascending; None: 0 to ``users`` - 1."""
+
+    users: int
+    ids: Array | None
+
+
+def census(run: RunRecord) -> Census | None:
+    """Return the census of a run's population, None if it was not kept; on disk it is not read for that."""
     left = unread(run)
-    if left is None or left.users is None:
-        return run.population
-    return SimpleNamespace(users=left.users, ids=None)
+    if left is not None and left.users is not None:
+        return Census(left.users, None)
+    people = run.population
+    return None if people is None else Census(people.users, people.ids)
 
 
-def size_of(run: Any) -> int:
+def size_of(run: RunRecord) -> int:
     """Return the largest id of a user plus one, 0 if that is not known."""
     people = census(run)
     if people is None or people.ids is None:
@@ -251,7 +261,7 @@ def size_of(run: Any) -> int:
     return int(people.ids[-1]) + 1
 
 
-def check_user(people: Any, user: int | None) -> None:
+def check_user(people: Census | None, user: int | None) -> None:
     """Check that a run has a user, as far as its population is known (``census``); raises InputError."""
     if user is None or people is None:
         return
@@ -278,20 +288,27 @@ def check_round(source: HasCounts, round: int | None) -> None:
         raise InputError(f"round {round}: this run has messages in rounds {rounds}")
 
 
-def _eyes(run: Any, as_: Eyes | str | None, program: Any) -> Eyes | None:
+@typing.runtime_checkable
+class _NamesCoalitions(typing.Protocol):
+    """A ``Run``: it can tell who a coalition is."""
+
+    def coalition(self, name: str, *, protocol: Protocol | None = None) -> Eyes:
+        """Return the coalition that a text names."""
+
+
+def _eyes(run: RunRecord | str | Path, as_: Eyes | str | None, program: Protocol | None) -> Eyes | None:
     if not isinstance(as_, str):
         if as_ is not None and not all(hasattr(as_, part) for part in ("servers", "users", "wire")):
             raise InputError(
                 f"as_ = {as_!r}: must be a coalition, its text, such as 'learner+user:17', or None"
             )
         return as_
-    if isinstance(run, (str, Path)):
+    if not isinstance(run, _NamesCoalitions):
         raise InputError(f"as_ = {as_!r}: who that is, is known to a run: give p2p_sim.load({str(run)!r})")
-    eyes: Eyes = run.coalition(as_, protocol=program)
-    return eyes
+    return run.coalition(as_, protocol=program)
 
 
-def _members(program: Any, user: int | None, eyes: Eyes | None) -> dict[str, Array]:
+def _members(program: Protocol, user: int | None, eyes: Eyes | None) -> dict[str, Array]:
     """Return whose messages must be recomputed; nobody's draws are needed."""
     nobody = np.zeros(0, np.int64)
     if user is not None:

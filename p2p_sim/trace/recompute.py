@@ -12,11 +12,13 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import run_json
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.population_file import rows_of, unread
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import in_python
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace.replay import LOST, Life, Past, life_of, relive
 
 Array = npt.NDArray[Any]
@@ -25,7 +27,7 @@ MOST_USERS = 1_000_000
 """Users up to whom a whole run is repeated, for messages that were not kept and for draws."""
 
 
-def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool = False) -> Past:
+def again(run: RunRecord, protocol: Protocol, members: Mapping[str, Array], *, whole: bool = False) -> Past:
     """Recompute the messages that some parties sent or received, and their draws.
 
     ``members``: by role; of users their ids, ascending, of a server [0], or [] to leave out its draws.  ``whole``: of
@@ -52,7 +54,7 @@ def again(run: Any, protocol: Any, members: Mapping[str, Array], *, whole: bool 
 
 
 def nearby(
-    run: Any, protocol: Any, users: Array, *, whole: bool = False, digest: bool = True
+    run: RunRecord, protocol: Protocol, users: Array, *, whole: bool = False, digest: bool = True
 ) -> tuple[Population, Past]:
     """Run the closed world of some users (ids, ascending) again; return of the population at least them, and the past.
 
@@ -68,7 +70,7 @@ def nearby(
     return people, _relived(run, protocol, people, {USER: users}, whole, digest)
 
 
-def _tried(run: Any, protocol: Any, part: Population, users: Array, whole: bool) -> Past | None:
+def _tried(run: RunRecord, protocol: Protocol, part: Population, users: Array, whole: bool) -> Past | None:
     """Run a part of the users again; None if it takes everybody."""
     try:
         past = _relived(run, protocol, part, {USER: users}, whole, digest=False)
@@ -78,20 +80,27 @@ def _tried(run: Any, protocol: Any, part: Population, users: Array, whole: bool)
 
 
 def _relived(
-    run: Any, protocol: Any, people: Population, members: Mapping[str, Array], whole: bool, digest: bool
+    run: RunRecord,
+    protocol: Protocol,
+    people: Population,
+    members: Mapping[str, Array],
+    whole: bool,
+    digest: bool,
 ) -> Past:
+    assert run.seed is not None  # checked before
     rows = {**members, USER: rows_of(people, members[USER])}
     return relive(protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest)
 
 
-def population_of(run: Any) -> Population:
+def population_of(run: RunRecord) -> Population:
     """Return the population of a run; raises InputError if it was saved without."""
     _check_kept(run)
-    people: Population = run.population
+    people = run.population
+    assert people is not None  # checked
     return people
 
 
-def _check_kept(run: Any) -> None:
+def _check_kept(run: RunRecord) -> None:
     """Check that something can be recomputed; reading the population may still find that it is damaged."""
     if run.seed is None or (unread(run) is None and run.population is None):
         raise InputError(
@@ -100,7 +109,7 @@ def _check_kept(run: Any) -> None:
         )
 
 
-def _check_size(run: Any) -> None:
+def _check_size(run: RunRecord) -> None:
     left = unread(run)
     users = population_of(run).users if left is None or left.users is None else left.users
     if users > MOST_USERS:
@@ -116,14 +125,14 @@ def ids_of(people: Population) -> Array:
     return np.arange(people.users) if people.ids is None else people.ids
 
 
-def history(path: Path, user: int) -> tuple[Opened, Population, Life]:
+def history(path: Path, user: int) -> tuple[LazyRun, Population, Life]:
     """Return a run, of its population at least the user, and her life, recomputed.
 
     Raises InputError for a folder that is no run, a run from which nothing can be replayed, a population that was
     altered, and a user who is not there.
     """
     guarded(path, lambda: run_json.told_of(path))  # of a run that was cut off there is none
-    run = Opened(path)
+    run = LazyRun(path)
     if run.source is None:
         raise InputError(in_python(run, path, f"replay({user}"))
     if run.seed is None or not run.has_population:

@@ -17,6 +17,7 @@ from p2p_sim.core.engine import Finished
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel, Watch
 from p2p_sim.rundir.trace_reader import sorted_trace
@@ -129,7 +130,7 @@ class Past:
     strayed: bool
 
 
-def life_of(protocol: Any, past: Past, user: int) -> Life:
+def life_of(protocol: Protocol, past: Past, user: int) -> Life:
     """Return the life of one user, about whom alone the past was asked."""
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
@@ -148,7 +149,7 @@ def life_of(protocol: Any, past: Past, user: int) -> Life:
 
 
 def relive(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     seed: int,
     members: Mapping[str, Array],
@@ -188,7 +189,7 @@ def relive(
 
 def _again(
     rows: Array,
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     seed: int,
     members: Mapping[str, Array],

@@ -24,6 +24,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import manifest, parquet_columns
 from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED
@@ -52,7 +53,7 @@ class Issue:
 
 
 def weigh(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     clusters: int,
     size: int,
@@ -195,7 +196,7 @@ class Grown:
 class Pilots:
     """Runs of few users of a population."""
 
-    protocol: Any
+    protocol: Protocol
     population: Population
     faults: Faults | None
     _known: dict[tuple[int, int, int | None], dict[Key, Issue]] = field(default_factory=dict)
@@ -288,7 +289,7 @@ class Prediction:
 
 
 def predict(
-    protocol: Any, population: Population, *levels: str, faults: Faults | None = None
+    protocol: Protocol, population: Population, *levels: str, faults: Faults | None = None
 ) -> list[Prediction]:
     """Return what each of some trace levels will keep of a run; takes about 0.2 s, more for slow protocols.
 
@@ -322,7 +323,7 @@ def _sampled(pilots: Pilots, sample: int, full: dict[Key, Grown]) -> list[Grown]
     ]
 
 
-def _manifest(protocol: Any, population: Population, keys: Iterable[Key]) -> int:
+def _manifest(protocol: Protocol, population: Population, keys: Iterable[Key]) -> int:
     """Return the bytes of a manifest without files."""
     known = {kind for kind, _ in keys}
     silent = [(kind, 0) for kind in protocol.messages() if kind not in known]

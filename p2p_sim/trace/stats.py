@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy.typing as npt
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.rundir.run_directory import opened
-from p2p_sim.rundir.trace_reader import Source
+from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 
 Array = npt.NDArray[Any]
@@ -116,7 +118,7 @@ class Stats:
     notes: tuple[str, ...]
 
 
-def stats(run: Any, *, protocol: Any = None) -> Stats:
+def stats(run: RunRecord | str | Path, *, protocol: Protocol | None = None) -> Stats:
     """Return the statistics of a run, a ``Run`` or the path of a run directory, in bounded memory.
 
     Counts are known of every run.  Degrees need its messages: those it kept (of a sample: of the users sampled), or, in
@@ -160,7 +162,7 @@ def _by_role(
 
 
 def _degrees(
-    run: Any, trace: Source, kinds: Mapping[str, Message]
+    run: RunRecord, trace: Source, kinds: Mapping[str, Message]
 ) -> tuple[tuple[Degree, ...], tuple[str, ...]]:
     """Count the messages of each user, in one pass over the trace."""
     size, ids, notes = _users(run, trace)
@@ -191,7 +193,7 @@ def _degrees(
     return tuple(found), notes
 
 
-def _users(run: Any, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
+def _users(run: RunRecord, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
     """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
     size, people = query.size_of(run), query.census(run)
     level = TraceLevel.parse(trace.manifest["level"])

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.told import told_in
 
@@ -44,7 +44,7 @@ def test_what_is_no_run_json_is_named(content, path):
     (path / "run.json").write_bytes(content)
     refused(path, f"'{path}/run.json' is damaged: ", "restore it, or run the protocol again")
     with pytest.raises(InputError, match=r"run\.json' is damaged"):
-        Opened(path)
+        LazyRun(path)
 
 
 def test_a_file_that_was_cut_anywhere_is_named(path):

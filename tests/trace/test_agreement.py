@@ -44,7 +44,7 @@ def lying(columns, row):
 )
 def test_what_differs_is_counted_and_named(change, whole, held, different):
     run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
-    life, trace = run.replay(USER), Kept(run)
+    life, trace = run.replay(USER), Kept.of(run)
     labels = dict(run._trace["label"])
     row = int(np.flatnonzero(labels["recipient"] == USER)[0])
     if change is not None:
@@ -60,5 +60,5 @@ def test_what_she_sent_herself_counts_once():
     run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
     life = run.replay(10)  # alone in her cluster: she asks and answers herself
     assert life.sent["label"]["recipient"].tolist() == life.received["label"]["sender"].tolist() == [10]
-    found = diff.compared(life, Kept(run), run.source.messages(), whole=True)
+    found = diff.compared(life, Kept.of(run), run.source.messages(), whole=True)
     assert (found.held, found.replayed, found.different) == (3, 3, 0)

@@ -109,8 +109,8 @@ class Shuffled(run_directory.Kept):
 def test_the_order_of_a_trace_is_no_difference() -> None:
     one, other = run_of("secure aggregation"), run_of("secure aggregation", seed=4)
     kinds = one.source.messages()
-    assert list(apart(run_directory.source(one), Shuffled(one), kinds)) == []
-    assert list(apart(Shuffled(one), Shuffled(other), kinds)) == list(
+    assert list(apart(run_directory.source(one), Shuffled.of(one), kinds)) == []
+    assert list(apart(Shuffled.of(one), Shuffled.of(other), kinds)) == list(
         apart(run_directory.source(one), run_directory.source(other), kinds)
     )
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.rundir import parquet_columns, run_directory
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.trace_writer import Folder
 from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer
@@ -186,7 +186,7 @@ def test_a_population_that_is_gone_was_not_withheld(checksums, faulty):
     for ask in (
         p2p_sim.load,
         lambda folder: compare(folder, folder),
-        lambda folder: Opened(folder).population,
+        lambda folder: LazyRun(folder).population,
     ):
         with pytest.raises(InputError, match=r"population.parquet' is missing; restore it"):
             ask(faulty)

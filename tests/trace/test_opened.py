@@ -11,7 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import query
 from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
@@ -52,7 +52,7 @@ def test_messages_need_no_population(run: Any, tmp_path: Path) -> None:
     assert vars(stats(path)) == vars(stats(run))
     with pytest.raises(InputError, match="user 12: not in this run; its users are 0 to 11"):
         query.messages(path, user=12)
-    looked = Opened(path)
+    looked = LazyRun(path)
     assert looked.digest == run.digest
     assert looked.outputs["learner"]["y"].tolist() == run.outputs["learner"]["y"].tolist()
     for ask in (lambda: looked.population, lambda: cone(path, "report:3:4:0:0"), lambda: compare(path, run)):
@@ -63,11 +63,11 @@ def test_messages_need_no_population(run: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_kept(run: Any, tmp_path: Path) -> None:
-    looked = Opened(run.save(tmp_path / "r"))
+    looked = LazyRun(run.save(tmp_path / "r"))
     assert looked.has_population
     assert looked.population is looked.population
     assert looked.population.hash == run.population.hash
-    assert not Opened(run.save(tmp_path / "bare", population=False)).has_population
+    assert not LazyRun(run.save(tmp_path / "bare", population=False)).has_population
 
 
 def test_a_run_that_was_cut_off(run: Any, tmp_path: Path) -> None:

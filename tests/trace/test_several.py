@@ -14,7 +14,7 @@ from p2p_sim.core.message import USER
 from p2p_sim.render.web.answers import Answers
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.rundir import population_file, run_directory, trace_file, trace_writer
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import neighbourhood
 from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer
 from tests.trace.test_history import forbid
@@ -81,7 +81,7 @@ def test_the_first_view_reads_a_few_columns_of_the_population(tmp_path, monkeypa
     assert [Answers(tmp_path / "run", VIEWERS).answer("lanes", one) for one in asked] == told
     sizes = np.bincount(SCATTERED)[3:]
     assert whole["clusters"] == {"count": 3, "least": 20, "most": 20}
-    assert neighbourhood.sizes_of(Opened(tmp_path / "run")).tolist() == sizes.tolist()
+    assert neighbourhood.sizes_of(LazyRun(tmp_path / "run")).tolist() == sizes.tolist()
 
 
 def test_crowds_without_clusters_are_all_users(tmp_path, monkeypatch):
@@ -92,4 +92,4 @@ def test_crowds_without_clusters_are_all_users(tmp_path, monkeypatch):
     told = Answers(tmp_path / "run", VIEWERS).answer("lanes", {"offset": "24"})
     assert (told["users"], told["cluster"], told["clusters"]) == (USERS, 0, None)
     assert [lane["user"] for lane in told["lanes"] if lane["user"]] == [str(user) for user in range(24, 48)]
-    assert neighbourhood.sizes_of(Opened(tmp_path / "run")) is None
+    assert neighbourhood.sizes_of(LazyRun(tmp_path / "run")) is None

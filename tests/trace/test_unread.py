@@ -15,7 +15,7 @@ from p2p_sim.render import sequence
 from p2p_sim.run import Run
 from p2p_sim.rundir import population_file, run_directory, run_json
 from p2p_sim.rundir.population_file import Unread, near, unread
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.causality import cone
 from protocols import PeerToPeer
@@ -80,7 +80,7 @@ def test_questions_about_a_few_users_read_their_clusters(
     monkeypatch.setattr(population_file, "read", forbid)
     loaded = p2p_sim.load(tmp_path / "run")
     same(loaded.replay(17), run.replay(17))
-    for looked in (loaded, Opened(tmp_path / "run")):
+    for looked in (loaded, LazyRun(tmp_path / "run")):
         assert told(query.messages(looked, user=17)) == expected["user"]
         assert told(neighbourhood.around(looked, some)) == expected["around"]
         assert neighbourhood.clusters_of(looked, some).tolist() == expected["clusters"]
@@ -144,7 +144,7 @@ def test_a_small_one_is_read_at_once(tmp_path: Path, monkeypatch: Any) -> None:
 def test_one_that_was_replaced_since(tmp_path: Path) -> None:
     path = tmp_path / "run"
     saved(PeerToPeer(0.1), "scattered", path)
-    loaded, opened = p2p_sim.load(path), Opened(path)
+    loaded, opened = p2p_sim.load(path), LazyRun(path)
     p2p_sim.run(PeerToPeer(0.1), people_of(PeerToPeer(0.1), "contiguous", USERS), seed=3).save(
         path, force=True
     )

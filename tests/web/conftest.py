@@ -22,7 +22,7 @@ from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.overview import Viewers
 from p2p_sim.render.web.server import Server, serving
 from p2p_sim.report.view_summary import VIEWERS
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 
 CLUSTERS = np.arange(60) // 30 + 4
@@ -63,7 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(root: Path, load: Callable[[Path], Any] = Opened, viewers: Viewers = VIEWERS) -> Iterator[Server]:
+def served(root: Path, load: Callable[[Path], Any] = LazyRun, viewers: Viewers = VIEWERS) -> Iterator[Server]:
     """Serve a folder on a free port while the test goes on."""
     with serving(Answers(root, viewers, load)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -12,7 +12,7 @@ from p2p_sim.render.web.messages import LANES, MARKS, Look, Place, gather, lanes
 from p2p_sim.render.web.overview import known, overview
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.run import load
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace.slices import Slice
 from protocols import NetworkShuffle, PeerPermutation, PeerToPeer, SecureAggregation
 from tests.trace.test_opened import cut_off
@@ -187,7 +187,7 @@ def test_a_run_without_its_population(tmp_path):
 
 def test_a_run_that_was_cut_off_is_shown_as_far_as_it_goes(tmp_path):
     whole = make("peers")
-    cut = Opened(cut_off(whole, tmp_path / "cut", without="report"))
+    cut = LazyRun(cut_off(whole, tmp_path / "cut", without="report"))
     told = shown(cut)
     assert ids(told) == [one["id"] for one in shown(whole)["messages"] if one["kind"] != "report"]
     about = overview(cut, "cut", known(cut))

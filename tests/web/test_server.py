@@ -19,7 +19,7 @@ from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.server import serving
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.rundir import population_file
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from tests.cli.conftest import below
 from tests.told import told_in
 from tests.web.conftest import NAMES, make, served
@@ -245,7 +245,7 @@ def test_one_run_is_held_and_read_once(runs):
 
     def counted(path):
         read.append(path.name)
-        return Opened(path)
+        return LazyRun(path)
 
     with served(runs, load=counted) as server:
         for _ in range(3):

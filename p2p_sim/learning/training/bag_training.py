@@ -58,13 +58,14 @@ class Proportions:
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))
 
 
-def of_run(columns: dict[str, Array], protocol: Protocol, people: Population) -> Proportions | None:
+def of_run(columns: dict[str, Array], protocol: Protocol | None, people: Population) -> Proportions | None:
     """Return the proportions that a learner returned, or None where she returned something else.
 
+    ``protocol``: the run's, None if it is not known.
     ``columns``: bag, size, total (in steps of 1 / grid of a label), refused (left out).  Who is in which bag is public;
     users who dropped out are taken for members all the same.
     """
-    sums = protocol.bag_sums()
+    sums = None if protocol is None else protocol.bag_sums()
     if not columns.keys() >= _COLUMNS or sums is None:
         return None
     clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)

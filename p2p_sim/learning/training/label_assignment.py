@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
+from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +29,7 @@ class Pairs:
     note: str
 
 
-def returned(run: Any) -> dict[str, Array]:
+def returned(run: RunRecord) -> dict[str, Array]:
     """Return what a run's learner returned, but for a ``sender`` that is no user: every server is 0."""
     columns: dict[str, Array] = run.outputs.get("learner", {})
     kinds = [] if run.source is None else run.source.messages().values()

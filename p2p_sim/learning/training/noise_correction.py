@@ -16,6 +16,7 @@ from p2p_sim.learning.training.evaluation import Comparison
 from p2p_sim.learning.training.losses import Bags, Released, match
 from p2p_sim.network.walks import stepping
 from p2p_sim.privacy.registry import LabelNoise, label_noise
+from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 
@@ -99,7 +100,7 @@ def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -
     return of_walks(graph, noise.steps, counts) if short(graph, noise.steps) else None
 
 
-def beside(found: Comparison, run: Any, people: Population, x_test: Array, y_test: Array) -> Comparison:
+def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array, y_test: Array) -> Comparison:
     """Return a comparison with the test accuracy of the corrected model, where the run's protocol has one.
 
     There is none for a protocol that does not say how its labels came about, or whose senders never lie.  Where the

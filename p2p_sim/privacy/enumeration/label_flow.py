@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import SEALED, USER, Message, Send
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.enumeration.stand_ins import OUTSIDERS
@@ -93,7 +94,8 @@ def watched_runs(protocol: Any) -> list[ProgramEvents] | str:
     for users in USERS:
         watched = _Watched(protocol)
         try:
-            local.run(watched, _people(protocol, users, 0, 0), seed=0, digest=False)
+            program = cast(Protocol, watched)  # it passes on whatever else a protocol is asked
+            local.run(program, _people(protocol, users, 0, 0), seed=0, digest=False)
         except (InputError, ProtocolError) as error:
             return str(error)
         except Exception as error:

@@ -14,8 +14,9 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.render.web.messages import Found, Look, Place, gather, lanes
 from p2p_sim.render.web.overview import FOCUS, Known, Viewers, in_focus, known, overview
 from p2p_sim.rundir import manifest
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import RUN, why_none
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_file import ReplacedError
 from p2p_sim.rundir.trace_writer import MESSAGES
 
@@ -27,7 +28,7 @@ _PLACES = 2  # of which messages are held, so that filters and viewpoints come a
 class _Held:
     """One run, with what was asked of it last."""
 
-    def __init__(self, run: Any, viewers: Viewers, place: Path):
+    def __init__(self, run: RunRecord, viewers: Viewers, place: Path):
         self.run, self._place = run, place
         self.known: Known = known(run)
         self.found: Callable[[Place], Found] = lru_cache(_PLACES)(lambda place: gather(run, place))
@@ -50,7 +51,7 @@ class Answers:
     ``load`` reads a run.  Raises InputError if there is no run.
     """
 
-    def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], Any] = Opened):
+    def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], RunRecord] = LazyRun):
         self._viewers, self._load = viewers, load
         self._root = Path(os.path.realpath(root))  # resolve() fails for links in a circle
         self._opened: dict[tuple[str, int, int], _Held] = {}

@@ -13,6 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.render import text_labels
 from p2p_sim.render.web.overview import Known
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.slices import Event, Eyes, Slice, party
 
@@ -53,7 +54,7 @@ class Found:
     notes: tuple[str, ...]
 
 
-def gather(run: Any, place: Place) -> Found:
+def gather(run: RunRecord, place: Place) -> Found:
     """Return the messages of a place.
 
     Raises InputError for a user or cluster that there is not, and for messages that are neither kept nor recomputed.
@@ -61,7 +62,7 @@ def gather(run: Any, place: Place) -> Found:
     return _of_crowd(run, place) if place.user is None else _of_user(run, place.user)
 
 
-def _of_crowd(run: Any, place: Place) -> Found:
+def _of_crowd(run: RunRecord, place: Place) -> Found:
     crowd, number, notes = _crowd(run, place.cluster)
     if place.offset >= len(crowd):
         raise InputError(f"offset = {place.offset}: there are {len(crowd):,} users to show")
@@ -70,7 +71,7 @@ def _of_crowd(run: Any, place: Place) -> Found:
     return Found(part, ids, len(crowd), number, (*part.notes, *notes, *more))
 
 
-def _crowd(run: Any, cluster: int | None) -> tuple[Sequence[int] | Array, int | None, tuple[str, ...]]:
+def _crowd(run: RunRecord, cluster: int | None) -> tuple[Sequence[int] | Array, int | None, tuple[str, ...]]:
     """Return the users of a cluster and its number; of a run without its population all users, as far as known."""
     people = query.census(run)
     if people is not None:
@@ -89,7 +90,7 @@ def _crowd(run: Any, cluster: int | None) -> tuple[Sequence[int] | Array, int | 
     return range(run.users), None, (why,)
 
 
-def _with_servers(run: Any, part: Slice) -> tuple[Slice, list[str]]:
+def _with_servers(run: RunRecord, part: Slice) -> tuple[Slice, list[str]]:
     """Add the first messages between servers, and say how many there are."""
     kinds, notes = dict(part.kinds), []
     between = [kind for kind, roles in part.roles.items() if USER not in roles]
@@ -114,7 +115,7 @@ def _with_servers(run: Any, part: Slice) -> tuple[Slice, list[str]]:
     return replace(part, kinds=kinds), notes
 
 
-def _of_user(run: Any, user: int) -> Found:
+def _of_user(run: RunRecord, user: int) -> Found:
     focus = np.array([user])
     part = neighbourhood.around(run, focus, protocol=run.source)
     ends = [focus]
@@ -155,7 +156,7 @@ class Look:
 
 
 def lanes(
-    run: Any, told: Known, found: Found, look: Look, eyes_of: Callable[[Any, str, Known], Eyes]
+    run: RunRecord, told: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Eyes]
 ) -> dict[str, Any]:
     """Return lanes and messages as JSON values; raises InputError for a kind, round or view that there is not.
 
@@ -197,7 +198,7 @@ def _filtered(part: Slice, look: Look) -> Slice:
     return replace(part, kinds=kinds)
 
 
-def _lanes(run: Any, told: Known, found: Found, named: bool) -> list[dict[str, str]]:
+def _lanes(run: RunRecord, told: Known, found: Found, named: bool) -> list[dict[str, str]]:
     """Return servers, the other users, then users; ``named``: whether it is told who dropped out or lied."""
     part, shown = found.part, []
     for role in told.servers:

@@ -9,6 +9,7 @@ from typing import Any
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
+from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
 from p2p_sim.trace.slices import Eyes
 
@@ -46,11 +47,11 @@ class Known:
 class Viewers:
     """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
 
-    eyes: Callable[[Any, str, Known], Eyes]
-    learnt: Callable[[Any, str, str], dict[str, Any]]
+    eyes: Callable[[RunRecord, str, Known], Eyes]
+    learnt: Callable[[RunRecord, str, str], dict[str, Any]]
 
 
-def known(run: Any) -> Known:
+def known(run: RunRecord) -> Known:
     """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
     program = run.source
     kept, kinds = query.kept_of(run, program)
@@ -72,7 +73,7 @@ FOCUS = "user:*"
 """The user in focus, in a viewpoint."""
 
 
-def overview(run: Any, name: str, told: Known) -> dict[str, Any]:
+def overview(run: RunRecord, name: str, told: Known) -> dict[str, Any]:
     """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
     people = query.census(run)
     return {

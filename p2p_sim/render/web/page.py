@@ -11,6 +11,7 @@ from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.render.web.messages import Found, Look, Place, gather, lanes
 from p2p_sim.render.web.overview import EVERYBODY, FOCUS, Known, Viewers, in_focus, known, overview
+from p2p_sim.rundir.run_record import RunRecord
 
 SCRIPTS = (
     "source.js",
@@ -56,7 +57,7 @@ LACKS = (
 )
 
 
-def export(run: Any, name: str, viewers: Viewers, place: Place) -> str:
+def export(run: RunRecord, name: str, viewers: Viewers, place: Place) -> str:
     """Return the page of some users of a run, as seen from every viewpoint, without the seed.
 
     Raises InputError as ``gather`` does, and for a run whose seed could be guessed.
@@ -85,7 +86,7 @@ def export(run: Any, name: str, viewers: Viewers, place: Place) -> str:
     return page(secrets.token_urlsafe(16), data)
 
 
-def _learnt(run: Any, view: str, channels: str, viewers: Viewers) -> dict[str, Any]:
+def _learnt(run: RunRecord, view: str, channels: str, viewers: Viewers) -> dict[str, Any]:
     try:
         return viewers.learnt(run, view, channels)
     except InputError as error:  # of a run without its population, say: the page says it
