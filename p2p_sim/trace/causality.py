@@ -16,8 +16,9 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, some
-from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 from p2p_sim.trace.slices import Event, Slice
 

@@ -13,8 +13,8 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, unread
-from p2p_sim.rundir.run_directory import Source, Stored
 from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import Source, Stored
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
 from p2p_sim.trace.slices import ADDRESS, Columns, Eyes, Slice, cut

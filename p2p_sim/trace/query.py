@@ -18,10 +18,10 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import code_versions, run_directory
 from p2p_sim.rundir.manifest import declared
 from p2p_sim.rundir.population_file import unread
-from p2p_sim.rundir.run_directory import LazyRun, Source, opened
+from p2p_sim.rundir.run_directory import LazyRun, opened
 from p2p_sim.rundir.run_json import recomputing
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.rundir.trace_reader import check_number
+from p2p_sim.rundir.trace_reader import Source, check_number
 from p2p_sim.trace import recompute
 from p2p_sim.trace.slices import Eyes, Slice, blind, cut, sees_all
 

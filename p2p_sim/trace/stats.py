@@ -15,8 +15,9 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.rundir.run_directory import Source, opened
+from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
+from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 
 Array = npt.NDArray[Any]
