@@ -117,5 +117,5 @@ def test_too_little_memory_is_said_so(cli, run, monkeypatch):
     def full(*_words, **_more):
         raise MemoryError
 
-    monkeypatch.setattr("p2p_sim.rundir.run_directory.Opened.__init__", full)
+    monkeypatch.setattr("p2p_sim.rundir.run_directory.LazyRun.__init__", full)
     assert cli("trace", "show", "r").err == "error: not enough memory; use a smaller size or --limit\n"

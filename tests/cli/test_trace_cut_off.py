@@ -13,7 +13,7 @@ import pytest
 import p2p_sim
 from p2p_sim.render.web.overview import known
 from p2p_sim.rundir import manifest
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.unit.tiny import people
 
@@ -125,5 +125,5 @@ def test_messages_that_are_whole_without_the_rest_of_the_run(cli, left, tmp_path
     assert [part["seen"] for part in shown["messages"]] == [
         len(left.messages(kind)["round"]) for kind in ("ask", "label", "report")
     ]
-    assert known(Opened(tmp_path / "alone")).cut == says
-    assert known(Opened(tmp_path / "whole")).cut == ""
+    assert known(LazyRun(tmp_path / "alone")).cut == says
+    assert known(LazyRun(tmp_path / "whole")).cut == ""

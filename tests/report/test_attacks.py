@@ -15,7 +15,7 @@ from p2p_sim import cli as program
 from p2p_sim.report import document, kept_audits, sections
 from p2p_sim.report.figure_text import number_text
 from p2p_sim.report.view_summary import learnt
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.report.conftest import read, tables, words
 from tests.told import told_in
@@ -109,18 +109,18 @@ def test_audits_add_up_and_the_newer_of_a_view_replaces(copy):
 
 
 def test_the_page_of_a_trace_shows_what_was_measured_of_its_viewpoint(copy):
-    rows = learnt(Opened(copy), "learner")["rows"]
+    rows = learnt(LazyRun(copy), "learner")["rows"]
     row = stored(copy)["audits"][0]
     assert rows[-1]["basis"] == "measured"
     assert rows[-1]["text"].endswith(f"at δ = 0.05, confidence 97.5 %: {row['verdict']}")
     assert f"; ε must not exceed {number_text(row['exact'])} (exact); " in rows[-1]["source"]
-    assert [r["basis"] for r in learnt(Opened(copy), "wire")["rows"]].count("measured") == 1
+    assert [r["basis"] for r in learnt(LazyRun(copy), "wire")["rows"]].count("measured") == 1
     for view, channels in (("user:3", "plain"), ("wire", "encrypted")):
-        assert "measured" not in [r["basis"] for r in learnt(Opened(copy), view, channels)["rows"]]
+        assert "measured" not in [r["basis"] for r in learnt(LazyRun(copy), view, channels)["rows"]]
     again(copy, "--view", "learner+user", "--delta", "0.05")
-    assert learnt(Opened(copy), "user:3+learner")["rows"][-1]["basis"] == "measured"
+    assert learnt(LazyRun(copy), "user:3+learner")["rows"][-1]["basis"] == "measured"
     (copy / "audit.json").write_text("{")
-    late = learnt(Opened(copy), "learner")["rows"]
+    late = learnt(LazyRun(copy), "learner")["rows"]
     assert (len(late), late[-1]["basis"]) == (len(rows), "not shown")
     assert "audit.json' is damaged" in late[-1]["text"]
 
@@ -129,7 +129,7 @@ def test_of_a_run_without_its_population_the_page_shows_what_was_measured(tmp_pa
     people = Population.synthetic(users=40, cluster_size=20, seed=1)
     place = p2p_sim.run(PeerToPeer(0.1), people, seed=2).save(tmp_path / "bare", population=False)
     again(place, "--cluster-size", "20", "--delta", "0.05")
-    found = learnt(Opened(place), "learner")
+    found = learnt(LazyRun(place), "learner")
     assert [row["basis"] for row in found["rows"]] == ["measured"]
     assert "saved without its population" in found["note"]
 
@@ -194,7 +194,7 @@ def test_an_altered_audit_is_named(copy, capsys):
             kept_audits.read(copy, p2p_sim.load(copy))
         assert program.main(["report", str(copy)]) == 2
         assert "audit.json' was altered" in capsys.readouterr().err
-        shown = learnt(Opened(copy), "learner")["rows"][-1]
+        shown = learnt(LazyRun(copy), "learner")["rows"][-1]
         assert shown["basis"] == "not shown"
         assert "audit.json' was altered" in shown["text"]
         file.write_text(json.dumps(whole))  # laid out in another way: the same

@@ -24,7 +24,7 @@ from p2p_sim.render.web.messages import Place
 from p2p_sim.render.web.page import export
 from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.rundir import integrity, manifest
-from p2p_sim.rundir.run_directory import Opened
+from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 
 USERS, SIZE = 300, 30
@@ -95,7 +95,7 @@ def test_a_seed_that_could_be_guessed_is_not_left_out(seed: int, tmp_path: Path)
     for leave_out in (
         lambda: made.save(tmp_path / "bare", population=False),
         lambda: export(made, "a run", VIEWERS, Place(cluster=0)),
-        lambda: export(Opened(made.save(tmp_path / "whole")), "a run", VIEWERS, Place(cluster=0)),
+        lambda: export(LazyRun(made.save(tmp_path / "whole")), "a run", VIEWERS, Place(cluster=0)),
     ):
         with pytest.raises(
             InputError, match=rf"seed = {seed}: .* might be guessed.* run again without a seed"
@@ -126,7 +126,7 @@ def test_a_folder_without_its_seed_can_be_handed_on(how: dict[str, int], tmp_pat
     assert loaded.seed is None
     loaded.save(tmp_path / "copy", population=False)
     for name in ("bare", "copy"):
-        assert "asks no server" in export(Opened(tmp_path / name), name, VIEWERS, Place(user=3))
+        assert "asks no server" in export(LazyRun(tmp_path / name), name, VIEWERS, Place(user=3))
 
 
 def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> 
     assert loaded.seed_source is None
     for leave_out in (
         lambda: loaded.save(tmp_path / "copy", population=False),
-        lambda: export(Opened(tmp_path / "old"), "old", VIEWERS, Place(cluster=0)),
+        lambda: export(LazyRun(tmp_path / "old"), "old", VIEWERS, Place(cluster=0)),
     ):
         with pytest.raises(InputError, match="not known to be a fresh one"):
             leave_out()
@@ -150,7 +150,7 @@ def test_a_folder_that_does_not_say_where_its_seed_came_from(tmp_path: Path) -> 
 def test_a_run_that_was_cut_off(how: dict[str, int], secret: bool, tmp_path: Path) -> None:
     run(**how, out=tmp_path / "cut")
     (tmp_path / "cut" / "run.json").unlink()
-    cut = Opened(tmp_path / "cut")
+    cut = LazyRun(tmp_path / "cut")
     assert cut.cut_off
     assert manifest.read(tmp_path / "cut/messages")["seed_source"] == ("fresh" if secret else "given")
     if secret:
