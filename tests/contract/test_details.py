@@ -206,7 +206,7 @@ def test_a_graph_is_saved(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_reads_a_run_and_without_population_no_seed_is_left(tmp_path: Path) -> None:
-    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=1234567)
+    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 1234567)
     run.notes["command"] = ["p2p-sim", "run", "--seed", "1234567"]
     kept = run.save(tmp_path / "kept")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700

@@ -126,8 +126,8 @@ def test_the_page_of_a_trace_shows_what_was_measured_of_its_viewpoint(copy):
 
 
 def test_of_a_run_without_its_population_the_page_shows_what_was_measured(tmp_path):
-    people = Population.synthetic(users=40, cluster_size=20, seed=1)
-    place = p2p_sim.run(PeerToPeer(0.1), people, seed=2).save(tmp_path / "bare", population=False)
+    people = Population.synthetic(users=40, cluster_size=20, seed=2**63 + 1)
+    place = p2p_sim.run(PeerToPeer(0.1), people, seed=2**63 + 2).save(tmp_path / "bare", population=False)
     again(place, "--cluster-size", "20", "--delta", "0.05")
     found = learnt(LazyRun(place), "learner")
     assert [row["basis"] for row in found["rows"]] == ["measured"]

@@ -160,12 +160,12 @@ def test_no_name_breaks_out(audited, tmp_path, evil):
 
 
 def test_a_run_from_python_and_one_without_its_population(tmp_path):
-    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, faults=["loss=0.1"])
+    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, faults=["loss=0.1"])
     run.save(tmp_path / "own")
     run.save(tmp_path / "bare", population=False)
     own, bare = document.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
     assert own["command"].endswith(
-        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster'), population, seed=3, "
+        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster'), population, seed=2**63 + 3, "
         "faults=['loss=0.1'])"
     )
     assert own["privacy"]["views"][0]["view"] == "learner"

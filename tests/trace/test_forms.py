@@ -175,12 +175,12 @@ def test_odd_populations(people, faults, tmp_path, monkeypatch):
 
 
 def test_a_part_of_a_population_keeps_its_ids(tmp_path):
-    whole = Population.synthetic(users=60, cluster_size=20, seed=1)
+    whole = Population.synthetic(users=60, cluster_size=20, seed=2**63 + 1)
     part = whole.part(np.arange(20, 40))
-    run = p2p_sim.run(PeerToPeer(0.2), part, trace="full", seed=0)
+    run = p2p_sim.run(PeerToPeer(0.2), part, trace="full", seed=2**63 + 0)
     saved = p2p_sim.load(run.save(tmp_path / "run", population=False))
     with pytest.raises(InputError, match="a part of a population"):
-        p2p_sim.run(PeerToPeer(0.2), part, trace="full", out=tmp_path / "other", seed=0)
+        p2p_sim.run(PeerToPeer(0.2), part, trace="full", out=tmp_path / "other", seed=2**63 + 0)
     for kind in ("ask", "label", "report"):
         assert set(saved.messages(kind)["sender"]) <= set(range(20, 40))
         for name, column in run.messages(kind).items():
