@@ -206,15 +206,15 @@ def test_a_graph_is_saved(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_reads_a_run_and_without_population_no_seed_is_left(tmp_path: Path) -> None:
-    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=1234567)
-    run.notes["command"] = ["p2p-sim", "run", "--seed", "1234567"]
+    run = p2p_sim.run(PeerToPeer(0.1), people(), seed=9182730000001234567)
+    run.notes["command"] = ["p2p-sim", "run", "--seed", "9182730000001234567"]
     kept = run.save(tmp_path / "kept")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
     assert stat.S_IMODE((kept / "population.parquet").stat().st_mode) == 0o600
     bare = run.save(tmp_path / "bare", population=False)
     assert not (bare / "population.parquet").exists()
     text = (bare / "run.json").read_text()
-    assert "1234567" not in text
+    assert "9182730000001234567" not in text
     assert run.population is not None
     assert run.population.hash not in text
     with pytest.raises(InputError, match="saved without its population"):
