@@ -25,7 +25,7 @@ def test_directory_population_trace_and_digest(cli, tmp_path):
     } <= names
     assert stat.S_IMODE((whole / "population.parquet").stat().st_mode) == 0o600
     told = cli(
-        *MANY, "--no-population", "--no-digest", "--trace", "counts", "--out", "elsewhere/bare", "--json"
+        *USERS, "--no-population", "--no-digest", "--trace", "counts", "--out", "elsewhere/bare", "--json"
     ).json
     assert (told["digest"], told["directory"]) == (None, "elsewhere/bare")
     assert set(below(tmp_path / "elsewhere")) == {

@@ -19,10 +19,10 @@ from tests.unit.tiny import people
 
 @pytest.fixture
 def run(tmp_path):
-    made = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
+    made = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, trace="full")
     made.save(tmp_path / "r")
-    p2p_sim.run(PeerToPeer(0.1), people(), seed=3).save(tmp_path / "none")
-    p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="sample=2").save(tmp_path / "sample")
+    p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3).save(tmp_path / "none")
+    p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, trace="sample=2").save(tmp_path / "sample")
     return made
 
 
@@ -72,10 +72,10 @@ def test_without_a_trace_and_with_a_sample(cli, run):
 
 
 def test_a_trace_that_differs(cli, tmp_path):
-    made = p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full")
+    made = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, trace="full")
     made.seed = 4  # as if the file had been altered
     made.save(tmp_path / "r")
-    other = p2p_sim.run(PeerToPeer(0.1), people(), seed=4, trace="full")
+    other = p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 4, trace="full")
     user = next(u for u in range(12) if other.messages("ask")["recipient"][other.messages("ask")["sender"] == u]
                 != made.messages("ask")["recipient"][made.messages("ask")["sender"] == u])  # fmt: skip
     done = cli("replay", "r", "--user", user, "--json")

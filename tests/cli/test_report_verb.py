@@ -14,11 +14,14 @@ from tests.cli.test_trace_export import said
 from tests.cli.test_verbs import plain
 from tests.unit.tiny import people
 
+SEED = 2**63 + 41
+"""Large enough to be withheld."""
+
 
 @pytest.fixture
 def two(tmp_path):
     for name in ("a", "b"):
-        p2p_sim.run(PeerToPeer(0.1), people(), seed=41).save(tmp_path / "runs" / name)
+        p2p_sim.run(PeerToPeer(0.1), people(), seed=SEED).save(tmp_path / "runs" / name)
     return tmp_path
 
 
@@ -29,7 +32,7 @@ def test_the_page_of_one_run_goes_into_it(cli, two):
     assert (done.status, done.out) == (0, f"Report written to {place}\n")
     assert place.read_text() == sections.page(document.documents(["runs/a"]), "html")
     assert below(two).keys() == before | {"runs/a/report.html"}
-    assert p2p_sim.load(two / "runs" / "a").seed == 41
+    assert p2p_sim.load(two / "runs" / "a").seed == SEED
     assert cli("report", "runs/a").status == 0
 
 

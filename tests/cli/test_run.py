@@ -17,8 +17,8 @@ from p2p_sim.learning.training import clusters, evaluation, noise_correction
 from protocols import PeerToPeer, RandomizedResponse
 
 KEYS = {
-    "protocol", "parameters", "defaults", "seed", "backend", "crypto", "trace", "messages_kept", "data", "users",
-    "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
+    "protocol", "parameters", "defaults", "seed", "seed_source", "backend", "crypto", "trace", "messages_kept", "data",
+    "users", "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",
     "graph", "faults", "faulty_users", "faults_seen", "costs",
 }  # fmt: skip
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100", "--seed", "0")

@@ -18,12 +18,48 @@ __all__ = ["chromium"]
 
 SVG = "{http://www.w3.org/2000/svg}"
 
-SEED = 918_273_645
+SEED = 9_182_736_450_000_000_000
+"""Large enough to be withheld."""
+
 RUNS = {
     "peers": ("peer-to-peer", "--data", "digits", "--alpha", "0.1", "--clusters", "5", "--seed", str(SEED)),
-    "shuffle": ("encrypted-shuffle", "--users", "300", "--cluster-size", "20", "--epsilon", "2"),
-    "open": ("peer-to-peer", "--users", "60", "--cluster-size", "10", "--alpha", "0", "--fault", "drop=0.1"),
-    "walk": ("network-shuffle", "--users", "60", "--epsilon", "1", "--graph", "regular:4", "--steps", "60"),
+    "shuffle": (
+        "encrypted-shuffle",
+        "--users",
+        "300",
+        "--cluster-size",
+        "20",
+        "--epsilon",
+        "2",
+        "--seed",
+        str(SEED + 1),
+    ),
+    "open": (
+        "peer-to-peer",
+        "--users",
+        "60",
+        "--cluster-size",
+        "10",
+        "--alpha",
+        "0",
+        "--fault",
+        "drop=0.1",
+        "--seed",
+        "0",
+    ),
+    "walk": (
+        "network-shuffle",
+        "--users",
+        "60",
+        "--epsilon",
+        "1",
+        "--graph",
+        "regular:4",
+        "--steps",
+        "60",
+        "--seed",
+        "0",
+    ),
 }
 
 

@@ -22,7 +22,7 @@ PEOPLE = Population.synthetic(users=200, cluster_size=50, seed=1)
 
 @pytest.fixture
 def run():
-    return p2p_sim.run(PeerToPeer(0.1, theta=0.5), PEOPLE, seed=3)
+    return p2p_sim.run(PeerToPeer(0.1, theta=0.5), PEOPLE, seed=2**63 + 3)
 
 
 def rows(found):
