@@ -55,7 +55,7 @@ def ward(cli, tmp_path, monkeypatch):
             "--out",
             level,
             "--seed",
-            "0",
+            str(2**63),
         )
         assert done.status == 0, done.err
     return cli

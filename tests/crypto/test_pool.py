@@ -150,11 +150,11 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
 
 OWN = """
 import numpy as np
-from p2p_sim.core import finding
+from p2p_sim.core import module_finder
 from p2p_sim.crypto import pool
 from pathlib import Path
 
-finding.find_own("work_of_mine", Path.cwd())
+module_finder.find_own("work_of_mine", Path.cwd())
 import work_of_mine
 print(pool.spread(work_of_mine.doubled, np.arange(4100), workers=2)[0].sum())
 """

@@ -137,7 +137,7 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 
 def test_a_view_without_a_law_is_refused_with_advice() -> None:
-    for profile in (privacy.profile(Unknown()), privacy.profile(Unknown(), "wire+auditor")):
+    for profile in (privacy.profile(Unknown(), "auditor"), privacy.profile(Unknown(), "wire+auditor")):
         assert profile.basis == "refused"
         assert "enumerate_view" in profile.why
         for ask in (profile.delta, profile.epsilon, profile.directions, profile.delta_bracket):

@@ -96,7 +96,7 @@ def test_the_law_of_all_users_would_be_no_bound() -> None:
     assert truth[0.8] > 0.7 * privacy.profile(ONE, cluster_size=3).delta(0.8) * 1.1
 
 
-def by_hand(users: int, ones: int, alpha: Fraction, drop: Fraction) -> privacy.enumerate.EnumeratedView:
+def by_hand(users: int, ones: int, alpha: Fraction, drop: Fraction) -> privacy.EnumeratedView:
     """The learner's view of a peer permutation, by every permutation, noise and time of leaving."""
     leaves = [drop * (1 - drop) ** step for step in range(3)] + [(1 - drop) ** 3]
     worlds: list[dict[Any, Fraction]] = [{}, {}]
@@ -114,7 +114,7 @@ def by_hand(users: int, ones: int, alpha: Fraction, drop: Fraction) -> privacy.e
                         if times[u] >= 2 and times[to[u]] == 3
                     ]
                     world[tuple(sorted(told))] = world.get(tuple(sorted(told)), Fraction(0)) + weight
-    return privacy.enumerate.EnumeratedView("learner", *worlds)
+    return privacy.EnumeratedView("learner", *worlds)
 
 
 ALPHA, DROP = Fraction(1, 4), Fraction(1, 4)

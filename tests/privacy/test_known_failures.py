@@ -154,7 +154,7 @@ def test_pure_epsilon_of_a_thousand_million_users_comes_without_a_search(
     def refuse(*_: object) -> float:
         raise AssertionError("a search")
 
-    monkeypatch.setattr(sys.modules["p2p_sim.privacy.profile"], "root", refuse)
+    monkeypatch.setattr(sys.modules["p2p_sim.privacy.law"], "root", refuse)
     with pytest.raises(AssertionError, match="a search"):
         privacy.profile(PeerToPeer(0.1, 0.5), cluster_size=30).epsilon(1e-3)
     for view in VIEWS:

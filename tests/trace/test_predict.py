@@ -141,7 +141,7 @@ def test_a_line_says_it(tmp_path):
     told = out_places.text(PeerToPeer(0.1), people, "full")
     assert told.startswith("trace full: about 15,000 messages, ")
     assert "; sample=1000: about " in told
-    assert "counts: no messages, 1.26 kB; none: no messages" in told
+    assert "counts: no messages, 1.28 kB; none: no messages" in told
     sampled = out_places.text(PeerToPeer(0.1), people, "sample=10")
     assert [part.partition(":")[0] for part in sampled.split("; ")] == [
         "trace sample=10", "full", "counts", "none",

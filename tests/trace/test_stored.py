@@ -138,7 +138,7 @@ KILLED = """
 import os, signal, sys
 import p2p_sim
 from p2p_sim.core.population import Population
-from p2p_sim.trace import writer
+from p2p_sim.rundir import trace_writer as writer
 from protocols import PeerToPeer
 from tests.told import told_in
 
@@ -150,7 +150,7 @@ def part(self, *arguments):
 before = writer.Part.__init__
 writer.Part.__init__ = part
 people = Population.synthetic(users=90, cluster_size=30, seed=2)
-p2p_sim.run(PeerToPeer(0.1, 0.5), people, trace="full", out=sys.argv[1])
+p2p_sim.run(PeerToPeer(0.1, 0.5), people, trace="full", out=sys.argv[1], seed=0)
 """
 
 
