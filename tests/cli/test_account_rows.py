@@ -134,16 +134,28 @@ def test_every_server_has_a_row():
     assert [view.name for view in table_rows.rows(RandomizedResponse(1.0))] == ["learner", "user", "wire"]
 
 
+@dataclass(frozen=True)
+class Noisy(Relayed):
+    """Whose draws are too many for a law to be found."""
+
+    def user(self, me: Party) -> Rounds:
+        yield self.hand(y=(me.y + me.draw.laplace("noise", 1)) > 0)
+
+    def relay(self, me: Party) -> Rounds:
+        yield self.hand.receive()
+        yield self.pass_on(y=True)
+
+
 def test_what_is_refused_for_one_reason_is_a_line():
     def told(protocol, *views):
         question = Question(protocol, 1e-6, population=Population.synthetic(users=9, seed=1), only=views)
         return privacy_table.table_of(question, lambda *_: [], None)
 
-    whole = told(Relayed())
+    whole = told(Noisy())
     above, why = privacy_table.as_text(whole).split("\n")
     assert above.endswith("; 9 users")
     assert why == f"refused for every view: {whole['views'][0]['refused']}"
-    assert "refused   -" in privacy_table.as_text(told(Relayed(), "relay"))
+    assert "refused   -" in privacy_table.as_text(told(Noisy(), "relay"))
     whole["views"][2]["refused"] = "another reason"
     assert privacy_table.as_text(whole).count("refused   -") == len(whole["views"])
 

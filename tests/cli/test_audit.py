@@ -121,15 +121,21 @@ def test_a_false_claim_ends_with_status_1(cli):
 
 def test_a_protocol_of_one_s_own_is_held_to_a_claim(cli, tmp_path):
     (tmp_path / "leaky.py").write_text(OWN)
+    (tmp_path / "ids.py").write_text(
+        OWN.replace("me.y ^", "(me.id < 0) ^ me.y ^")
+    )  # of which no law is found
     words = ("audit", "leaky:Leaky", "--trials", "4000", "--flip", "0.25")
-    nothing = cli(*words)
+    nothing = cli("audit", "ids:Leaky", *words[2:])
     assert nothing.status == 0
     assert "measured; nothing is claimed: to check a figure of your own, give --claim" in nothing.out
     assert "nothing is contradicted, and not everything could have been; exit status 0" in nothing.out
     true = cli(*words, "--claim", math.log(3) + 1e-9)
     assert (true.status, "classifier (" in true.out) == (0, True)
     false = cli(*words, "--claim", "0.5", "--json")
-    assert (false.status, false.json["views"][0]["exact"]) == (1, None)
+    assert false.status == 1
+    assert false.json["views"][0]["exact"] == pytest.approx(
+        math.log(3), abs=0.1
+    )  # found on the program, at its delta
     assert "audit leaky:Leaky --flip 0.25 " in false.json["command"]
 
 

@@ -177,7 +177,7 @@ def test_too_many_cases_are_bracketed_and_called_lower(value: int, limits: pytes
     exact, alone = truth(26, 9, 0.1, 0.6, 0.3), of(17, 0, 0.1, 0.6 * 17 / 26).delta(0.3)
     caught = (1 - (1 - 1 / 26) ** 9) * max(0.0, 0.9 - 0.1 * math.exp(0.3))
     limits.setattr(cluster_reports, "SCAN", 0)
-    limits.setattr(cluster_reports, "VALUE", 0)
+    limits.setattr(cluster_reports.WorkPlan, "few", property(lambda _plan: False))
     limits.setattr(cluster_reports, "VALUE", value)
     profile = of(26, 9, 0.1, 0.6)
     low, found, high = profile.delta_bracket(0.3)
