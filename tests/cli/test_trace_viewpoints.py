@@ -153,7 +153,9 @@ def test_advice_speaks_of_clusters_only_where_there_are_some(cli, tmp_path, monk
 
 
 def test_a_run_without_its_population_has_no_clusters_to_ask_for(cli, tmp_path):
-    p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, trace="full").save(tmp_path / "r", population=False)
+    p2p_sim.run(PeerToPeer(0.1), people(), seed=2**63 + 3, trace="full").save(
+        tmp_path / "r", population=False
+    )
     for verb in (["diagram"], ["show"], ["export", "--format", "graphml"]):
         done = cli("trace", verb[0], "r", *verb[1:], "--cluster", 4)
         assert (done.status, done.out) == (2, "")

@@ -14,8 +14,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
-from p2p_sim.core import Message, Party, Protocol, Rounds, Vector, compute
-from p2p_sim.core.ledger import Totals, output_lanes
+from p2p_sim.core import Message, Party, Protocol, Rounds, Vector, kernels
+from p2p_sim.core.deliveries import Totals, output_lanes
 from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.test_battery import equal
 from tests.ray.programs import Gossip
@@ -191,7 +191,7 @@ def test_no_rows_of_vectors() -> None:
 
 
 def test_float_outputs_count_in_the_digest_by_their_bits() -> None:
-    plain = compute.load("plain")
+    plain = kernels.load(kernels.NUMPY)
     lanes = [output_lanes("learner", {"a": np.array([x])}, plain) for x in (0.25, 0.5, 0.0, -0.0)]
     assert len(set(lanes)) == 4
     assert Totals().digest == "0" * 32
@@ -232,10 +232,10 @@ def test_a_changed_population_is_noticed(tmp_path: Path) -> None:
 def test_kernels_are_compiled_from_a_size_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer users are enough once they are compiled."""
     monkeypatch.delenv("P2P_SIM_NUMBA", raising=False)
-    monkeypatch.delitem(sys.modules, "p2p_sim.core.kernels", raising=False)
-    for least in (compute.WORTH_COMPILING, compute.WORTH_CALLING):
-        chosen = [compute.choose(users).__name__ for users in (least - 1, least)]
-        assert chosen == ["p2p_sim.core.plain", "p2p_sim.core.kernels"]
+    monkeypatch.delitem(sys.modules, "p2p_sim.core.kernels_numba", raising=False)
+    for least in (kernels.WORTH_COMPILING, kernels.WORTH_CALLING):
+        chosen = [kernels.choose(users).__name__ for users in (least - 1, least)]
+        assert chosen == ["p2p_sim.core.kernels_numpy", "p2p_sim.core.kernels_numba"]
 
 
 @pytest.mark.parametrize("role", ["fault", "graph", "split", "synthetic"])

@@ -22,7 +22,9 @@ PEOPLE = Population.synthetic(users=60, cluster_size=30, seed=2)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    p2p_sim.run(PeerToPeer(0.1, 0.5), PEOPLE, trace="full", faults=["drop=0.1"], out=tmp_path / "run", seed=2**63 + 0)
+    p2p_sim.run(
+        PeerToPeer(0.1, 0.5), PEOPLE, trace="full", faults=["drop=0.1"], out=tmp_path / "run", seed=2**63 + 0
+    )
     return tmp_path / "run"
 
 
