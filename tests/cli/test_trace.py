@@ -116,7 +116,7 @@ def test_sealed_fields_are_struck_out(cli, tmp_path, monkeypatch):
 
 
 def test_a_run_that_kept_nothing_and_one_that_cannot_be_repeated(cli, run, tmp_path):
-    p2p_sim.run(run.source, people(), seed=2**63 + 3).save(tmp_path / "none")
+    p2p_sim.run(run.source, people(), seed=3).save(tmp_path / "none")
     sampled = p2p_sim.run(run.source, people(), seed=2**63 + 3, trace="sample=3")
     sampled.save(tmp_path / "sample", population=False)
     words = ("--as", "learner", "--json")

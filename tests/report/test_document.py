@@ -25,7 +25,7 @@ def test_a_run_is_made_audited_and_reported(tmp_path, monkeypatch):
 def test_the_commands_of_the_document(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     commands = commands_of("reports.md")
-    assert len(commands) == 5
+    assert len(commands) == 6
     for words in commands:
         capsys.readouterr()
         assert program.main(words) == 0, words
