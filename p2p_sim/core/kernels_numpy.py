@@ -1,4 +1,4 @@
-"""The inner loops in numpy: the reference that ``kernels.py`` must equal bit for bit.
+"""The inner loops in numpy: the reference that ``kernels_numba.py`` must equal bit for bit.
 
 Both modules offer the same functions; ``compute.choose`` picks one.
 """

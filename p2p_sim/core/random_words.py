@@ -1,6 +1,6 @@
 """Random words: the one source of chance, a pure function of (seed, stream, party, slot).
 
-This is the reference, in numpy.  ``kernels.py`` computes the same words faster; a test holds them equal.
+This is the reference, in numpy.  ``kernels_numba.py`` computes the same words faster; a test holds them equal.
 Party ``u`` of stream ``h`` owns one word, output ``u`` of Philox4x64-10 keyed by (seed, h).  What she holds
 or draws several times has item words: item ``r`` is output ``r`` of the same cipher at counter (0, u + 1, 0, 0).
 """

@@ -1,1 +1,1 @@
-"""What a person sees: tables and JSON, progress, and where a run's directory goes."""
+"""What a person reads of a run: tables, summaries, reports and their figures, as JSON values and as text."""

@@ -1,1 +1,1 @@
-"""Traces: what travelled, recorded, and one user replayed."""
+"""Questions about the messages of a run: queries, cones, differences, statistics, replay, size estimates."""

@@ -21,7 +21,7 @@ LAYERS = [
     {"coalition", "observed_view"},
     {"run", "paired", "costing"},
     {"privacy"},
-    {"learning", "leakage"},
+    {"learning"},
     {"render"},
     {"report"},
     {"cli"},

@@ -64,7 +64,7 @@ class OpenML:
 
     id: int
     title: str
-    content: str | None = None  # sum of the rows' SHA-256, see openml.content_sum; None where not known
+    content: str | None = None  # sum of the rows' SHA-256, see ``content_sum``; None where not known
 
 
 @dataclass(frozen=True)

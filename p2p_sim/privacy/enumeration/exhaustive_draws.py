@@ -63,7 +63,7 @@ class Tape:
 
 
 class TapeFaultDraws:
-    """The decisions of ``core.fate``, fed from a tape."""
+    """The decisions of ``core.fault_injection``, fed from a tape."""
 
     def __init__(self, tape: Tape):
         self._tape = tape
