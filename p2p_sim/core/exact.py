@@ -1,4 +1,4 @@
-"""Probabilities as exact fractions and integer thresholds, so that every machine draws the same bits."""
+"""Probabilities as exact fractions and integer thresholds, the same bits on every machine; checks of ranges and counts."""
 
 from __future__ import annotations
 

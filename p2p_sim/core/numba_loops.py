@@ -1,4 +1,4 @@
-"""The compiled loops themselves, with their types; ``kernels_numba.py`` gives them the signatures of ``kernels_numpy.py``.
+"""The compiled loops, with their types; ``kernels_numba.py`` gives them the signatures of ``kernels_numpy.py``.
 
 Inputs are typed read-only, so arrays that Ray shares need no copy.  Straight-line integer code lets the compiler
 encrypt eight counters at once in vector registers.
