@@ -1,4 +1,4 @@
-"""What one coalition saw of a run, by the rule in ``coalition``: messages, what it reads of them, own inputs and draws."""
+"""What one coalition saw of a run, by the rule in ``coalition``: messages, what it reads, own inputs and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilities as exact fractions and integer thresholds, the same bits on every machine; checks of ranges and counts."""
+"""Probabilities as exact fractions and integer thresholds, the same bits everywhere; checks of ranges and counts."""
 
 from __future__ import annotations
 
