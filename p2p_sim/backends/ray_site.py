@@ -110,7 +110,7 @@ class Host:
 class Hosts:
     """The actors of a run of a protocol, as they start; ``actors``: theirs, each added at once.
 
-    None is waited for longer than for its code: it computes nothing unless that is the code of this process.
+    None is waited for longer than for its code: no round is run unless that is the code of this process.
     """
 
     actors: list[Any]

@@ -12,15 +12,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from p2p_sim.core import module_finder
 
 _FOLDERS = ("core", "crypto", "network")
 """Parts of this package that decide bits, beside the protocols."""
 
-_AT_WORK = (*_FOLDERS, "backends")
-"""Parts of this package that run in a worker process."""
+_LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
+"""Packages that a worker computes, writes or seals with."""
 
 
 def fingerprint(protocol: Any) -> str:
@@ -65,8 +63,9 @@ def code_of(modules: Iterable[str]) -> dict[str, str]:
 
     ``modules``: of a protocol, see ``modules_of``; they are imported.  Raises ImportError if one is not found.
     """
-    versions = {"python": sys.version.split()[0], "numpy": np.__version__, "numba": metadata.version("numba")}
-    files = {f"p2p_sim/{path.parent.name}/{path.name}": path for path in _engine(_AT_WORK)}
+    versions = {"python": sys.version.split()[0]} | {name: metadata.version(name) for name in _LIBRARIES}
+    package = Path(__file__).parents[1]  # all of it: a worker writes traces, too
+    files = {f"p2p_sim/{path.relative_to(package)}": path for path in package.rglob("*.py")}
     for name in modules:
         file = getattr(importlib.import_module(name), "__file__", None)
         if file is not None:

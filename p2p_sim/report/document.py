@@ -224,7 +224,7 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
         raise InputError(
             f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
         )
-    if not seed and run.seed is not None:
+    if not seed:
         seeds.check_secret(run.seed, run.seed_source, "--no-seed")
     told = run_summary.document(run, _protocol(run), notes.get("defaults", []), path, {})
     told |= {

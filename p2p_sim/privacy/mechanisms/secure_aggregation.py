@@ -44,7 +44,7 @@ def secure_aggregation(protocol: SecureAggregation, setting: Setting) -> Privacy
     found = _summed(protocol, setting, n, bag, bag - c)
     if not setting.deviating or not c:
         return replace(found, assumes=(*found.assumes, "everybody stays"))
-    here = bag - c if _fed(protocol, bag, c) else least_together(protocol, setting, n, None)
+    here = bag - c if _fed(protocol, bag, c) else _least_in_any_bag(protocol, setting, None)
     worse = _summed(protocol, setting, n, max(bag - c, min(bag, int(protocol.least))), here)
     same = (worse.law is None) == (found.law is None) and worse.assumes == found.assumes
     notes = ("everybody but colluders stays", OWN_BAG)
@@ -62,10 +62,17 @@ def under_faults(
         return upper(law(protocol, setting), faults, "faults help nobody more than she can help herself")
     n = protocol.bag_size if setting.size is None else setting.size
     staying = min(smallest(n, protocol.bag_size), protocol.least)
-    found = _summed(protocol, setting, n, staying, least_together(protocol, setting, n, faults))
+    found = _summed(protocol, setting, n, staying, _least_in_any_bag(protocol, setting, faults))
     if setting.deviating and setting.view.user_count:
         found = replace(found, assumes=(*found.assumes, OWN_BAG))
     return upper(found, faults, FEWER)
+
+
+def _least_in_any_bag(protocol: SecureAggregation, setting: Setting, faults: Faults | None) -> int:
+    """Return ``least_together`` of a cluster; where no size is given, of any bag: the last may have 2 k - 1 users."""
+    k = protocol.bag_size
+    sizes = (k, 2 * k - 1) if setting.size is None else (setting.size,)
+    return min(least_together(protocol, setting, size, faults) for size in sizes)
 
 
 def least_together(protocol: SecureAggregation, setting: Setting, users: int, faults: Faults | None) -> int:
