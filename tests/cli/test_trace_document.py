@@ -13,7 +13,7 @@ DOCS = Path(p2p_sim.__file__).parents[1] / "docs"
 def test_the_commands_of_the_document_draw_its_picture(cli, tmp_path):
     page = (DOCS / "trace-diagrams.md").read_text()
     commands = [shlex.split(line[10:]) for line in page.splitlines() if line[:10] == "$ p2p-sim "]
-    assert len(commands) == 7
+    assert len(commands) == 6
     for words in commands:
         done = cli(*words)
         assert (done.status, "note:" in done.err) == (0, False), words
