@@ -34,8 +34,8 @@ def test_pictures_say_what_the_tables_say(runs):
     accuracy = manifest(runs / "peers")["notes"]["accuracy"]
     for key in ("accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"):
         assert f"{100 * accuracy[key]:.2f}" in found["utility"]
-    assert all(kind in found["traffic"] for kind in ("ask", "label", "report", "22.9 kB"))
-    assert "1,438 messages, 22.9 kB" in found[""]
+    assert all(kind in found["traffic"] for kind in ("ask", "label", "report", "23 kB"))
+    assert "1,438 messages, 23 kB" in found[""]
     infinite = text_of(figures(read(page("html", runs / "open")))["privacy"])
     assert "∞" in infinite
     assert "upper: at most" in infinite
