@@ -16,6 +16,7 @@ from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Receive, Send
 from p2p_sim.core.outgoing import Answer, compose
 from p2p_sim.core.party import Party
+from p2p_sim.core.protocol import Protocol
 
 Item = tuple[str, str]
 """("send", kind) or ("receive", kind): what all blocks of a role must agree on."""
@@ -32,7 +33,7 @@ class Step:
 class Block:
     """A block's program, its parties and where it stands."""
 
-    def __init__(self, protocol: Any, me: Party, world: World, number: int, last: int | None = None):
+    def __init__(self, protocol: Protocol, me: Party, world: World, number: int, last: int | None = None):
         self.me, self.number = me, number
         self.output: dict[str, npt.NDArray[Any]] | None = None
         self.done, self.stopped = False, last == 0

@@ -18,6 +18,7 @@ from p2p_sim.core.block import Item
 from p2p_sim.core.deliveries import Totals, output_lanes
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, disagreement
 
 Array = npt.NDArray[Any]
@@ -72,7 +73,7 @@ class Engine:
     A round is logical time: one more than the sender's last step and than every round it has received from.
     """
 
-    protocol: Any
+    protocol: Protocol
     directory: Directory
     places: list[SiteHandle]
     users: int

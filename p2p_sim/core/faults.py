@@ -15,6 +15,7 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.exact import as_fraction, check_range
 from p2p_sim.core.message import USER
+from p2p_sim.core.protocol import Protocol
 
 CHANCES = ("drop", "loss", "late", "duplicate", "tamper", "misdirect", "replay")
 """Faults that are a probability."""
@@ -90,7 +91,7 @@ class Faults:
             written.append(f"lie={self.lie[0]}:{self.lie[1]}")
         return written
 
-    def check(self, protocol: Any) -> None:
+    def check(self, protocol: Protocol) -> None:
         """Check them against a protocol; raises InputError for a role or a label that it does not have."""
         servers = [role for role in protocol.roles() if role != USER]
         if self.stop is not None and self.stop[0] not in servers:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core import module_finder
+from p2p_sim.core.protocol import Protocol
 
 _FOLDERS = ("core", "crypto", "network")
 """Parts of this package that decide bits, beside the protocols."""
@@ -21,8 +22,8 @@ _LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
 """Packages that a worker computes, writes or seals with."""
 
 
-def fingerprint(protocol: Any) -> str:
-    """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol."""
+def fingerprint(protocol: Protocol | None) -> str:
+    """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol, if any."""
     files = set(_engine(_FOLDERS))
     try:
         own = Path(inspect.getfile(type(protocol)))
@@ -42,7 +43,7 @@ def _engine(folders: Iterable[str]) -> list[Path]:
     return [path for folder in folders for path in (package / folder).rglob("*.py")]
 
 
-def modules_of(protocol: Any) -> tuple[str, ...]:
+def modules_of(protocol: Protocol) -> tuple[str, ...]:
     """Return the modules that a worker imports for a protocol: of its class, and of those it is derived from.
 
     A class of a script or a function has none: it travels as it is.

@@ -55,6 +55,10 @@ class Bytes:
     length: int
 
 
+FieldType = np.dtype[Any] | Vector | Bytes
+"""The type of a field, as ``Message.fields`` has it."""
+
+
 @dataclass(frozen=True, repr=False)
 class Send:
     """One send of one kind by a block; made by calling a ``Message``."""
@@ -105,7 +109,7 @@ class Message:
             )
         self.kind, self.layers = "?", layers
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
-        self.fields = {name: _field_type(name, kind) for name, kind in fields.items()}
+        self.fields: dict[str, FieldType] = {name: _field_type(name, kind) for name, kind in fields.items()}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.kind = name
@@ -169,21 +173,21 @@ class Message:
             )
 
 
-def field_dtype(kind: Any) -> np.dtype[Any]:
+def field_dtype(kind: FieldType) -> np.dtype[Any]:
     """Return the numpy type in which a field's values are stored."""
     if isinstance(kind, Vector):
         return np.dtype(kind.dtype)
     return np.dtype(np.uint8 if isinstance(kind, Bytes) else kind)
 
 
-def field_shape(kind: Any, sizes: dict[str, int]) -> tuple[int, ...]:
+def field_shape(kind: FieldType, sizes: dict[str, int]) -> tuple[int, ...]:
     """Return the shape of one value: () or (length,)."""
     if isinstance(kind, Vector):
         return (sizes[kind.length] if isinstance(kind.length, str) else kind.length,)
     return (kind.length,) if isinstance(kind, Bytes) else ()
 
 
-def _field_type(name: str, kind: Any) -> Any:
+def _field_type(name: str, kind: npt.DTypeLike | FieldType) -> FieldType:
     if name in RESERVED or name.startswith("_"):
         raise ProtocolError(
             f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}"

@@ -26,6 +26,7 @@ from p2p_sim.core.mail import Batch, Mailbox, Parcel
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.outgoing import Answer, looked
 from p2p_sim.core.party import Party
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import Sealer, Seals
 from p2p_sim.core.trace_level import TraceLevel
 
@@ -76,7 +77,7 @@ class Site:
     None where that is modelled.
     """
 
-    protocol: Any
+    protocol: Protocol
     world: World
     directory: Directory
     number: int

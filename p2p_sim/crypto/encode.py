@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import field_dtype, field_shape
+from p2p_sim.core.message import FieldType, field_dtype, field_shape
 from p2p_sim.crypto.octets import Octets, as_rows
 
 Array = npt.NDArray[Any]
 NO_SIZES: Mapping[str, int] = {}
 
 
-def width(kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO_SIZES) -> int:
+def width(kinds: Mapping[str, FieldType], sizes: Mapping[str, int] = NO_SIZES) -> int:
     """Return the bytes of one row.
 
     ``kinds``: ``Message.fields``; ``sizes``: the lengths of vectors that name a parameter.
@@ -24,7 +24,9 @@ def width(kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO_SIZES) -> int:
     return sum(_width(kind, sizes) for kind in kinds.values())
 
 
-def pack(columns: Mapping[str, Any], kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO_SIZES) -> Octets:
+def pack(
+    columns: Mapping[str, Any], kinds: Mapping[str, FieldType], sizes: Mapping[str, int] = NO_SIZES
+) -> Octets:
     """Pack columns, (n,) or (n, length) a field, into rows uint8 (n, width).
 
     Raises InputError for missing or further fields, a wrong shape, or values outside the field's type.
@@ -45,7 +47,9 @@ def pack(columns: Mapping[str, Any], kinds: Mapping[str, Any], sizes: Mapping[st
     return rows
 
 
-def unpack(rows: Octets, kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO_SIZES) -> dict[str, Array]:
+def unpack(
+    rows: Octets, kinds: Mapping[str, FieldType], sizes: Mapping[str, int] = NO_SIZES
+) -> dict[str, Array]:
     """Return the columns that ``pack`` packed; raises InputError for another width, or a bool that is not 0 or 1."""
     bad = ~valid(rows, kinds, sizes)
     if bad.any():
@@ -61,7 +65,7 @@ def unpack(rows: Octets, kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO
 
 
 def valid(
-    rows: Octets, kinds: Mapping[str, Any], sizes: Mapping[str, int] = NO_SIZES
+    rows: Octets, kinds: Mapping[str, FieldType], sizes: Mapping[str, int] = NO_SIZES
 ) -> npt.NDArray[np.bool_]:
     """Mark the rows (n,) that ``unpack`` can read: whoever seals can seal anything, and a bool has two values."""
     rows = as_rows("rows", rows)
@@ -78,16 +82,16 @@ def valid(
     return good
 
 
-def _width(kind: Any, sizes: Mapping[str, int]) -> int:
+def _width(kind: FieldType, sizes: Mapping[str, int]) -> int:
     shape = field_shape(kind, dict(sizes))
     return field_dtype(kind).itemsize * (shape[0] if shape else 1)
 
 
-def _little(kind: Any) -> np.dtype[Any]:
+def _little(kind: FieldType) -> np.dtype[Any]:
     return field_dtype(kind).newbyteorder("<")
 
 
-def _fitting(name: str, column: Any, kind: Any, sizes: Mapping[str, int]) -> Array:
+def _fitting(name: str, column: Any, kind: FieldType, sizes: Mapping[str, int]) -> Array:
     array, dtype, shape = np.asarray(column), field_dtype(kind), field_shape(kind, dict(sizes))
     if array.ndim != 1 + len(shape) or array.shape[1:] != shape:
         raise InputError(

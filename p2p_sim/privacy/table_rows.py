@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from p2p_sim.coalition import WIRE, Coalition
 from p2p_sim.core.message import USER
+from p2p_sim.core.protocol import Protocol
 
 ALL_DEVIATING = "all deviating"
 USERS = ("curious", "deviating", ALL_DEVIATING)
@@ -43,7 +43,7 @@ class TableRow:
         )
 
 
-def rows(protocol: Any) -> list[TableRow]:
+def rows(protocol: Protocol) -> list[TableRow]:
     """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
 
     Where users talk to one server alone, they form no coalitions worth a row.  A server who passes on what users seal
@@ -73,7 +73,7 @@ def rows(protocol: Any) -> list[TableRow]:
     return [*alone, peer, few, *several, *together, row(WIRE), row(f"{main}+{WIRE}")]
 
 
-def _passing_on(protocol: Any) -> list[str]:
+def _passing_on(protocol: Protocol) -> list[str]:
     """Return the servers whom users hand what they seal for each other."""
     kinds = protocol.messages().values()
     return sorted({kind.recipient for kind in kinds if kind.sealed_for == USER and kind.recipient != USER})

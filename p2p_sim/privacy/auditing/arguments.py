@@ -76,7 +76,7 @@ def check_enough(trials: int, confidence: float, *, learning: bool) -> None:
         )
 
 
-def check_models(protocol: Any, against: Any) -> None:
+def check_models(protocol: Protocol, against: Any) -> None:
     """Check that what runs, and what describes it, are what they should be; raises InputError."""
     if not isinstance(protocol, Protocol):
         raise InputError(

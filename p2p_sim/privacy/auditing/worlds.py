@@ -34,7 +34,7 @@ MOST = 8
 
 
 def drawn(
-    protocol: Any, population: Population, coalition: Coalition, seed: int, faults: Faults | None
+    protocol: Protocol, population: Population, coalition: Coalition, seed: int, faults: Faults | None
 ) -> Draws:
     """Return what the users of a coalition draw in a run, by running it again here: draws depend on nothing else."""
     members = np.array(sorted(coalition.users), np.int64)

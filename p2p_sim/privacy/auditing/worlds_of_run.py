@@ -43,7 +43,11 @@ class RunWorlds:
 
 
 def world_of(
-    run: Run, view: str | Sequence[str] = (), cluster_size: int | None = None, *, protocol: Any = None
+    run: Run,
+    view: str | Sequence[str] = (),
+    cluster_size: int | None = None,
+    *,
+    protocol: Protocol | None = None,
 ) -> RunWorlds:
     """Return the world of a run in which the fewest others hide the victim, with room for the colluders of the views.
 

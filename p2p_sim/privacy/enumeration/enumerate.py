@@ -20,6 +20,7 @@ from p2p_sim.backends import layout
 from p2p_sim.backends.local import LocalPlace
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core import exact, kernels_numpy
+from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import FaultInjection
@@ -27,6 +28,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw, TapeFaultDraws
@@ -89,7 +91,7 @@ class EnumeratedView:
 
 
 def enumerate_view(
-    protocol: Any,
+    protocol: Protocol,
     population: Population,
     *,
     view: str = "learner",
@@ -133,7 +135,7 @@ def enumerate_view(
 
 
 def _law(
-    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+    protocol: Protocol, population: Population, coalition: Coalition, channels: str, faults: Faults | None
 ) -> dict[Observation, Fraction]:
     law: dict[Observation, Fraction] = {}
     for weight, observation in _ways(protocol, population, coalition, channels, faults):
@@ -142,7 +144,7 @@ def _law(
 
 
 def _ways(
-    protocol: Any, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+    protocol: Protocol, population: Population, coalition: Coalition, channels: str, faults: Faults | None
 ) -> Iterator[tuple[Fraction, Observation]]:
     """Run the program once for every tape; yield each way's weight and what the coalition saw."""
     messages: dict[str, Message] = protocol.messages()
@@ -181,7 +183,7 @@ def _ways(
 
 
 def _parties(
-    protocol: Any, population: Population, columns: dict[str, Any], world: Any, tape: Tape
+    protocol: Protocol, population: Population, columns: dict[str, Any], world: World, tape: Tape
 ) -> dict[str, list[Party]]:
     parties = {}
     for role in protocol.roles():

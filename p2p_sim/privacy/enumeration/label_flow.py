@@ -63,7 +63,9 @@ class ProgramEvents:
         """The kinds that a user sends, in order."""
         return tuple(kind for verb, kind, _ in self.events[USER] if verb == "send")
 
-    def influenced(self, protocol: Any, varying: Mapping[str, Collection[str]]) -> dict[str, dict[str, str]]:
+    def influenced(
+        self, protocol: Protocol, varying: Mapping[str, Collection[str]]
+    ) -> dict[str, dict[str, str]]:
         """Return the fields that others send after looking at what varies: kind to field to the kind looked at.
 
         ``varying``: the fields, "" for whether and to whom, of the user's own messages.
@@ -88,7 +90,7 @@ class ProgramEvents:
 
 
 @memoized
-def watched_runs(protocol: Any) -> list[ProgramEvents] | str:
+def watched_runs(protocol: Protocol) -> list[ProgramEvents] | str:
     """Return what programs read and sent, in runs of two and of three users; or why they cannot be run."""
     found = []
     for users in USERS:
@@ -126,7 +128,7 @@ def _members(view: Coalition) -> range:
     return range(1, min(view.user_count, MOST_NAMED) + 1)
 
 
-def witness(protocol: Any, view: Coalition, channels: str) -> tuple[str, str] | None:
+def witness(protocol: Protocol, view: Coalition, channels: str) -> tuple[str, str] | None:
     """Return a kind of message of others that changes with the label of one user, and how; None if none was found.
 
     Pairs of runs with the same words and one label replaced; of the messages that change, the earliest that the view
@@ -140,7 +142,7 @@ def witness(protocol: Any, view: Coalition, channels: str) -> tuple[str, str] | 
 
 
 @memoized
-def _witness(protocol: Any, few: Coalition, channels: str) -> tuple[str, str] | None:
+def _witness(protocol: Protocol, few: Coalition, channels: str) -> tuple[str, str] | None:
     users, labels = few.user_count + 3, protocol.label_count()
     for seed, other in product(range(SEEDS), sorted({1, labels - 1})):
         one, two = (
@@ -162,7 +164,7 @@ def _change(one: ReadFields, two: ReadFields, keys: list[Key]) -> str:
     return f"field {', '.join(sorted(names))}"
 
 
-def _people(protocol: Any, users: int, label: int, seed: int) -> Population:
+def _people(protocol: Protocol, users: int, label: int, seed: int) -> Population:
     """Return users of one cluster; user 0 has a certain label."""
     labels = protocol.label_count()
     y = np.array([label, *((seed + np.arange(1, users)) % labels)])
@@ -171,7 +173,9 @@ def _people(protocol: Any, users: int, label: int, seed: int) -> Population:
     )
 
 
-def _rows(protocol: Any, population: Population, view: Coalition, channels: str, seed: int) -> ReadFields:
+def _rows(
+    protocol: Protocol, population: Population, view: Coalition, channels: str, seed: int
+) -> ReadFields:
     """Return what a view sees of the messages of others, its own members left out, by address."""
     messages: dict[str, Message] = protocol.messages()
     trace = local.run(protocol, population, seed, digest=False, trace=TraceLevel("full")).totals.trace
@@ -195,7 +199,7 @@ def _rows(protocol: Any, population: Population, view: Coalition, channels: str,
 class _Watched:
     """A protocol whose programs are watched."""
 
-    protocol: Any
+    protocol: Protocol
     events: dict[str, list[Event]] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:

@@ -39,6 +39,7 @@ import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.message import Message
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.enumeration import label_flow
 from p2p_sim.privacy.enumeration.one_user import OneUser, Row, Sent, Unfollowed, one_user
 from p2p_sim.privacy.enumeration.recent_results import memoized
@@ -58,7 +59,7 @@ _ROUNDED = 1e-15
 WAYS = "audit it (p2p-sim audit, privacy.audit), or enumerate it for 3 or 4 users (privacy.enumerate_view)"
 
 
-def found_law(protocol: Any, setting: Setting) -> PrivacyProfile:
+def found_law(protocol: Protocol, setting: Setting) -> PrivacyProfile:
     """Return what a view learns, found on the program; refused, with the reason, where it is not proven.
 
     *Source:* the statement above.  *Assumes:* what is said there.
@@ -84,7 +85,7 @@ def found_law(protocol: Any, setting: Setting) -> PrivacyProfile:
     return PrivacyProfile(setting.text, "exact", source, ASSUMES, "", law)
 
 
-def _followed(protocol: Any, setting: Setting) -> tuple[OneUser, list[label_flow.ProgramEvents]]:
+def _followed(protocol: Protocol, setting: Setting) -> tuple[OneUser, list[label_flow.ProgramEvents]]:
     if protocol.graph_over() is not None:
         raise Unfollowed("it runs on a graph, which is not followed")
     runs = label_flow.watched_runs(protocol)
@@ -96,7 +97,11 @@ def _followed(protocol: Any, setting: Setting) -> tuple[OneUser, list[label_flow
 
 
 def _check_influenced(
-    protocol: Any, view: Coalition, channels: str, user: OneUser, runs: Sequence[label_flow.ProgramEvents]
+    protocol: Protocol,
+    view: Coalition,
+    channels: str,
+    user: OneUser,
+    runs: Sequence[label_flow.ProgramEvents],
 ) -> None:
     """Raise Unfollowed if what others send, as the view sees it, may depend on what the user sent."""
     messages: dict[str, Message] = protocol.messages()
@@ -111,7 +116,7 @@ def _check_influenced(
                 )
 
 
-def _carrier(protocol: Any, view: Coalition, channels: str) -> str:
+def _carrier(protocol: Protocol, view: Coalition, channels: str) -> str:
     """Return in words which message of others changes with a label; nothing if none was found."""
     found = label_flow.witness(protocol, view, channels)
     return "" if found is None else f"message {found[0]!r} of others carries her label on ({found[1]})"

@@ -21,6 +21,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER, Send
 from p2p_sim.core.outgoing import compose
 from p2p_sim.core.party import Party
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape
 from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.enumeration.stand_ins import (
@@ -82,7 +83,7 @@ class OneUser:
         return found
 
 
-def one_user(protocol: Any, sends: tuple[str, ...], size: int | None, colluders: int) -> OneUser:
+def one_user(protocol: Protocol, sends: tuple[str, ...], size: int | None, colluders: int) -> OneUser:
     """Return all that a user of a cluster of ``size`` (None: not known) can send, ``colluders`` of it looking.
 
     ``sends``: the kinds that a user sends in a run, in order: what a program looks at after the last is not followed.
@@ -103,7 +104,7 @@ def one_user(protocol: Any, sends: tuple[str, ...], size: int | None, colluders:
 
 @memoized
 def _enumerated(
-    protocol: Any, sends: tuple[str, ...], size: int | None, colluders: int
+    protocol: Protocol, sends: tuple[str, ...], size: int | None, colluders: int
 ) -> OneUser | ForbiddenReadError | Unfollowed:
     """Return what is found, or why nothing is; that is kept too."""
     labels = protocol.label_count()
@@ -128,7 +129,7 @@ def _enumerated(
 
 
 def _ways(
-    protocol: Any, label: int, tape: Tape, sends: tuple[str, ...], crowd: tuple[int | None, int]
+    protocol: Protocol, label: int, tape: Tape, sends: tuple[str, ...], crowd: tuple[int | None, int]
 ) -> Iterator[tuple[Sent, bool]]:
     """Take every way; yield what is sent on it, and whether the size of the cluster matters."""
     while True:
@@ -138,7 +139,7 @@ def _ways(
 
 
 def _way(
-    protocol: Any, label: int, tape: Tape, sends: tuple[str, ...], crowd: StandInCluster
+    protocol: Protocol, label: int, tape: Tape, sends: tuple[str, ...], crowd: StandInCluster
 ) -> tuple[Sent, bool]:
     """Take one way; return what is sent on it, and whether the size of the cluster matters."""
     draw = SingleUserDraw(tape, USER, range(1), compute=kernels_numpy, crowd=crowd)
@@ -167,9 +168,9 @@ def _way(
     return tuple(rows), crowd.sized
 
 
-def _actions(protocol: Any, me: Any, draw: SingleUserDraw, crowd: StandInCluster) -> Iterator[Send]:
+def _actions(protocol: Protocol, me: Any, draw: SingleUserDraw, crowd: StandInCluster) -> Iterator[Send]:
     """Follow a program from step to step, as long as it has looked at nothing; yield what it sends."""
-    program = protocol.user(me)
+    program = getattr(protocol, USER)(me)
     handed = next(program, None)
     while handed is not None and crowd.refused is None:
         actions = handed if isinstance(handed, tuple) else (handed,)
