@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import logsumexp
 
 from p2p_sim.core.errors import InputError
@@ -208,7 +209,7 @@ def mechanism3_law(labels: Any, lam: Any) -> Floats:
     return _uniform_response(whole("labels", labels, 2), _lam(lam))[:, None, :]
 
 
-def exact_divergence(law: Any, order_: Any) -> Renyi:
+def exact_divergence(law: npt.ArrayLike, order_: Any) -> Renyi:
     """Return the largest divergence between the outputs for two labels, of a law (k, ...) by true label.
 
     law as ``mechanism1_law``, ``mechanism2_law`` and ``mechanism3_law`` return it; order_ > 1.  Raises InputError.
