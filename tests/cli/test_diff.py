@@ -7,8 +7,8 @@ import pytest
 import p2p_sim
 from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer
-from tests.cli.test_verbs import plain
-from tests.unit.tiny import people
+from tests.cli.test_app import plain
+from tests.tiny import people
 
 
 @pytest.fixture

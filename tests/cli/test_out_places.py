@@ -17,7 +17,7 @@ from p2p_sim.report import whole_files
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.places import Reader, folder_of_others, loop, names, node, nowhere, socket_file
-from tests.unit.tiny import people
+from tests.tiny import people
 
 ACCOUNT = ("account", "randomized-response", "--epsilon", "1", "--users", "10", "--view", "wire")
 VERBS = {

@@ -13,7 +13,7 @@ from experiments import _common, _theorem3_figures, costs
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.places import folder_of_others, loop, names, node, nowhere, socket_file
-from tests.unit.tiny import people
+from tests.tiny import people
 
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
 NAME = "place.csv"

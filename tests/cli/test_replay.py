@@ -11,10 +11,10 @@ import pytest
 
 import p2p_sim
 from protocols import PeerToPeer
-from tests.cli.test_verbs import plain
+from tests.cli.test_app import plain
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.tiny import people
 from tests.told import told_in
-from tests.unit.tiny import people
 
 
 @pytest.fixture

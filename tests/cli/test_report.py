@@ -1,113 +1,76 @@
-"""Tables, JSON, progress."""
+"""``p2p-sim report``: where pages go, and what is refused."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import threading
-import time
 
-import numpy as np
 import pytest
 
-from p2p_sim.cli import progress
-from p2p_sim.cli.progress import Progress
-from p2p_sim.report import terminal
+import p2p_sim
+from p2p_sim.report import document, sections
+from protocols import PeerToPeer
+from tests.cli.conftest import below
+from tests.cli.test_app import plain
+from tests.cli.test_trace_export import said
+from tests.tiny import people
+
+SEED = 2**63 + 41
+"""Large enough to be withheld."""
 
 
-def test_json_is_json():
-    document = {
-        "infinite": [np.inf, -np.inf], "none": float("nan"), "numpy": (np.int64(3), np.float32(0.5), np.bool_(True)),
-        7: {"path": object}, "text": "é",
-    }  # fmt: skip
-    told = json.loads(terminal.as_json(document), parse_constant=lambda name: pytest.fail(name))
-    assert told["infinite"] == ["inf", "-inf"]
-    assert told["none"] is None
-    assert told["numpy"] == [3, 0.5, True]
-    assert set(told["7"]) == {"path"}
+@pytest.fixture
+def two(tmp_path):
+    for name in ("a", "b"):
+        p2p_sim.run(PeerToPeer(0.1), people(), seed=SEED).save(tmp_path / "runs" / name)
+    return tmp_path
 
 
-def test_table():
-    text = terminal.table(["name", "n", "share"], [["a", 1234567, 0.123456], ["long name", None, 2.0]])
-    assert text.splitlines() == [
-        "name                n    share",
-        "a           1,234,567   0.1235",
-        "long name           -        2",
-    ]
-    assert terminal.table(["name"], []) == "name"
+def test_the_page_of_one_run_goes_into_it(cli, two):
+    before = below(two).keys()
+    done = cli("report", "runs/a")
+    place = two / "runs" / "a" / "report.html"
+    assert (done.status, done.out) == (0, f"Report written to {place}\n")
+    assert place.read_text() == sections.page(document.documents(["runs/a"]), "html")
+    assert below(two).keys() == before | {"runs/a/report.html"}
+    assert p2p_sim.load(two / "runs" / "a").seed == SEED
+    assert cli("report", "runs/a").status == 0
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 bytes"),
-        (1023, "1,023 bytes"),
-        (1536, "1.5 KiB"),
-        (5 << 20, "5.0 MiB"),
-        (3 << 40, "3,072.0 GiB"),
-    ],
-)
-def test_nbytes(count, text):
-    assert terminal.nbytes(count) == text
+def test_the_page_of_several_goes_beside_the_first(cli, two):
+    assert str(two / "runs" / "report.html") in cli("report", "runs/b", "runs/a").out
+    text = (two / "runs" / "report.html").read_text()
+    assert text == sections.page(document.documents(["runs/b", "runs/a"]), "html")
 
 
-def test_progress_is_silent_in_short_work():
-    stream = io.StringIO()
-    with Progress(stream) as tell:
-        tell("counting", 1, 10)
-    assert stream.getvalue() == ""
+def test_other_formats_and_places(cli, two):
+    told = cli("report", "runs/a", "--json")
+    assert told.json["runs"][0]["parameters"]["alpha"] == 0.1
+    assert cli("report", "runs/a", "--format", "json").out == told.out
+    assert cli("report", "runs/a", "--format", "md").out.startswith("# peer-to-peer: a – p2p-sim\n")
+    done = cli("report", "runs/a", "--json", "--no-seed", "--out", "r.json")
+    assert done.out == "Report written to r.json\n"
+    assert json.loads((two / "r.json").read_text())["runs"][0]["seed"] == "withheld"
+    assert not (two / "runs" / "a" / "report.html").exists()
 
 
-def test_progress_in_lines(monkeypatch):
-    monkeypatch.setattr(progress, "_LINE_STEP", 0.05)
-    stream = io.StringIO()
-    with Progress(stream) as tell:
-        tell("user, round 1", 0, 5000)
-        tell("", 2500, 5000)
-        _wait(lambda: "2,500" in stream.getvalue())
-        tell("training", 0, 0)
-        _wait(lambda: "training" in stream.getvalue())
-    lines = [line.partition(" [")[0] for line in stream.getvalue().splitlines()]
-    assert lines[-2:] == ["user, round 1: 2,500 of 5,000", "training"]
-    assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+BAD = {
+    "none": ((), ["RUN"]),
+    "no run": (("runs/c",), ["'runs/c'", "not a run directory"]),
+    "twice": (("runs/a", "runs/a"), ["'runs/a'", "named twice"]),
+    "format": (("runs/a", "--format", "pdf"), ["--format 'pdf'", "html, md, json"]),
+    "place": (("runs/a", "--out", "/proc/a.html"), ["'/proc/a.html'", "cannot be written"]),
+    "folder": (("runs/a", "--out", "nowhere/a"), ["--out 'nowhere/a'", "folder that exists"]),
+}
 
 
-def test_progress_as_a_bar(monkeypatch):
-    pty = pytest.importorskip("pty")
-    monkeypatch.setattr(progress, "_BAR_AFTER", 0.01)
-    monkeypatch.setenv("TERM", "xterm")
-    master, slave = pty.openpty()
-    shown = bytearray()
-
-    def look() -> None:
-        with contextlib.suppress(OSError):  # the end, on Linux
-            while part := os.read(master, 4096):
-                shown.extend(part)
-
-    reader = threading.Thread(target=look)
-    reader.start()
-    with open(slave, "w") as stream, Progress(stream) as tell:  # noqa: PTH123 (a descriptor)
-        tell("user, round 1", 30, 60)
-        _wait(lambda: b"50%" in shown)
-        tell("training", 0, 0)
-        _wait(lambda: b"training" in shown)
-    reader.join()
-    os.close(master)
-    assert b"user, round 1" in shown
-    assert shown.endswith(b"\x1b[2K")  # the bar is taken away at the end
+@pytest.mark.parametrize(("given", "told"), BAD.values(), ids=BAD.keys())
+def test_bad_input(given, told, cli, two):
+    before = below(two)
+    done = cli("report", *given)
+    assert (done.status, done.out, below(two)) == (2, "", before)
+    assert len(said(done)) == 1
+    assert all(word in done.err for word in told), done.err
 
 
-def test_progress_without_a_reader():
-    stream = io.StringIO()
-    with Progress(stream) as tell:
-        stream.close()
-        tell("counting", 1, 2)
-
-
-def _wait(happened) -> None:
-    end = time.monotonic() + 10
-    while not happened() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert happened()
+def test_help_has_an_example(cli):
+    assert "Example: p2p-sim report runs/latest" in plain(cli("report", "--help").out)

@@ -7,7 +7,7 @@ import pytest
 import p2p_sim
 from p2p_sim.trace.causality import cone
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.unit.tiny import people
+from tests.tiny import people
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from p2p_sim.render.web.overview import known
 from p2p_sim.rundir import manifest
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
-from tests.unit.tiny import people
+from tests.tiny import people
 
 SAYS = "the run was cut off, and its trace (full) is incomplete"
 VERBS = {

@@ -13,11 +13,11 @@ from p2p_sim.render import sequence
 from p2p_sim.trace.neighbourhood import around
 from protocols import PeerToPeer
 from tests.cli.conftest import below
-from tests.cli.test_verbs import plain
-from tests.trace_export.material import many
-from tests.trace_export.test_mermaid import parsed
-from tests.trace_export.test_perfetto import checked
-from tests.unit.tiny import CLUSTERS, people
+from tests.cli.test_app import plain
+from tests.render.material import many
+from tests.render.test_mermaid import parsed
+from tests.render.test_perfetto import checked
+from tests.tiny import CLUSTERS, people
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import message_text, terminal
 from p2p_sim.trace import query
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.unit.tiny import people
+from tests.tiny import people
 
 
 @pytest.fixture

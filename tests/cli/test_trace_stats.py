@@ -6,7 +6,7 @@ import pytest
 
 import p2p_sim
 from protocols import PeerToPeer
-from tests.unit.tiny import people
+from tests.tiny import people
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from p2p_sim import Population
 from p2p_sim.render import sequence
 from p2p_sim.trace.neighbourhood import around
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.trace_export.test_perfetto import checked
-from tests.unit.tiny import CLUSTERS, people
+from tests.render.test_perfetto import checked
+from tests.tiny import CLUSTERS, people
 
 PROTOCOLS = {"peers": PeerToPeer(0.1), "sealed": EncryptedShuffle(0.1)}
 VIEWS = ("learner", "user:4", "learner+user:4", "wire", "2*user")

@@ -13,7 +13,7 @@ import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.core import Message, Party, Protocol, Rounds, kernels
 from protocols import PeerToPeer, RandomizedResponse
-from tests.contract.test_details import people
+from tests.contract.test_engine_details import people
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 
 from p2p_sim import cli as program
 from p2p_sim.report import document, sections
+from tests.render.web.conftest import chromium
 from tests.told import told_in
-from tests.web.conftest import chromium
 
 __all__ = ["chromium"]
 

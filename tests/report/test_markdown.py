@@ -9,8 +9,8 @@ from markdown_it import MarkdownIt
 
 from p2p_sim.report import terminal
 from p2p_sim.report.page import Section, Table, Words, markdown
+from tests.render.material import EVIL
 from tests.report.conftest import RUNS, page, read, tables, words
-from tests.trace_export.material import EVIL
 
 PLAIN = {
     "page",

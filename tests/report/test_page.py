@@ -13,10 +13,10 @@ import p2p_sim
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import document, sections, terminal
 from protocols import PeerToPeer
+from tests.render.material import EVIL
 from tests.report.conftest import SEED, manifest, page, read, tables, words
+from tests.tiny import people
 from tests.told import told_in
-from tests.trace_export.material import EVIL
-from tests.unit.tiny import people
 
 
 def test_the_figures_of_privacy_are_those_of_the_run(runs):

@@ -16,8 +16,8 @@ from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.trace import query, recompute
 from protocols import PeerToPeer
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.tiny import people
 from tests.told import told_in
-from tests.unit.tiny import people
 
 USERS = 24
 NAMES = [

@@ -9,7 +9,7 @@ import pytest
 import p2p_sim
 from p2p_sim.trace.slices import Slice, message_id, party
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.unit.tiny import people
+from tests.tiny import people
 
 
 def sliced(protocol, **how):

@@ -16,8 +16,8 @@ from p2p_sim.core.message import USER
 from p2p_sim.rundir import trace_reader
 from p2p_sim.trace import recompute
 from p2p_sim.trace.stats import QUANTILES, Tally, stats
+from tests.backends.programs import Gossip
 from tests.contract.cases import PROTOCOLS, people_of
-from tests.ray.programs import Gossip
 
 USERS = 24
 ENDS = (("sent", "sender"), ("received", "recipient"))

@@ -1,0 +1,177 @@
+"""Ray is started quietly and always ended; an address that does not answer is refused in time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+from p2p_sim.backends import address as addressing
+from p2p_sim.backends import session
+from tests.contract.cases import POPULATIONS, PROTOCOLS
+
+pytestmark = pytest.mark.ray
+
+RUN = (
+    "import p2p_sim; from tests.contract.cases import *\n"
+    "people = POPULATIONS['scattered'](101)\n"
+    "run = p2p_sim.run(PROTOCOLS['peer-to-peer'], people, seed=7, backend='shards', shards=2{})\n"
+    "import ray; print(run.digest, ray.is_initialized())"
+)
+
+
+def children_of(parent: int) -> set[int]:
+    """Processes below one, by /proc."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    found, front = set(), {parent}
+    while front:
+        front = {child for child, above in parents.items() if above in front}
+        found |= front
+    return found
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and not merely waiting to be collected."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
+    done = subprocess.run([sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True)
+    here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
+    assert done.stdout.split() == [here.digest, "False"]
+
+
+def test_interrupting_ends_ray() -> None:
+    code = (
+        "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
+        "from p2p_sim.backends import ray_site\n"
+        "def fetch(handles):\n"
+        "    print('up', flush=True)\n"
+        "    import time; time.sleep(600)\n"
+        "ray_site.fetch = fetch\n" + RUN.format("")
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert started.stderr is not None
+        while (line := started.stderr.readline()) and line.strip() != "up":
+            pass  # while Ray lives, standard output goes to standard error
+        below = children_of(started.pid)
+        assert len(below) >= 3
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+    finally:
+        started.kill()
+    until = time.monotonic() + 20
+    while time.monotonic() < until and any(alive(process) for process in below):
+        time.sleep(0.2)
+    assert not [process for process in below if alive(process)]
+
+
+SIGTERM = """
+import signal, sys
+from p2p_sim.backends import session
+
+class Stopped(Exception):
+    pass
+
+def stop(*_how):
+    raise Stopped
+
+signal.signal(signal.SIGTERM, stop)
+try:
+    with session.session(None, 1, 0):
+        print(signal.getsignal(signal.SIGTERM) is stop, file=sys.stderr)
+        signal.raise_signal(signal.SIGTERM)
+except Stopped:
+    print("stopped")
+session._start = lambda *_how: sys.exit(15)
+try:
+    with session.session(None, 1, 0):
+        pass
+except Stopped:
+    print("stopped while it started")
+"""
+
+
+def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
+    """Ray's own would let it end for three seconds and abort it then; while it starts, it exits with 15."""
+    done = subprocess.run([sys.executable, "-c", SIGTERM], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["stopped", "stopped while it started"]
+    assert "True" in done.stderr.splitlines()
+
+
+def test_a_cluster_of_two_nodes_by_address() -> None:
+    code = (
+        "from ray.cluster_utils import Cluster\n"
+        "cluster = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
+        "cluster.add_node(num_cpus=1)\n" + RUN.format(", address=cluster.address") + "\ncluster.shutdown()"
+    )
+    environment = os.environ | {"RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=120
+    )
+    here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
+    assert [here.digest, "False"] == done.stdout.split()[-2:]
+
+
+@pytest.fixture
+def mute_server() -> Iterator[str]:
+    """Something that accepts and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept: list[socket.socket] = []
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    kept.append(server.accept()[0])
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        for connection in kept:
+            connection.close()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:10001", "nowhere", "127.0.0.1:99999999"])
+def test_a_dead_address_is_refused(address: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(p2p_sim.InputError, match="address = "):
+        addressing.probe(address)
+    assert time.monotonic() - start < 20
+
+
+def test_an_address_that_is_not_ray_is_refused(mute_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addressing, "ANSWER_SECONDS", 4.0)
+    with pytest.raises(p2p_sim.InputError, match="not as Ray within 4 s"):
+        addressing.probe(mute_server)
+
+
+def test_the_watchdogs_stay_under_twenty_seconds() -> None:
+    assert addressing.PROBE_SECONDS + addressing.ANSWER_SECONDS < 20
+
+
+@pytest.mark.parametrize(
+    ("address", "same"),
+    [("10.0.0.5:6379", True), ("127.0.0.1:6379", True), ("10.0.0.5:6380", False), ("10.0.0.6:6379", False)],
+)
+def test_one_address_may_be_spelled_in_two_ways(monkeypatch, address, same):
+
+    monkeypatch.setattr(session.ray.util, "get_node_ip_address", lambda: "10.0.0.5")
+    assert session._same(address, "10.0.0.5:6379") is same

@@ -1,1 +1,0 @@
-"""Small tests of the engine, one rule each."""
