@@ -3,9 +3,10 @@
 These are the names a protocol needs.
 """
 
+from p2p_sim.core.argument_checks import check_labels, check_range, check_whole
 from p2p_sim.core.columns import Inbox, beside
 from p2p_sim.core.errors import InputError, ProtocolError
-from p2p_sim.core.exact import check_labels, check_range, check_whole, exp
+from p2p_sim.core.exact import exp
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import Bytes, Message, Vector
 from p2p_sim.core.party import Party

@@ -116,28 +116,6 @@ def as_scale(name: str, value: Any) -> Fraction:
     return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
 
 
-def check_range(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
-    """Check a protocol parameter; raises InputError naming parameter, value and range."""
-    bracket = "(" if open_low else "["
-    number = isinstance(value, (int, float, Rational, np.floating, np.integer)) and not isinstance(
-        value, bool
-    )
-    if not number or not (low <= value <= high) or (open_low and value == low):
-        raise InputError(f"{name} = {value!r}: must be a number in {bracket}{low}, {high:g}]")
-
-
 def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return, for each word, how many thresholds are at most the word."""
     return np.searchsorted(table, words, side="right").astype(np.int64)
-
-
-def check_whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) -> None:
-    """Check a whole number, such as one of users; raises InputError naming it, its value and the range."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        raise InputError(f"{name} = {value!r}: must be an integer from {least} to {most:,}")
-
-
-def check_labels(name: str, value: Any) -> None:
-    """Check a number of label values, 2 to 256; raises InputError otherwise."""
-    check_whole(name, value, 2, 256)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.exact import as_fraction, check_range
+from p2p_sim.core.exact import as_fraction
 from p2p_sim.core.message import USER
 from p2p_sim.core.protocol import Protocol
 

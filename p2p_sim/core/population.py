@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, groups
+from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.random_words import SEED_LIMIT, stream, words
@@ -132,9 +133,9 @@ class Population:
         ``positive``: probability of label 1.  Labels are keyed draws of role "synthetic", so a larger population
         begins with the same users.
         """
-        exact.check_whole("users", users, 1, MAX_USERS)
+        check_whole("users", users, 1, MAX_USERS)
         if cluster_size is not None:
-            exact.check_whole("cluster_size", cluster_size, 1, MAX_USERS)
+            check_whole("cluster_size", cluster_size, 1, MAX_USERS)
         bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
         check_seed(seed)
         y = np.ones(users, np.bool_)

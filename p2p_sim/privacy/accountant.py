@@ -17,7 +17,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.enumeration.law_finder import found_law
 from p2p_sim.privacy.laws.mixtures import Worst
-from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 from p2p_sim.privacy.registry import LawOf, known
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, USERS
@@ -226,17 +226,6 @@ def _worst(parts: list[PrivacyProfile], note: str) -> PrivacyProfile:
         return refused
     laws = tuple(part.law for part in parts if part.law is not None)
     return replace(parts[-1], basis=worst_basis(parts), assumes=(*parts[-1].assumes, note), law=Worst(laws))
-
-
-def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
-    """Return the basis of the worst of several profiles, each of which has a law.
-
-    A value that may be too small makes the largest too small, whatever the rest: "lower" comes first.  "upper" comes
-    next: none is too small, one may be too large.
-    """
-    found = {part.basis for part in parts}
-    order = ("measured", "lower", "claimed", "upper", "exact")  # from the least sure on
-    return next(basis for basis in order if basis in found)
 
 
 def _size(value: Any) -> int | None:

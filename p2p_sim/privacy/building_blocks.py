@@ -28,7 +28,7 @@ from p2p_sim.privacy.laws.shuffled_categories import (
     histograms,
     matrix_table_size,
 )
-from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 
 
 def shuffled_response(users: int, epsilon0: float, labels: int = 2, *, colluders: int = 0) -> PrivacyProfile:
@@ -87,7 +87,6 @@ TOLERANCE = 1e-12
 """How far probabilities given as floats may be from a sum of 1; fractions must sum to exactly 1."""
 
 _SUMMED = "the hockey-stick divergence, summed outcome by outcome"
-_ORDER = ("measured", "lower", "claimed", "upper", "exact")  # from the least sure on
 
 
 def two_distributions(p: Numbers, q: Numbers, *, view: str = "learner") -> PrivacyProfile:
@@ -332,8 +331,7 @@ def _joined(
     refused = next((profile for profile in profiles if profile.law is None), None)
     if refused is not None:
         return refused
-    names, bases = list(dict.fromkeys(p.view for p in profiles)), {p.basis for p in profiles}
-    basis = next(basis for basis in _ORDER if basis in bases)
+    names, basis = list(dict.fromkeys(p.view for p in profiles)), worst_basis(profiles)
     sources = "; ".join(dict.fromkeys(p.source for p in profiles))
     assumes = tuple(dict.fromkeys(note for p in profiles for note in p.assumes))
     return PrivacyProfile(view or " or ".join(names), basis, f"{how}: {sources}", assumes, "", law)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -20,9 +21,12 @@ __all__ = [
     "RefusedError",
     "largest",
     "root",
+    "worst_basis",
 ]
 
 BASES = ("exact", "upper", "lower", "claimed", "measured", "refused")
+
+_LEAST_SURE_FIRST = ("measured", "lower", "claimed", "upper", "exact")
 
 _FAR = 1e-100  # deltas below this are bounded by the one at which it is reached
 
@@ -113,6 +117,16 @@ class PrivacyProfile:
         if self.law is None:
             raise RefusedError(f"view {self.view!r}: {self.why}")
         return self.law
+
+
+def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
+    """Return the basis of the worst of several profiles, each of which has a law.
+
+    A value that may be too small makes the largest too small, whatever the rest: "lower" comes first.  "upper" comes
+    next: none is too small, one may be too large.
+    """
+    found = {part.basis for part in parts}
+    return next(basis for basis in _LEAST_SURE_FIRST if basis in found)
 
 
 def _number(name: str, value: Any) -> float:

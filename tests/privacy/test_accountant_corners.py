@@ -14,11 +14,11 @@ from mpmath import mp, mpf  # type: ignore[import-untyped]
 
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy import accountant
-from p2p_sim.privacy.accountant import worst_basis
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.mechanisms.peer_to_peer.urn import bit_margin, margin_error
+from p2p_sim.privacy.profile import worst_basis
 from protocols import EncryptedShuffle, PeerPermutation, PeerToPeer, RandomizedResponse
 
 ALMOST = math.nextafter(0.5, 0)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.binomial_tails import halves, noisy_ones, reach
-from p2p_sim.privacy.laws.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 
 CUTS = (1e-20, 1e-60, 1e-290)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from p2p_sim import Population, privacy
+from p2p_sim.privacy.branch_and_bound import search
 from p2p_sim.privacy.laws.binomial_tails import binomial
-from p2p_sim.privacy.laws.branch_and_bound import search
 from p2p_sim.privacy.mechanisms.peer_to_peer import cluster_reports
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.mechanisms.peer_to_peer.report_counts import average, averages

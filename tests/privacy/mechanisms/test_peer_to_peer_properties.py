@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_sim import privacy
-from p2p_sim.privacy.laws.branch_and_bound import blocks, climb, search
+from p2p_sim.privacy.branch_and_bound import blocks, climb, search
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.binomial_tails import two_levels
-from p2p_sim.privacy.laws.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     LEAST,
