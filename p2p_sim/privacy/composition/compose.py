@@ -10,13 +10,15 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.composition.composed_law import together
-from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.composition.shared_coins import shared_law
+from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 
 MOST = 10**9
 """Largest number of runs of one part."""
 
 _SOURCE = "privacy losses of independent runs add up"
 _SAME = "all runs read the same labels, each with its own randomness; the next protocol may depend on earlier views"
+_SAME_COINS = "all runs read the same labels and draw the same random words"
 Part = PrivacyProfile | tuple[PrivacyProfile, int]
 
 
@@ -54,12 +56,15 @@ def compose(
     view: str | None = None,
     method: Literal["auto", "basic"] = "auto",
     same_case: bool = False,
+    coins: Literal["independent", "shared"] = "independent",
 ) -> PrivacyProfile:
     """Return what one party learns of one label from several runs on the same labels.
 
     ``parts``: profiles, or (profile, times) with 0 <= times <= 10^9.  ``view``: a name of the joint view; needed
     where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several
-    (clusters, compositions) and there is one part, the worst case is the same in every run.
+    (clusters, compositions) and there is one part, the worst case is the same in every run.  ``coins``: "shared" for
+    runs of one seed, whose users draw the same words: equal parts are one run, randomized responses of one protocol
+    have a law, and anything else is refused.
 
     Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
     counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise
@@ -77,12 +82,16 @@ def compose(
     """
     if method not in ("auto", "basic"):
         raise InputError(f"method = {method!r}: must be 'auto' or 'basic'")
+    if coins not in ("independent", "shared"):
+        raise InputError(f"coins = {coins!r}: must be 'independent' or 'shared'")
     pairs = _checked(parts)
     name = _name([profile for profile, _ in pairs], view)
     for profile, _ in pairs:
         if profile.law is None:
             return PrivacyProfile.refused(name, f"a part has no law: view {profile.view!r}: {profile.why}")
     live = [(profile, n) for profile, n in pairs if n > 0]
+    if coins == "shared" and live:
+        return _shared([profile for profile, _ in live], name)
     law, exact = together([(p.law, n) for p, n in live if p.law is not None], method, same_case)
     bases = {profile.basis for profile, _ in live}
     basis = "claimed" if "claimed" in bases else "exact" if exact and bases <= {"exact"} else "upper"
@@ -91,6 +100,19 @@ def compose(
     assumes = tuple(dict.fromkeys([a for profile, _ in live for a in profile.assumes] + [_SAME]))
     sources = "; ".join(dict.fromkeys(f"{n} x {profile.source}" for profile, n in live))
     return PrivacyProfile(name, basis, f"{_SOURCE}: {sources or 'no run'}", assumes, "", law)
+
+
+def _shared(profiles: list[PrivacyProfile], name: str) -> PrivacyProfile:
+    """Return what runs show whose users draw the same words."""
+    found = shared_law(profiles)
+    if isinstance(found, str):
+        return PrivacyProfile.refused(name, found)
+    law, shared = found
+    assumes = dict.fromkeys([a for profile in profiles for a in profile.assumes] + [_SAME_COINS, shared])
+    sources = "; ".join(dict.fromkeys(profile.source for profile in profiles))
+    return PrivacyProfile(
+        name, worst_basis(profiles), f"runs that share their coins: {sources}", tuple(assumes), "", law
+    )
 
 
 def _mixed(local: Any, other: Any) -> str:

@@ -102,15 +102,14 @@ class Losses(Law):
         """Return ``epsilon`` with ends at which delta was checked."""
         high = max(points.inverse(delta) for points in self.upper)
         low = max(points.inverse(delta) for points in self.lower)
-        for law in self.single:
-            low = max(low, law.epsilon_bracket(delta).lower)
         value, width = high, 1e-13
         while high < self.top and max(points.most(high) for points in self.upper) > delta:
             high, width = value + width * (value + 1e-3), width * 4
         width = 1e-13
         under, low = low, min(low, value)
-        while low > 0 and self.delta(low).lower < delta:
+        while 0 < low < math.inf and self.delta(low).lower < delta:
             low, width = under - width * (under + 1e-3), width * 4
+        low = max([low, *(law.epsilon_bracket(delta).lower for law in self.single)])  # more runs show no less
         low, high = max(0.0, min(low, self.top)), min(high, self.top)
         return Bracket(low, min(max(value, low), high) if self.exact else high, high)
 
