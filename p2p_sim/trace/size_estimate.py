@@ -167,7 +167,7 @@ def _among_all(file: Path, name: str, ids: Array) -> int | None:
     if (users[1:] >= users[:-1]).all():
         return None
     target = file.with_suffix(".ids")
-    stream = parquet_columns.Stream(target, {name: ids[users]}, ADDRESSES, {})
+    stream = parquet_columns.Stream(target, {name: ids[users]}, ADDRESSES)
     stream.write({name: ids[users]})
     stream.close()
     return max(0, int(parquet.read_metadata(target).row_group(0).column(0).total_compressed_size) - _PAGE)
