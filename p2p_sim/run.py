@@ -59,7 +59,7 @@ class Run:
     ``compute``: CPU seconds of a role's programs by (role, round), each counted before what is sent in the round;
     ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
     each (kind, round), the most that one user sent and received, None if not asked for.
-    ``crypto``: "real" or "modelled".  ``seed_source``: "fresh", "given", or None if an earlier version did not say.
+    ``crypto``: "real" or "modelled".  ``seed_source``: "fresh", "given", or None where that is not known.
     ``notes``: what a caller wants kept in run.json, JSON values.  ``versions``: of the code that computed a loaded run.
     """
 

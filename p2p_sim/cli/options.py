@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 ASKED = "What is asked"
 REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
-HOW, KEPT = "How it runs", "What it leaves"
+HOW, KEPT, LOOK = "How it runs", "What it leaves", "What is shown"
 
 
 def whole(value: str | int) -> int:
@@ -67,6 +68,16 @@ def flag(panel: str, help: str, name: str) -> Any:
 
 Json = Annotated[bool, flag(KEPT, "Short for --format json.", "--json")]
 Format = Annotated[str, text(KEPT, "What stdout holds: text (default), or one JSON document.", "text|json")]
+
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
+Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
+Shown = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
+
+
+def viewer(help: str) -> Any:
+    """Make the option ``--as``: who looks."""
+    return typer.Option("--as", help=help, metavar="VIEW", rich_help_panel=LOOK, show_default=False)
 
 
 Words = Annotated[
@@ -142,6 +153,18 @@ def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
         raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
 
 
+def check_least(name: str, value: int, least: int) -> None:
+    """Check that an option is large enough; raises InputError."""
+    if value < least:
+        raise InputError(f"--{name} {value}: must be at least {least}")
+
+
+def check_format(value: str, formats: Collection[str]) -> None:
+    """Check what an option ``--format`` says; raises InputError."""
+    if value not in formats:
+        raise InputError(f"--format {value!r}: allowed are {', '.join(formats)}")
+
+
 def option(field: str) -> str:
     """Return how a field is called on the command line."""
     return "--" + field.replace("_", "-")
@@ -157,6 +180,5 @@ def comma_list(value: str) -> list[str]:
 
 def wants_json(json: bool, format: str) -> bool:
     """Whether stdout is to hold JSON; raises InputError for another format."""
-    if format not in ("text", "json"):
-        raise InputError(f"--format {format!r}: allowed are text, json")
+    check_format(format, ("text", "json"))
     return json or format == "json"

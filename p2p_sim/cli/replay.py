@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import ASKED, KEPT, Json, count, text, whole
+from p2p_sim.cli.options import ASKED, KEPT, Json, check_format, check_least, count, text, whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -48,12 +48,10 @@ class Replay:
         from p2p_sim.report import message_text
         from p2p_sim.rundir import code_versions
 
-        if self.format not in _FORMATS:
-            raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
+        check_format(self.format, _FORMATS)
         if not self.user:
             raise InputError("--user is missing: say whose history, such as --user 17")
-        if self.limit < 1:
-            raise InputError(f"--limit {self.limit}: must be at least 1")
+        check_least("limit", self.limit, 1)
         users, lives = list(dict.fromkeys(self.user)), []
         with Progress() as progress, terminal.stdout_kept():
             for done, user in enumerate(users):

@@ -12,15 +12,32 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand
-from p2p_sim.cli.options import HOW, KEPT, count, flag, text, whole
-from p2p_sim.cli.trace_tables import LOOK, Channels, Round, RunArgument, trace
+from p2p_sim.cli.options import (
+    HOW,
+    KEPT,
+    LOOK,
+    Round,
+    RunArgument,
+    Shown,
+    check_format,
+    check_least,
+    count,
+    flag,
+    text,
+    viewer,
+    whole,
+)
+from p2p_sim.cli.trace_tables import trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal, whole_files
+
+if TYPE_CHECKING:
+    from p2p_sim.render.scene import Scene
 
 Users = Annotated[
     list[int] | None,
@@ -33,24 +50,19 @@ Cluster = Annotated[
     int | None, count(LOOK, "Only what the users of one cluster, and of every --user, sent and received.")
 ]
 Who = Annotated[
-    str | None,
-    typer.Option(
-        "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
-        help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
-    ),
+    str | None, viewer("Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.")
 ]  # fmt: skip
 _PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
 Out = Annotated[str | None, text(KEPT, "A file that is written whole; default stdout.", "FILE")]
 
 
-def check(form: str | None, forms: Collection[str | None], limit: int, out: str | None) -> None:
+def check(form: str | None, forms: Collection[str], limit: int, out: str | None) -> None:
     """Check options before any work; raises InputError."""
-    if form not in forms:
-        was = "--format is missing" if form is None else f"--format {form!r}"
-        raise InputError(f"{was}: allowed are {', '.join(map(str, forms))}")
-    if limit < 1:
-        raise InputError(f"--limit {limit}: must be at least 1")
+    if form is None:
+        raise InputError(f"--format is missing: allowed are {', '.join(forms)}")
+    check_format(form, forms)
+    check_least("limit", limit, 1)
     if out is not None and whole_files.check(out).suffix.lower() in _PIXELS:
         raise InputError(
             f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
@@ -90,7 +102,7 @@ class Diagram:
     cluster: Cluster = None
     round: Round = None
     who: Who = None
-    channels: Channels = "plain"
+    channels: Shown = "plain"
     limit: Annotated[
         int, count(LOOK, "Most arrows; users are drawn together if there are more; default 400.")
     ] = 400
@@ -119,7 +131,7 @@ class Diagram:
         return 0
 
 
-def _form(form: str, drawn: Any) -> tuple[Any, str]:
+def _form(form: str, drawn: Scene) -> tuple[Scene, str]:
     """Return a scene, as far as a format holds it, and its text."""
     from p2p_sim.render.mermaid import fitting, mermaid
     from p2p_sim.render.svg import svg
@@ -150,7 +162,7 @@ class Export:
     cluster: Cluster = None
     round: Round = None
     who: Who = None
-    channels: Channels = "plain"
+    channels: Shown = "plain"
     limit: Annotated[int, count(LOOK, "Most messages, the first of all; default 10,000.")] = 10_000
     json: Annotated[bool, flag(KEPT, "Say on stdout as JSON what was written to --out.", "--json")] = False
     out: Out = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import KEPT, Format, Json, count, text, wants_json
+from p2p_sim.cli.options import (
+    KEPT,
+    LOOK,
+    Format,
+    Json,
+    Round,
+    RunArgument,
+    Shown,
+    check_format,
+    check_least,
+    count,
+    text,
+    viewer,
+    wants_json,
+)
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
 if TYPE_CHECKING:
     from p2p_sim.rundir.run_record import RunRecord
+    from p2p_sim.trace.slices import Array, Slice
 
 
 trace = typer.Typer(rich_markup_mode="rich", epilog="Example: p2p-sim trace show runs/latest --user 17")
@@ -30,12 +46,7 @@ def _no_verb(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-LOOK = "What is shown"
 _FORMATS = ("table", "json", "csv", "parquet")
-
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
-Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
-Channels = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
 
 
 @trace.command(
@@ -53,11 +64,8 @@ class Show:
     run: RunArgument
     who: Annotated[
         str | None,
-        typer.Option(
-            "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
-            help="Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown.",
-        ),
-    ] = None  # fmt: skip
+        viewer("Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown."),
+    ] = None
     kind: Annotated[str | None, text(LOOK, "Only messages of one kind.")] = None
     user: Annotated[int | None, count(LOOK, "Only what one user sent, received, held and drew.")] = None
     cluster: Annotated[
@@ -66,7 +74,7 @@ class Show:
     round: Round = None
     limit: Annotated[int, count(LOOK, "Most rows of each table; default 50.")] = 50
     offset: Annotated[int, count(LOOK, "How many rows of each table come before; default 0.")] = 0
-    channels: Channels = "plain"
+    channels: Shown = "plain"
     json: Json = False
     format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
         "table"
@@ -93,19 +101,17 @@ class Show:
         return 0
 
     def _check(self) -> None:
-        if self.format not in _FORMATS:
-            raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
+        check_format(self.format, _FORMATS)
         if self.channels not in CHANNELS:
             raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
         if self.user is not None and self.cluster is not None:
             raise InputError("--user and --cluster are both there: leave one of them out")
-        for name, value, least in (("limit", self.limit, 1), ("offset", self.offset, 0)):
-            if value < least:
-                raise InputError(f"--{name} {value}: must be at least {least}")
+        check_least("limit", self.limit, 1)
+        check_least("offset", self.offset, 0)
         if self.format == "parquet" and not self.json and sys.stdout.isatty():
             raise InputError("--format parquet is not for a terminal: redirect it, > messages.parquet")
 
-    def _told(self) -> tuple[Any, dict[str, Any]]:
+    def _told(self) -> tuple[Slice, dict[str, Any]]:
         from p2p_sim.render import sequence
         from p2p_sim.report import message_text
         from p2p_sim.run import load
@@ -116,12 +122,9 @@ class Show:
         run = left if self.who is None or left.cut_off else load(Path(self.run))
         eyes = None if self.who is None else sequence.eyes_of(run, self.who)
         asked: dict[str, Any] = {
-            "kind": self.kind,
-            "round": self.round,
-            "as_": eyes,
-            "channels": self.channels,
-        }
-        users: Any = None if self.user is None else [self.user]
+            "kind": self.kind, "round": self.round, "as_": eyes, "channels": self.channels,
+        }  # fmt: skip
+        users: Sequence[int] | Array | None = None if self.user is None else [self.user]
         if self.cluster is None:
             part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **asked)
         else:
@@ -136,7 +139,7 @@ class Show:
             told |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
         return part, told
 
-    def _own(self, run: RunRecord, who: str, users: Any) -> dict[str, Any]:
+    def _own(self, run: RunRecord, who: str, users: Sequence[int] | Array | None) -> dict[str, Any]:
         """Return what those who look, and are among some users, held and drew, as far as it is known."""
         from p2p_sim.report import message_text
         from p2p_sim.run import Run
@@ -157,6 +160,17 @@ class Show:
             return {"unknown": str(error)}
 
 
+def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, Any]]) -> dict[str, Any]:
+    """Return what is told of a run, with its name in front; ``doing``: what progress says meanwhile."""
+    from p2p_sim.cli.progress import Progress
+    from p2p_sim.rundir.run_directory import LazyRun
+
+    with Progress() as progress, terminal.stdout_kept():
+        progress(doing, 0, 0)
+        run = LazyRun(Path(place))
+        return {"run": place, "protocol": run.protocol.partition(":")[2], **document(run)}
+
+
 @trace.command("stats", cls=OnceCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
 @dataclass(frozen=True)
 class Stats:
@@ -168,17 +182,11 @@ class Stats:
 
     def work(self, _command: Command) -> int:
         """Count and tell."""
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
-        from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace.stats import stats as statistics
 
         as_json = wants_json(self.json, self.format)
-        with Progress() as progress, terminal.stdout_kept():
-            progress("counting", 0, 0)
-            run = LazyRun(Path(self.run))
-            told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
-            told |= message_text.stats_document(statistics(run))
+        told = _looked(self.run, "counting", lambda run: message_text.stats_document(statistics(run)))
         sys.stdout.write(terminal.as_json(told) if as_json else message_text.stats_text(told))
         return 0
 
@@ -203,20 +211,18 @@ class Cone:
 
     def work(self, _command: Command) -> int:
         """Follow and tell."""
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
-        from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace.causality import cone as cone_of
 
         as_json = wants_json(self.json, self.format)
         if self.message is None:
             raise InputError("--message is missing: give the id of one, such as report:3:17:0:0")
-        if self.limit < 1:
-            raise InputError(f"--limit {self.limit}: must be at least 1")
-        with Progress() as progress, terminal.stdout_kept():
-            progress("following", 0, 0)
-            run = LazyRun(Path(self.run))
-            told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
-            told |= message_text.cone_document(cone_of(run, self.message, limit=self.limit))
+        check_least("limit", self.limit, 1)
+        message, limit = self.message, self.limit
+        told = _looked(
+            self.run,
+            "following",
+            lambda run: message_text.cone_document(cone_of(run, message, limit=limit)),
+        )
         sys.stdout.write(terminal.as_json(told) if as_json else message_text.cone_text(told))
         return 0

@@ -1,4 +1,4 @@
-"""What a diagram shows, whatever its format: lanes, who shares one, and arrows between them in the order of rounds."""
+"""What pictures of messages show, files and the page: lanes, who shares one, and messages in the order of rounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
-from p2p_sim.trace.slices import ADDRESS, Slice, message_id
+from p2p_sim.trace.slices import ADDRESS, Eyes, Slice, message_id
 
 Array = npt.NDArray[Any]
 _COLUMNS = (*ADDRESS, "nbytes")
@@ -47,28 +47,26 @@ class Flat:
         """Return what a party is called: ``user:17``, or a server's role."""
         return text_labels.party(*self.party(number))
 
+    def address(self, row: int) -> tuple[int, int, int, int]:
+        """Return round, sender, recipient and seq of the message in a row, as its id has them: a server is 0."""
+        sender, recipient = (max(int(column[row]), 0) for column in (self.sender, self.recipient))
+        return int(self.round[row]), sender, recipient, int(self.seq[row])
+
 
 def flat(part: Slice) -> Flat:
     """Lay out a slice as one table."""
-    kinds = tuple(part.kinds)
     servers = _servers(part)
     number = {role: -1 - i for i, role in enumerate(servers)}
-    columns: dict[str, list[Array]] = {name: [] for name in ("kind", "row", *_COLUMNS)}
-    for i, (kind, found) in enumerate(part.kinds.items()):
-        length = len(found["round"])
-        columns["kind"].append(np.full(length, i))
-        columns["row"].append(np.arange(length))
-        for name in _COLUMNS:
-            columns[name].append(np.asarray(found[name], np.int64))
-        for end, role in zip(("sender", "recipient"), part.roles[kind], strict=True):
+    kind, row = part.order()
+    columns = {name: np.zeros(len(kind), np.int64) for name in _COLUMNS}
+    for i, (name, found) in enumerate(part.kinds.items()):
+        mine = np.flatnonzero(kind == i)
+        for column in _COLUMNS:
+            columns[column][mine] = found[column][row[mine]]
+        for end, role in zip(("sender", "recipient"), part.roles[name], strict=True):
             if role != USER:
-                columns[end][-1] = np.full(length, number.get(role, 0))  # an empty kind needs none
-    joined = {
-        name: np.concatenate([np.zeros(0, np.int64), *pieces]).astype(np.int64)
-        for name, pieces in columns.items()
-    }
-    order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "kind", "round")])
-    return Flat(kinds, servers, **{name: column[order] for name, column in joined.items()})
+                columns[end][mine] = number.get(role, 0)  # an empty kind needs none
+    return Flat(tuple(part.kinds), servers, kind, row, **columns)
 
 
 def _servers(part: Slice) -> tuple[str, ...]:
@@ -347,7 +345,7 @@ def scene(
     least 1.  ``command``: what draws this run; None if the picture is not to say how to look closer.
     """
     table = flat(part)
-    seen, read = _masks(part, table, sight)
+    seen, read = masks(part, table, sight)
     layout = choose(table, np.unique(np.array(asked, np.int64)), clusters, MOST_LANES, most)
     if layout.single:
         arrows = [
@@ -377,8 +375,38 @@ def closer(drawn: Scene) -> Scene:
     return replace(drawn, lanes=lanes, command=command, notes=told)
 
 
-def _masks(part: Slice, table: Flat, sight: Sight | None) -> tuple[Array, Array]:
-    """Return which rows are seen, and whose fields are read."""
+def sight_of(part: Slice, eyes: Eyes, channels: str) -> Sight:
+    """Return what those who look see and read of a slice."""
+    found = {}
+    for kind, columns in part.kinds.items():
+        message = Message(
+            *part.roles[kind], part.texts[kind], sealed_for=part.sealed[kind], layers=part.layers[kind]
+        )
+        seen, read = eyes.sees(message, columns, channels)
+        found[kind] = (seen, seen & read)
+    return found
+
+
+def page_lanes(table: Flat, users: Array, servers: Sequence[str]) -> list[int | None]:
+    """Return the lanes of the page as parties of a table: ``servers`` that occur, others, then ``users`` as they come.
+
+    None is the lane of all users who are not among ``users``; it is there if one of them occurs.
+    """
+    ends = np.concatenate([table.sender, table.recipient])
+    others = not np.isin(ends[ends >= 0], users).all()
+    occurring = [-1 - table.servers.index(role) for role in servers if role in table.servers]
+    return [*occurring, *([None] if others else []), *users.tolist()]
+
+
+def fields(part: Slice, table: Flat, row: int, letters: int = text_labels.VECTOR) -> dict[str, str]:
+    """Return the fields of the message in a row as they are shown; ``letters``: of octets or several numbers."""
+    kind, place = table.kinds[int(table.kind[row])], int(table.row[row])
+    columns = part.kinds[kind]
+    return {name: text_labels.value(columns[name][place], letters) for name in part.fields(kind)}
+
+
+def masks(part: Slice, table: Flat, sight: Sight | None) -> tuple[Array, Array]:
+    """Return which rows are seen, and whose fields are read; without anybody's ``sight`` sealed ones are not."""
     seen, read = np.ones(len(table), np.bool_), np.ones(len(table), np.bool_)
     for i, kind in enumerate(table.kinds):
         mine = table.kind == i
@@ -401,27 +429,16 @@ def _message(
     if not seen[row]:
         sight = UNSEEN
     elif read[row] or not names:
-        columns, place = part.kinds[kind], int(table.row[row])
-        told = [f"{text_labels.clean(name)}={text_labels.value(columns[name][place])}" for name in names]
+        told = [f"{text_labels.clean(name)}={text}" for name, text in fields(part, table, row).items()]
         detail = text_labels.clean(" ".join(told), _DETAIL)
     else:
         hidden = text_labels.clean(", ".join(names))
         detail = f"sealed for {text_labels.clean(sealed)}" if sealed else ""
         sight = STRUCK if viewed or not sealed else SEALED
-    sender, recipient = (max(int(column[row]), 0) for column in (table.sender, table.recipient))
-    named = message_id(text_labels.clean(kind), int(table.round[row]), sender, recipient, int(table.seq[row]))
     ends = (int(layout.ends[row, 0]), int(layout.ends[row, 1]))
-    return Arrow(
-        named,
-        int(table.round[row]),
-        text_labels.clean(kind),
-        *ends,
-        1,
-        int(table.nbytes[row]),
-        detail,
-        hidden,
-        sight,
-    )
+    name, address = text_labels.clean(kind), table.address(row)
+    named, nbytes = message_id(name, *address), int(table.nbytes[row])
+    return Arrow(named, address[0], name, *ends, 1, nbytes, detail, hidden, sight)
 
 
 def _merged(part: Slice, table: Flat, layout: Layout, viewed: bool, seen: Array, read: Array) -> list[Arrow]:
@@ -438,35 +455,17 @@ def _merged(part: Slice, table: Flat, layout: Layout, viewed: bool, seen: Array,
         kind, round = table.kinds[int(table.kind[row])], int(table.round[row])
         bare = not part.fields(kind)
         legible = known if bare else legible
-        sight = (
-            UNSEEN
-            if not known
-            else READ
-            if legible
-            else STRUCK
-            if viewed or not part.sealed[kind]
-            else SEALED
-        )
+        sight = STRUCK if viewed or not part.sealed[kind] else SEALED
+        if legible or not known:
+            sight = READ if known else UNSEEN
         detail = f"{text_labels.counted(count, 'message')}, {text_labels.size(nbytes)}"
         if viewed and known > 0 and legible < count:
             detail += f", {known:,} seen, {legible:,} read"
         elif sight == SEALED:
             detail += f", sealed for {text_labels.clean(part.sealed[kind])}"
-        name = f"{text_labels.clean(kind)}:{round}"
-        arrows.append(
-            Arrow(
-                name,
-                round,
-                text_labels.clean(kind),
-                int(ends[0]),
-                int(ends[1]),
-                count,
-                nbytes,
-                detail,
-                "",
-                sight,
-            )
-        )
+        name, (sender, recipient) = text_labels.clean(kind), ends.tolist()
+        found = Arrow(f"{name}:{round}", round, name, sender, recipient, count, nbytes, detail, "", sight)
+        arrows.append(found)
     return arrows
 
 

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.graphml import graphml
 from p2p_sim.render.perfetto import perfetto
-from p2p_sim.render.scene import MOST_ARROWS, Scene, Sight, overview, scene
+from p2p_sim.render.scene import MOST_ARROWS, Scene, overview, scene, sight_of
 from p2p_sim.render.web.overview import known
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
@@ -66,10 +65,11 @@ def draw(
         return _from_counts(run, round, view, title, total, protocol, command)
     coalition = None if view is None else eyes_of(run, view, protocol)
     part = around(run, chosen, round=round, protocol=protocol)
+    sight = None if coalition is None else sight_of(part, coalition, channels)
     divided = clusters_of(run, np.zeros(0, np.int64)) is not None
     return scene(
         part, title, asked=users, clusters=(lambda ids: _clusters(run, ids)) if divided else None,
-        viewpoint=None if coalition is None else str(coalition), sight=_sight(part, coalition, channels), most=limit,
+        viewpoint=None if coalition is None else str(coalition), sight=sight, most=limit,
         command=command,
     )  # fmt: skip
 
@@ -146,19 +146,6 @@ def _clusters(run: RunRecord, ids: Array) -> Array:
     found = clusters_of(run, ids)
     assert found is not None  # asked before
     return found
-
-
-def _sight(part: Slice, coalition: Coalition | None, channels: str) -> Sight | None:
-    """Return what a coalition sees and reads of a slice."""
-    if coalition is None:
-        return None
-    kinds = {
-        kind: Message(
-            *part.roles[kind], part.texts[kind], sealed_for=part.sealed[kind], layers=part.layers[kind]
-        )
-        for kind in part.kinds
-    }
-    return {kind: coalition.sees(message, part.kinds[kind], channels) for kind, message in kinds.items()}
 
 
 def _from_counts(

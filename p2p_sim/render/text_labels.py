@@ -12,7 +12,8 @@ from p2p_sim.core.message import USER
 LONGEST = 60
 """Letters of a label that are shown."""
 
-_VECTOR = 24  # letters of a vector that are shown
+VECTOR = 24
+"""Letters of a vector that are shown."""
 
 
 def clean(text: Any, longest: int = LONGEST) -> str:
@@ -27,7 +28,7 @@ def party(role: str, number: int) -> str:
     return f"{USER}:{number}" if role == USER else clean(role)
 
 
-def value(entry: Any, letters: int = _VECTOR) -> str:
+def value(entry: Any, letters: int = VECTOR) -> str:
     """Return one field of one message: a bit, a whole number, octets, or the first of several numbers.
 
     ``letters``: of octets or several numbers that are shown.

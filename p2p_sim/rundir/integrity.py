@@ -42,7 +42,7 @@ def of(folder: Path) -> dict[str, str]:
 
 
 def check(folder: Path, told: Mapping[str, str], part: str) -> None:
-    """Check the files of ``part``, a folder or a file, as run.json tells of them; earlier versions told nothing.
+    """Check the files of ``part``, a folder or a file, as run.json tells of them.
 
     Raises InputError for a file that is missing or was altered.
     """
@@ -66,7 +66,7 @@ def with_checksum(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def was_altered(told: Mapping[str, Any]) -> bool:
-    """Whether a JSON object holds something else than its checksum was made of; earlier versions wrote none."""
+    """Whether a JSON object holds something else than its checksum was made of; altering it means taking that out."""
     return CHECKSUM in told and told[CHECKSUM] != _of_fields(bare(told))
 
 
@@ -94,14 +94,13 @@ def add(root: Path, site: int, entry: Mapping[str, Any]) -> None:
         stream.write(json.dumps(with_checksum(entry)) + "\n")
 
 
-def read(root: Path) -> dict[str, list[dict[str, Any]]] | None:
-    """Return what was noted of each file, the last at the end; None if nothing was.
+def read(root: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return what was noted of each file, the last at the end.
 
     Raises InputError naming the notes if they were altered.
     """
-    files = sorted(root.glob(_FILES))
     found: dict[str, list[dict[str, Any]]] = {}
-    for file in files:
+    for file in sorted(root.glob(_FILES)):
         *lines, _being_written = file.read_bytes().split(b"\n")
         for line in lines:
             try:
@@ -114,7 +113,7 @@ def read(root: Path) -> dict[str, list[dict[str, Any]]] | None:
                     f"the trace is damaged: {str(file)!r} was altered since it was written; restore it, or run the "
                     "protocol again"
                 ) from error
-    return found if files else None
+    return found
 
 
 def forget(root: Path) -> None:

@@ -99,7 +99,6 @@ def _named(name: str, told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 FORMAT = 2
-"""1: address columns that follow from a row's place are left out; 2: or null, if other files of the kind store them."""
 NAME = "manifest.json"
 
 Counts = Mapping[tuple[str, int], Count]
@@ -156,14 +155,14 @@ def read(folder: Path) -> dict[str, Any]:
         raise InputError(f"{str(folder)!r} holds no trace: it has no {NAME}")
     try:
         told: dict[str, Any] = json.loads(file.read_text())
-        newer = told["format"] > FORMAT
+        other = told["format"] != FORMAT
     except (ValueError, KeyError, TypeError, OSError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{str(file)!r} is damaged ({what}): run the protocol again") from error
-    if newer:
+    if other:
         raise InputError(
-            f"{str(file)!r} has format {told['format']}; this version reads up to {FORMAT}: read it with the version "
-            "that wrote it, or a newer one"
+            f"{str(file)!r} has format {told['format']}; this version reads format {FORMAT}: run the protocol "
+            "again, or read it with the version that wrote it"
         )
     try:
         check(told)

@@ -133,8 +133,7 @@ class Stream:
     """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
 
     ``like``: columns as they will come, whose first rows choose encodings; ``searched``: integers with the least and
-    the greatest of each row group; ``about``: metadata of the file; ``absent``: those of ``searched`` that are null
-    throughout, and not in ``like``.
+    the greatest of each row group; ``absent``: those of ``searched`` that are null throughout, and not in ``like``.
     """
 
     def __init__(
@@ -142,7 +141,6 @@ class Stream:
         path: Path,
         like: Mapping[str, Array],
         searched: Sequence[str],
-        about: Mapping[str, str],
         absent: Collection[str] = (),
     ):
         import pyarrow as pa
@@ -150,7 +148,7 @@ class Stream:
 
         types = {name: pa.int32() for name in searched if name in like or name in absent}
         types |= {name: _packed(values[:1]).type for name, values in like.items()}
-        self._schema = pa.schema(types.items(), metadata=dict(about))
+        self._schema = pa.schema(types.items())
         encodings = dict.fromkeys(absent, "PLAIN")
         encodings |= {_leaf(name, values): _encoding(values) for name, values in like.items()}
         self._writer = parquet.ParquetWriter(

@@ -237,13 +237,13 @@ class Unread:
 
     @property
     def users(self) -> int | None:
-        """How many users there are; earlier versions did not say."""
-        users: int | None = self.told.get("users")
+        """How many users there are."""
+        users: int | None = self.told["users"]
         return users
 
     @property
     def proven(self) -> bool:
-        """Whether checksums prove the files, so that a part of them can be read; earlier versions wrote none.
+        """Whether checksums prove the files, so that a part of them can be read.
 
         Asked before each reading: the folder may have been replaced since.
         """
@@ -254,7 +254,7 @@ class Unread:
         """Read everybody, whom their hash proves; None if nobody was kept."""
         self._check()  # also what is not read of the files
         file = self.folder / FILE
-        found = guarded(file, lambda: read(self.folder, self.told.get("stored_hash")))
+        found = guarded(file, lambda: read(self.folder, self.told["stored_hash"]))
         if found is not None:
             agree(self.folder, "users", self.users, FILE, found.users)
         return found
@@ -288,7 +288,7 @@ class Unread:
 
     @property
     def _kept(self) -> Mapping[str, str]:
-        kept: Mapping[str, str] = self.told.get("sha256", {})
+        kept: Mapping[str, str] = self.told["sha256"]
         return kept
 
     def _check(self) -> None:

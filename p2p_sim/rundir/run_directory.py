@@ -106,8 +106,7 @@ def write_messages(folder: Path, run: RunRecord) -> None:
         return
     if run.source is None:
         raise InputError(
-            f"{run.protocol} is not a shipped protocol, and an earlier version wrote the messages of this run: copy "
-            "its folder instead"
+            f"{run.protocol} is not a shipped protocol: the messages of this run are saved where it was computed"
         )
     folder.mkdir()
     begun = manifest.begun(run.source, run.trace, run.users, "", run.seed_source)
@@ -212,7 +211,7 @@ def light(path: Path) -> dict[str, Any]:
 
 def _outputs(path: Path) -> dict[str, Columns]:
     told = told_of(path)
-    integrity.check(path, told.get("sha256", {}), "outputs")
+    integrity.check(path, told["sha256"], "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
     found = parquet_columns.read_apart(path / "outputs")
     named = {role: names for role, names in told["outputs"].items() if names}
@@ -221,7 +220,7 @@ def _outputs(path: Path) -> dict[str, Columns]:
 
 
 def _faulty(path: Path) -> dict[str, Array]:
-    integrity.check(path, told_of(path).get("sha256", {}), "faults")
+    integrity.check(path, told_of(path)["sha256"], "faults")
     return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
 
 
@@ -234,11 +233,11 @@ def _light(path: Path) -> dict[str, Any]:
     plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
     read = Fields(path, told)
     seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
-    counts, faults = read("costs", manifest.rows_as_counts), read("faults", Faults.of, [])
-    seen = read("faults_seen", lambda rows: from_list(rows, *_SEEN), [])
-    compute = read("compute", lambda rows: from_list(rows, *_COMPUTE), [])
-    most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2), None)
-    work = read("work", lambda rows: from_list(rows, *_WORK), [])
+    counts, faults = read("costs", manifest.rows_as_counts), read("faults", Faults.of)
+    seen = read("faults_seen", lambda rows: from_list(rows, *_SEEN))
+    compute = read("compute", lambda rows: from_list(rows, *_COMPUTE))
+    most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
+    work = read("work", lambda rows: from_list(rows, *_WORK))
     parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
     program = read("parameters", lambda _: _program(told["protocol"], parameters))
     trace: Mapping[str, Any] = {}
@@ -246,20 +245,18 @@ def _light(path: Path) -> dict[str, Any]:
         stored = of_run(path, told)
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
-            agree(path, name, told.get(name), f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
+            agree(path, name, told[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
         agree(path, "trace", told["trace"], f"{MESSAGES}/{manifest.NAME}", stored.manifest["level"])
         if stored.complete:
             agree(path, "costs", counts, f"{MESSAGES}/{manifest.NAME}", stored.counts)
-    elif told["format"] == 1:
-        trace = parquet_columns.read_apart(path / MESSAGES)
-    elif level.keeps:
+    elif level.name != "none":
         raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
     return {
-        **plain, "seed": seed, "seed_source": told.get("seed_source"), "parameters": parameters, "counts": counts,
+        **plain, "seed": seed, "seed_source": told["seed_source"], "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
-        "population": Unread(path, told) if population_file.was_kept(path, told.get("stored_hash")) else None,
-        "users": told.get("users"), "compute": compute, "most": most,
-        "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
+        "population": Unread(path, told) if population_file.was_kept(path, told["stored_hash"]) else None,
+        "users": told["users"], "compute": compute, "most": most,
+        "crypto": told["crypto"], "work": work, "versions": told["versions"], "_trace": trace,
     }  # fmt: skip
 
 

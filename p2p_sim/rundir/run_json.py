@@ -61,7 +61,7 @@ _ROWS: _Check = (
 )
 _NAMED: _Check = (_kind(dict), "values by name")
 _HASH: _Check = (_kind(str, type(None)), "a hash, or null")
-_NEEDED: dict[str, _Check] = {
+_FIELDS: dict[str, _Check] = {
     "protocol": (_kind(str), "a name"),
     "parameters": _NAMED,
     "seed": (_kind(int, type(None)), "an integer, or null"),
@@ -72,8 +72,6 @@ _NEEDED: dict[str, _Check] = {
     "notes": _NAMED,
     "costs": _ROWS,
     "outputs": (_by_role, "names by role"),
-}  # fmt: skip
-_LATER: dict[str, _Check] = {
     "users": (
         lambda value: value is None or (type(value) is int and value >= 0),
         "a number of users, or null",
@@ -92,16 +90,14 @@ _LATER: dict[str, _Check] = {
     "faults": (_kind(list), "a list"),
     "versions": _NAMED,
     "sha256": _NAMED,
-    integrity.CHECKSUM: (_kind(str), "a SHA-256"),
 }
-"""Not in every run.json that earlier versions wrote."""
 
 
 def told_of(path: Path) -> dict[str, Any]:
     """Read run.json.
 
-    Raises InputError naming the file, what is wrong with it and what to do: if there is none, a newer version wrote
-    it, it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
+    Raises InputError naming the file, what is wrong with it and what to do: if there is none, it has another format,
+    it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
     """
     file = path / RUN
     parquet_columns.check_name(path)
@@ -113,16 +109,15 @@ def told_of(path: Path) -> dict[str, Any]:
         raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {_DO}") from error
     if type(told) is not dict or type(told.get("format")) is not int or told["format"] < 1:
         raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_DO}")
-    if told["format"] > FORMAT:
+    if told["format"] != FORMAT:
         raise InputError(
-            f"{str(file)!r} has format {told['format']}; this version reads formats 1 and {FORMAT}: read it with the "
-            f"version that wrote it{_writer(told)}"
+            f"{str(file)!r} has format {told['format']}; this version reads format {FORMAT}: run the protocol again, "
+            f"or read it with the version that wrote it{_writer(told)}"
         )
-    for name in _NEEDED:
+    for name, (fits, what) in _FIELDS.items():
         if name not in told:
             raise InputError(f"{str(file)!r} is damaged: it lacks {name!r}; {_DO}")
-    for name, (fits, what) in (_NEEDED | _LATER).items():
-        if name in told and not fits(told[name]):
+        if not fits(told[name]):
             raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
     if integrity.was_altered(told):
         raise InputError(
@@ -142,10 +137,10 @@ class Fields:
     def __init__(self, path: Path, told: dict[str, Any]):
         self._file, self._told = path / RUN, told
 
-    def __call__(self, name: str, read: Callable[[Any], _Value], default: Any = None) -> _Value:
-        """Return what ``read`` makes of a field, or of ``default`` where it is not there."""
+    def __call__(self, name: str, read: Callable[[Any], _Value]) -> _Value:
+        """Return what ``read`` makes of a field."""
         try:
-            return read(self._told.get(name, default))
+            return read(self._told[name])
         except Exception as error:  # whatever an altered value provokes
             what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
             raise InputError(f"{str(self._file)!r} is damaged at {name!r}: {what}; {_DO}") from error
@@ -161,7 +156,7 @@ def agree(path: Path, name: str, told: Any, file: str, found: Any) -> None:
 
 
 def _writer(told: dict[str, Any]) -> str:
-    """Name the version that wrote a run.json of which no more is known than that it is newer."""
+    """Name the version that wrote a run.json of which no more is known than that it has another format."""
     versions = told.get("versions")
     version = versions.get("p2p-sim") if type(versions) is dict else None
     return f", {version!r:.60}" if type(version) is str else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -16,7 +15,6 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
 from p2p_sim.rundir import parquet_columns
 from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED, by_rule
-from p2p_sim.rundir.trace_writer import KEY
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -224,18 +222,6 @@ def sources_of(entry: Mapping[str, Any]) -> list[str]:
 def _copied(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
     rules = [entry[name] for name in ADDRESSES]
     return [tuple(rule["as"]) for rule in rules if rule != STORED and "as" in rule]
-
-
-def entry_of(root: Path, path: Path) -> dict[str, Any] | None:
-    """Return what a file says of itself, as the manifest would; None if it is not one of ours or not whole."""
-    from pyarrow import ArrowException, parquet
-
-    try:
-        meta = parquet.read_metadata(path)
-        told: dict[str, Any] = json.loads(meta.metadata[KEY.encode()])
-    except (ArrowException, OSError, KeyError, TypeError, ValueError):
-        return None
-    return {"file": path.relative_to(root).as_posix(), **told, "rows": meta.num_rows}
 
 
 def _spans(places: Array, starts: Array) -> list[tuple[int, int, slice]]:

@@ -21,7 +21,7 @@ from p2p_sim.rundir import integrity, manifest, parquet_columns
 from p2p_sim.rundir.manifest import kinds_of
 from p2p_sim.rundir.run_json import recomputing
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.rundir.trace_file import File, entry_of, order_of, places_of, sources_of
+from p2p_sim.rundir.trace_file import File, order_of, places_of, sources_of
 from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -250,7 +250,7 @@ def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
     """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
     folder = path / MESSAGES
     manifest.read(folder)  # a newer one is refused as such
-    integrity.check(path, told.get("sha256", {}), MESSAGES)
+    integrity.check(path, told["sha256"], MESSAGES)
     return Stored(folder)
 
 
@@ -258,10 +258,7 @@ def _found(folder: Path, kinds: Mapping[str, Any]) -> tuple[list[dict[str, Any]]
     """Return the entries of the files of an incomplete trace, and how many cannot be read."""
     paths = sorted(folder.glob(PARTS))
     noted = integrity.read(folder)
-    if noted is None:  # an earlier version's
-        told = [entry for path in paths if (entry := entry_of(folder, path)) is not None]
-    else:
-        told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
+    told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
     entries = [entry for entry in told if manifest.fits(entry, kinds)]
     names = {entry["file"] for entry in entries}
     whole = [entry for entry in entries if set(sources_of(entry)) <= names]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import shutil
 import tempfile
@@ -70,7 +69,6 @@ def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> d
     path = folder / entry["file"]
     half_done = unfinished(path)
     with parquet.ParquetFile(path) as old:
-        about = {key.decode(): text.decode() for key, text in old.schema_arrow.metadata.items()}
         new: Any = None
         for group in range(old.num_row_groups):
             table = old.read_row_group(group)
@@ -78,7 +76,7 @@ def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> d
                 name: parquet_columns.column(table[name].combine_chunks()) for name in table.column_names
             }
             if new is None:
-                new = parquet_columns.Stream(half_done, columns, ADDRESSES, about, frozenset(absent))
+                new = parquet_columns.Stream(half_done, columns, ADDRESSES, frozenset(absent))
             new.write(columns)
         new.close()
     fresh = entry | {"bytes": half_done.stat().st_size, "sha256": sha256(half_done)}
@@ -94,7 +92,6 @@ MOST_ROWS = 1 << 24
 
 _GROUP = 1 << 17
 _MOST_GROUP = 1 << 18
-KEY = "p2p_sim"
 PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
 """The files of a trace, and those that are being written: other programs pass over a name with a dot before it."""
 
@@ -248,9 +245,7 @@ class Part:
         columns = first if len(self._waiting) == 1 else parquet_columns.joined(self._waiting)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = parquet_columns.Stream(
-                self._unfinished, columns, ADDRESSES, {KEY: json.dumps(self._about)}
-            )
+            self._writer = parquet_columns.Stream(self._unfinished, columns, ADDRESSES)
         rows = len(next(iter(columns.values())))
         for low in range(0, rows, _MOST_GROUP):
             self._writer.write({name: column[low : low + _MOST_GROUP] for name, column in columns.items()})

@@ -1,15 +1,13 @@
-"""How much a trace will hold, before a run: a run of few users is weighed, and grown to all of them."""
+"""How much a trace will hold, before a run: one run of few users is weighed, and grown to all of them."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,9 @@ import numpy.typing as npt
 from p2p_sim.backends import local
 from p2p_sim.core import groups
 from p2p_sim.core.deliveries import Count
-from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
-from p2p_sim.core.message import USER
+from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
@@ -32,43 +29,39 @@ from p2p_sim.rundir.trace_writer import Draft, Writer
 
 Array = npt.NDArray[Any]
 
+Key = tuple[str, int]
+
 _PAGE = 40  # bytes that a column of a file takes beside its values
 
 
 @dataclass(frozen=True)
 class Issue:
-    """What was written of one kind and round.
+    """Messages of one kind and round.
 
-    ``rows``: of all clusters; ``ends``: how many of sender and recipient are users; ``widths``: bytes a row of each
-    column that is stored; ``spread``: those whose ids are as far apart as among all users; ``cells``: values stored a
+    ``rows``: how many; ``ends``: how many of sender and recipient are users; ``counted``: how many of those are
+    not stored since they count up; ``width``: bytes a row of the columns that are stored; ``cells``: values stored a
     row; ``fixed``: bytes beside them.
     """
 
-    rows: int
+    rows: float
     ends: int
-    widths: Mapping[str, float]
-    spread: frozenset[str]
+    counted: int
+    width: float
     cells: int
     fixed: int
 
 
 def weigh(
-    protocol: Protocol,
-    population: Population,
-    clusters: int,
-    size: int,
-    sample: int | None,
-    faults: Faults | None,
-) -> dict[tuple[str, int], Issue]:
-    """Run some clusters of a population, ``size`` users of each; weigh what is kept: of ``sample`` users, or all."""
+    protocol: Protocol, population: Population, clusters: int, size: int, faults: Faults | None
+) -> dict[Key, Issue]:
+    """Run some clusters of a population, ``size`` users of each, with a full trace, and weigh what is written."""
     people, ids = few(population, clusters, size, protocol.graph_over() == "cluster")
     kinds = protocol.messages()
-    name = "full" if sample is None else "sample"
     with tempfile.TemporaryDirectory() as folder:  # which goes also if the run fails, messages and all
-        target = Draft(Path(folder) / "pilot").begin(protocol, name, people)
-        level = TraceLevel(name, sample or 0, target=target)
+        target = Draft(Path(folder) / "pilot").begin(protocol, "full", people)
+        level = TraceLevel("full", target=target)
         files = local.run(protocol, people, 0, trace=level, digest=False, faults=faults).totals.files
-        together: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        together: dict[Key, list[dict[str, Any]]] = {}
         for entry in files:
             together.setdefault((entry["kind"], entry["round"]), []).append(entry)
         return {
@@ -123,14 +116,12 @@ def _rings(users: int, ring: int, degree: int, near: bool) -> Array:
     return np.concatenate([np.column_stack([rows, end]) for end in ends])
 
 
-def _issue(message: Any, folder: Path, entries: list[dict[str, Any]], ids: Array | None) -> Issue:
+def _issue(message: Message, folder: Path, entries: list[dict[str, Any]], ids: Array | None) -> Issue:
     """Weigh what was written of one kind and round; ``ids``: those that the users have among all, if that matters."""
     from pyarrow import parquet
 
-    spread: set[str] = set()
     users = [end for end in ("sender", "recipient") if getattr(message, end) == USER]
-    rows, cells, fixed = sum(entry["rows"] for entry in entries), 0, 0
-    taken: dict[str, int] = {}
+    rows, cells, fixed, taken = sum(entry["rows"] for entry in entries), 0, 0, 0
     for entry in entries:
         meta = parquet.read_metadata(folder / entry["file"])
         chunks = [
@@ -141,18 +132,14 @@ def _issue(message: Any, folder: Path, entries: list[dict[str, Any]], ids: Array
         ]
         fixed += entry["bytes"] + len(json.dumps({"files": [entry]}, indent=1))
         for chunk in chunks:
-            name = chunk.path_in_schema.partition(".")[0]
             values = max(0, chunk.total_compressed_size - _PAGE)
             fixed -= values
-            if name in users and ids is not None:
-                weighed = _among_all(folder / entry["file"], name, ids)
-                if weighed is not None:
-                    spread.add(name)
-                    values = weighed
-            taken[name] = taken.get(name, 0) + values
+            if chunk.path_in_schema in users and ids is not None:
+                values = _among_all(folder / entry["file"], chunk.path_in_schema, ids) or values
+            taken += values
         cells = max(cells, sum(chunk.num_values for chunk in chunks) // entry["rows"])
-    widths = {name: octets / rows for name, octets in taken.items()}
-    return Issue(rows, len(users), widths, frozenset(spread), cells, fixed)
+    counted = sum("from" in entries[0][end] for end in users if entries[0][end] != STORED)
+    return Issue(rows, len(users), counted, taken / rows, cells, fixed)
 
 
 def _among_all(file: Path, name: str, ids: Array) -> int | None:
@@ -167,109 +154,35 @@ def _among_all(file: Path, name: str, ids: Array) -> int | None:
     if (users[1:] >= users[:-1]).all():
         return None
     target = file.with_suffix(".ids")
-    stream = parquet_columns.Stream(target, {name: ids[users]}, ADDRESSES, {})
+    stream = parquet_columns.Stream(target, {name: ids[users]}, ADDRESSES)
     stream.write({name: ids[users]})
     stream.close()
     return max(0, int(parquet.read_metadata(target).row_group(0).column(0).total_compressed_size) - _PAGE)
 
 
-_FEW, _FEW_TOGETHER = 1024, 64
-_MORE, _MORE_TOGETHER = 8192, 2048
-_QUIET = 16  # messages a user up to which more users are run
-_SAMPLE = 2048  # messages that a sample should hold
-_LEAST, _BIT = 0.02, 1 / 8  # bytes: what an id takes more where there are twice as many: one bit at most
-_BLOCK = 1 << 17  # octets that are compressed together
+_USERS, _TOGETHER = 2048, 512
+"""Most users of the pilot, and of one of its clusters: if all of a cluster write to all, a million messages."""
 
-Key = tuple[str, int]
+_BITS = 3  # that what an id rises by takes at least
+_SOME = 8  # users of whom that can be told
+_ALL = 0.9  # share of pairs that exchange a message from which everybody is taken to write to everybody
 
 
-@dataclass(frozen=True)
-class Grown:
-    """Messages of one kind and round among all users; ``width``: bytes of each."""
+def grown(protocol: Protocol, population: Population, faults: Faults | None) -> dict[Key, Issue]:
+    """Return what a full trace will hold of each kind and round, from one run of few users.
 
-    issue: Issue
-    rows: float
-    width: float
-
-
-@dataclass(frozen=True)
-class Pilots:
-    """Runs of few users of a population."""
-
-    protocol: Protocol
-    population: Population
-    faults: Faults | None
-    _known: dict[tuple[int, int, int | None], dict[Key, Issue]] = field(default_factory=dict)
-
-    def grown(self, sample: int | None = None) -> dict[Key, Grown]:
-        """Return what there will be of each kind and round; ``sample``: widths of what is kept of that many users.
-
-        Raises what a run would raise.
-        """
-        clusters, size = self.plan
-        half = (size + 1) // 2
-        smaller, fewer = self._less(clusters, half, sample), self._less(clusters // 4, size, sample)
-        found = {}
-        for key, issue in self._weigh(clusters, size, sample).items():
-            power = 1.0
-            if key in smaller:
-                power = math.log(issue.rows / smaller[key].rows) / math.log(size / half)
-            rows = issue.rows / clusters * float(((self.population.sizes / size) ** power).sum())
-            found[key] = Grown(issue, rows, self._width(key, issue, smaller, fewer))
-        return found
-
-    @cached_property
-    def talk(self) -> float:
-        """Messages a user, among few."""
-        clusters, size = self._clusters(_FEW, _FEW_TOGETHER)
-        return sum(issue.rows for issue in self._weigh(clusters, size, None).values()) / (clusters * size)
-
-    @cached_property
-    def plan(self) -> tuple[int, int]:
-        """How many clusters are run, and how many users of each: more where users send few messages."""
-        if self.talk > _QUIET:
-            return self._clusters(_FEW, _FEW_TOGETHER)
-        return self._clusters(_MORE, _MORE_TOGETHER if len(self.population.sizes) > 1 else _MORE)
-
-    def _clusters(self, users: int, together: int) -> tuple[int, int]:
-        sizes = self.population.sizes
-        size = min(together, int(np.median(sizes)))
-        return max(1, min(users // size, int(np.count_nonzero(sizes >= size)))), size
-
-    def _weigh(self, clusters: int, size: int, sample: int | None) -> dict[Key, Issue]:
-        if sample is not None:
-            users = clusters * size
-            enough = math.ceil(_SAMPLE / max(1.0, self.talk))
-            sample = min(users, max(enough, users * sample // self.population.users))
-        key = clusters, size, sample
-        if key not in self._known:
-            self._known[key] = weigh(self.protocol, self.population, *key, self.faults)
-        return self._known[key]
-
-    def _less(self, clusters: int, size: int, sample: int | None) -> dict[Key, Issue]:
-        """Weigh what fewer users write; nothing where they are not fewer, or clusters must have some size."""
-        if (clusters, size) != self.plan and clusters:
-            with contextlib.suppress(InputError, ProtocolError):
-                return self._weigh(clusters, size, sample)
-        return {}
-
-    def _width(self, key: Key, issue: Issue, *less: Mapping[Key, Issue]) -> float:
-        """Return what a message takes among all users."""
-        clusters, size = self.plan
-        sizes, known = self.population.sizes.astype(np.float64), self.population.clusters
-        together = float((sizes**2).sum() / sizes.sum())  # of the cluster of a user
-        apart = float(len(sizes))
-        if known is not None and known.order is None:  # ids of few clusters lie together
-            apart = min(apart, max(clusters, _BLOCK * clusters / issue.rows))
-        times = math.log2(max(1.0, together / size)), math.log2(apart / clusters)
-        width = 0.0
-        for name, octets in issue.widths.items():
-            before = [pilot[key].widths.get(name, octets) if key in pilot else octets for pilot in less]
-            gains = [(octets - few) / doublings for few, doublings in zip(before, (1, 2), strict=True)]
-            steps = [min(_BIT, gain) if gain >= _LEAST else 0.0 for gain in gains]
-            steps[0] *= name not in issue.spread  # larger clusters have no larger ids than these
-            width += octets + sum(step * doublings for step, doublings in zip(steps, times, strict=True))
-        return width
+    Messages grow with the users, or with the pairs of users in a cluster where everybody writes to everybody.  Raises
+    what a run would raise.
+    """
+    sizes = population.sizes
+    size = min(_TOGETHER, int(np.median(sizes)))
+    clusters = max(1, min(_USERS // size, int(np.count_nonzero(sizes >= size))))
+    found = {}
+    for key, issue in weigh(protocol, population, clusters, size, faults).items():
+        power = 2 if issue.rows >= _ALL * clusters * size * (size - 1) and size >= _SOME else 1
+        rows = issue.rows / clusters * float(((sizes / size) ** power).sum())
+        found[key] = replace(issue, rows=rows)
+    return found
 
 
 FACTOR = 3
@@ -297,30 +210,31 @@ def predict(
     more.  Raises InputError for an unknown level, and what a run would raise.
     """
     wanted = [TraceLevel.parse(level) for level in levels]
-    pilots, full, cost = Pilots(protocol, population, faults), dict[Key, Grown](), 0.0
+    full, cost = dict[Key, Issue](), 0.0
     if any(level.keeps for level in wanted):
-        full, cost = pilots.grown(), _seconds_a_cell()
+        full, cost = grown(protocol, population, faults), _seconds_a_cell()
     folder = _manifest(protocol, population, full)
     found = []
     for level, text in zip(wanted, levels, strict=True):
-        kept: Iterable[Grown] = full.values() if level.keeps else ()
+        kept = list(full.values()) if level.keeps else []
         if level.name == "sample":
-            kept = _sampled(pilots, level.sample, full)
-        nbytes = folder + sum(grown.rows * grown.width + grown.issue.fixed for grown in kept)
-        cells = sum(grown.rows * grown.issue.cells for grown in kept)
-        messages = round(sum(grown.rows for grown in kept))
+            share = min(1.0, level.sample / population.users)
+            kept = [each for full_one in kept if (each := _sampled(full_one, share)).rows]
+        nbytes = folder + sum(each.rows * each.width + each.fixed for each in kept)
+        cells = sum(each.rows * each.cells for each in kept)
+        messages = round(sum(each.rows for each in kept))
         found.append(Prediction(text, messages, 0 if level.name == "none" else round(nbytes), cells * cost))
     return found
 
 
-def _sampled(pilots: Pilots, sample: int, full: dict[Key, Grown]) -> list[Grown]:
-    """Return what is kept of all messages: those that one of the chosen users sent or received."""
-    others = 1 - min(1.0, sample / pilots.population.users)
-    return [
-        replace(grown, rows=full[key].rows * (1 - others**grown.issue.ends))
-        for key, grown in pilots.grown(sample).items()
-        if key in full
-    ]
+def _sampled(full: Issue, share: float) -> Issue:
+    """Return what is kept of messages if each end that is a user is one of the chosen with probability ``share``.
+
+    Ids that counted up are stored: what they rise by, which takes more bits the fewer of them are kept.
+    """
+    kept = 1 - (1 - share) ** full.ends  # nothing of what servers send each other
+    bits = _BITS - math.log2(kept) if kept else 0.0
+    return replace(full, rows=full.rows * kept, width=full.width + full.counted * bits / 8)
 
 
 def _manifest(protocol: Protocol, population: Population, keys: Iterable[Key]) -> int:

@@ -108,7 +108,9 @@ class Slice:
 
         A message can only have been influenced by messages of earlier rounds.
         """
-        for kind, place in self._in_order():
+        names = list(self.kinds)
+        for number, place in zip(*(column.tolist() for column in self.order()), strict=True):
+            kind = names[number]
             columns = self.kinds[kind]
             round, sender, recipient, seq = (int(columns[name][place]) for name in ADDRESS)
             readable = "readable" not in columns or bool(columns["readable"][place])
@@ -116,18 +118,17 @@ class Slice:
             nbytes = int(columns["nbytes"][place])
             yield Event(kind, round, sender, recipient, seq, self.roles[kind], nbytes, fields)
 
-    def _in_order(self) -> Iterator[tuple[str, int]]:
-        names = list(self.kinds)
+    def order(self) -> tuple[Array, Array]:
+        """Return, of all messages in that order, which of ``kinds`` each is of and its row there."""
         sizes = [len(columns["round"]) for columns in self.kinds.values()]
-        kind = np.repeat(np.arange(len(names)), sizes)
+        kind = np.repeat(np.arange(len(sizes)), sizes)
         place = np.concatenate([np.zeros(0, np.int64), *map(np.arange, sizes)])
         joined = {
             name: np.concatenate([np.zeros(0, np.int64), *(found[name] for found in self.kinds.values())])
             for name in ADDRESS
         }
         order = np.lexsort((joined["seq"], joined["sender"], joined["recipient"], kind, joined["round"]))
-        for number in order.tolist():
-            yield names[kind[number]], int(place[number])
+        return kind[order], place[order]
 
 
 def message_id(kind: str, round: int, sender: int, recipient: int, seq: int) -> str:

@@ -12,10 +12,10 @@ import pytest
 
 import p2p_sim
 from p2p_sim.render.web.overview import known
-from p2p_sim.rundir import manifest
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.tiny import people
+from tests.told import cut_off
 
 SAYS = "the run was cut off, and its trace (full) is incomplete"
 VERBS = {
@@ -40,7 +40,7 @@ def left(tmp_path):
     folder = tmp_path / "left" / "messages"
     shutil.copytree(path / "messages", folder)
     shutil.rmtree(folder / "report")
-    manifest.write(folder, {**manifest.read(folder), "complete": False, "files": [], "counts": []})
+    cut_off(folder)
     return run
 
 

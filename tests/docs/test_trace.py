@@ -17,8 +17,9 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import cli
-from p2p_sim.rundir import manifest, run_directory, trace_writer
+from p2p_sim.rundir import run_directory, trace_writer
 from tests.contract.cases import PROTOCOLS, people_of
+from tests.told import cut_off
 
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
@@ -105,8 +106,7 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> p2p_sim.Run:
     last = max(number for _, number in run.counts)
     for folder in Path("killed").glob(f"messages/*/round={last}"):
         shutil.rmtree(folder)
-    told = manifest.read(Path("killed/messages"))
-    manifest.write(Path("killed/messages"), {**told, "complete": False, "files": [], "counts": []})
+    cut_off(Path("killed/messages"))
     return run
 
 
@@ -135,7 +135,7 @@ def test_of_files_that_are_alike_nothing_is_said(tmp_path: Path) -> None:
     program = PROTOCOLS["peer-to-peer"]
     p2p_sim.run(program, people_of(program, "contiguous", 60), trace="full", out=tmp_path / "run", seed=0)
     folder = tmp_path / "run/messages"
-    manifest.write(folder, {**manifest.read(folder), "complete": False})
+    cut_off(folder)
     missing = run_directory.open_trace(folder).missing
     assert missing is not None
     assert "differ in columns" not in missing

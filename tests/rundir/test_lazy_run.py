@@ -17,8 +17,8 @@ from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
 from p2p_sim.trace.stats import stats
 from protocols import PeerToPeer
+from tests import told
 from tests.tiny import people
-from tests.told import told_in
 
 
 @pytest.fixture
@@ -32,12 +32,9 @@ def cut_off(run: Any, path: Path, *, without: str) -> Path:
     for file in path.iterdir():
         if file.is_file():
             file.unlink()
-    manifest = path / "messages" / "manifest.json"
-    manifest.write_text(
-        json.dumps(told_in(path, "messages/manifest.json") | {"complete": False, "counts": [], "files": []})
-    )
     for file in (path / "messages" / without).rglob("*.parquet"):
         file.unlink()
+    told.cut_off(path / "messages")
     return path
 
 
@@ -96,8 +93,8 @@ def run_ends(run: Any) -> tuple[int, int]:
 
 def test_a_newer_version(run: Any, tmp_path: Path) -> None:
     path = run.save(tmp_path / "r")
-    told = told_in(path)
-    (path / "run.json").write_text(json.dumps(told | {"format": 99}))
+    about = told.told_in(path)
+    (path / "run.json").write_text(json.dumps(about | {"format": 99}))
     for ask in (
         query.messages,
         stats,

@@ -156,7 +156,6 @@ def test_one_that_was_replaced_since(tmp_path: Path) -> None:
 
 
 def test_without_checksums_everybody_is_read(tmp_path: Path) -> None:
-    """Earlier versions wrote none."""
     path = tmp_path / "run"
     run = saved(PeerToPeer(0.1), "scattered", path)
     left = Unread(path, run_json.told_of(path) | {"sha256": {}})

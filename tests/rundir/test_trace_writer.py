@@ -19,7 +19,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.rundir import parquet_columns, run_directory, trace_writer
 from protocols import PeerToPeer, RandomizedResponse
-from tests.told import told_in
+from tests.told import cut_off
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = Population.synthetic(users=90, cluster_size=30, seed=2)
@@ -140,7 +140,6 @@ import p2p_sim
 from p2p_sim.core.population import Population
 from p2p_sim.rundir import trace_writer as writer
 from protocols import PeerToPeer
-from tests.told import told_in
 
 def part(self, *arguments):
     if arguments[3] == sys.argv[2]:
@@ -181,10 +180,9 @@ def test_a_killed_run_leaves_what_it_had_and_says_what_is_missing(kind, held, tm
 def test_a_file_that_was_being_written_is_told(tmp_path):
     path = tmp_path / "run"
     p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=path, seed=0)
-    told = told_in(path, "messages/manifest.json")
-    (path / "messages/manifest.json").write_text(json.dumps({**told, "complete": False, "files": []}))
     place = path / entry_path(path, "report")
     (path / entry_path(path, "ask")).rename(place.with_name(f".{place.name}.tmp"))
+    cut_off(path / "messages")
     found = run_directory.open_trace(path / "messages")
     assert "2 unfinished file(s) cannot be read" in str(found.missing)  # it, and the answers, which need it
     assert found.rows("report")[1] == 90

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -16,9 +15,9 @@ from p2p_sim.rundir import run_directory, trace_reader
 from p2p_sim.trace import query, recompute
 from p2p_sim.trace.diff import Unlike, apart, compare
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
+from tests import told
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.tiny import LABELS, people
-from tests.told import told_in
 
 USERS = 24
 NAMES = ["peer-to-peer", "encrypted shuffle", "secure aggregation", "network shuffle", "label proportions"]
@@ -233,12 +232,9 @@ def test_modes_of_cryptography_differ_in_keys_and_the_note_says_so() -> None:
 def cut_off(name: str, path: Any, kind: str) -> Any:
     """What a run killed before it had written the files of a kind leaves."""
     run_of(name).save(path)
-    manifest = path / "messages/manifest.json"
-    manifest.write_text(
-        json.dumps(told_in(path, "messages/manifest.json") | {"complete": False, "files": [], "counts": []})
-    )
     for place in ("outputs", f"messages/{kind}"):
         shutil.rmtree(path / place)
+    told.cut_off(path / "messages")
     (path / "population.parquet").unlink()
     (path / "run.json").unlink()
     return path

@@ -85,7 +85,7 @@ def lying(how: str, users: int) -> Population:
 
 @pytest.mark.parametrize("how", ["together", "scattered", "anywhere"])
 def test_random_ids_take_the_bytes_of_large_ones(how, tmp_path, monkeypatch):
-    """What is random takes whole bytes, and a million ids have one more than those of the few users that are weighed.
+    """What is random takes whole bytes, and ids of a million users have more than those of the few that are weighed.
 
     The twin weighs these by their own ids.
     """
@@ -96,11 +96,11 @@ def test_random_ids_take_the_bytes_of_large_ones(how, tmp_path, monkeypatch):
     few = size_estimate.few
     monkeypatch.setattr(size_estimate, "few", lambda *given: (few(*given)[0], None))
     (small,) = predict(PeerToPeer(0.1, 0.1), people, "full")
-    assert (LEAST < small.nbytes / nbytes < MOST) == (how == "together")
+    assert small.nbytes / nbytes < LEAST
 
 
 def test_messages_that_grow_with_the_cluster_are_extrapolated(tmp_path):
-    protocol, people = PROTOCOLS["peer permutation"], Population.synthetic(users=600, cluster_size=300)
+    protocol, people = PROTOCOLS["peer permutation"], Population.synthetic(users=1200, cluster_size=1200)
     (found,) = predict(protocol, people, "full")
     messages, _ = written(protocol, people, "full", tmp_path / "run")
     assert found.messages == pytest.approx(messages, rel=0.02)  # a cluster of n sends n^2 and some

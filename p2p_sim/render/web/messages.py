@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.render import text_labels
+from p2p_sim.render import scene
 from p2p_sim.render.web.overview import Known
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import neighbourhood, query
-from p2p_sim.trace.slices import Event, Eyes, Slice, party
+from p2p_sim.trace.slices import Eyes, Slice, message_id, party
 
 Array = npt.NDArray[Any]
 
@@ -174,7 +174,7 @@ def lanes(
         notes.append(f"only {len(shown):,} of {len(wanted):,} messages are drawn: choose a kind or a round")
     return {
         "lanes": _lanes(run, told, found, named=eyes is None),
-        "messages": _rows(shown, told, eyes, look.channels),
+        "messages": _rows(shown, eyes, look.channels),
         "total": len(wanted), "users": found.users, "most": LANES,
         "cluster": found.cluster, "clusters": _clusters(neighbourhood.sizes_of(run)),
         "coalition": "" if eyes is None else str(eyes), "notes": notes,
@@ -199,56 +199,33 @@ def _filtered(part: Slice, look: Look) -> Slice:
 
 
 def _lanes(run: RunRecord, told: Known, found: Found, named: bool) -> list[dict[str, str]]:
-    """Return servers, the other users, then users; ``named``: whether it is told who dropped out or lied."""
-    part, shown = found.part, []
-    for role in told.servers:
-        if any(role in part.roles[kind] for kind, columns in part.kinds.items() if len(columns["round"])):
-            shown.append({"id": role, "title": role, "user": "", "state": ""})
-    if _strangers(part, found):
-        shown.append({"id": OTHERS, "title": "others", "user": "", "state": ""})
-    states = {what: np.isin(found.ids, ids) for what, ids in run.faulty.items()} if named else {}
-    for place, user in enumerate(found.ids.tolist()):
-        state = ", ".join(what for what, mask in states.items() if mask[place])
-        shown.append({"id": party(USER, user), "title": party(USER, user), "user": str(user), "state": state})
+    """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
+    table, shown = scene.flat(found.part), []
+    faulty = run.faulty if named else {}
+    states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
+    for number in scene.page_lanes(table, found.ids, told.servers):
+        if number is None:
+            shown.append({"id": OTHERS, "title": "others", "user": "", "state": ""})
+            continue
+        name, user = party(*table.party(number)), "" if number < 0 else str(number)
+        state = ", ".join(what for what, users in states.items() if number in users)
+        shown.append({"id": name, "title": name, "user": user, "state": state})
     return shown
 
 
-def _strangers(part: Slice, found: Found) -> bool:
-    """Whether a user without a lane sent or received any of the messages."""
-    return any(
-        not np.isin(columns[end], found.ids).all()
-        for kind, columns in part.kinds.items()
-        for end, role in zip(("sender", "recipient"), part.roles[kind], strict=True)
-        if role == USER
-    )
-
-
-def _rows(part: Slice, told: Known, eyes: Eyes | None, channels: str) -> list[dict[str, Any]]:
+def _rows(part: Slice, eyes: Eyes | None, channels: str) -> list[dict[str, Any]]:
     """Return the messages as JSON values in causal order, with what the viewpoint sees and reads of each."""
-    seen: dict[str, bool] = {}
-    read: dict[str, bool] = {}
+    table = scene.flat(part)
+    seen = read = np.ones(len(table), np.bool_)
     if eyes is not None:
-        names = part.ids()
-        for kind, columns in part.kinds.items():
-            sees, reads = eyes.sees(told.kinds[kind], columns, channels)
-            seen.update(zip(names[kind], sees.tolist(), strict=True))
-            read.update(zip(names[kind], (sees & reads).tolist(), strict=True))
+        seen, read = scene.masks(part, table, scene.sight_of(part, eyes, channels))
     rows = []
-    for event in part.events():
-        readable = read.get(event.id, True)
+    for row in range(len(table)):
+        kind, address = table.kinds[table.kind[row]], table.address(row)
         rows.append({
-            "id": event.id, "kind": event.kind, "round": event.round, "from": event.ends[0], "to": event.ends[1],
-            "nbytes": event.nbytes, "seen": seen.get(event.id, True), "readable": readable,
-            "fields": _fields(part, event) if readable else None,
+            "id": message_id(kind, *address), "kind": kind, "round": address[0],
+            "from": party(*table.party(int(table.sender[row]))), "to": party(*table.party(int(table.recipient[row]))),
+            "nbytes": int(table.nbytes[row]), "seen": bool(seen[row]), "readable": bool(read[row]),
+            "fields": scene.fields(part, table, row, _LETTERS) if read[row] else None,
         })  # fmt: skip
     return rows
-
-
-def _fields(part: Slice, event: Event) -> dict[str, str]:
-    columns = part.kinds[event.kind]
-    return {
-        name: text_labels.value(
-            np.array(value, columns[name].dtype) if isinstance(value, list) else value, _LETTERS
-        )
-        for name, value in (event.fields or {}).items()
-    }
