@@ -413,9 +413,11 @@ def _public(name: str, one: Array | None, other: Array | None) -> Unlike | None:
     """Compare a public column, None where a run has none of that name."""
     what = f"public column {name!r}"
     if one is None or other is None:
-        return Unlike(what, *("none" if column is None else "there" for column in (one, other)))
+        first, second = ("none" if column is None else "there" for column in (one, other))
+        return Unlike(what, first, second)
     if (one.dtype, one.shape) != (other.dtype, other.shape):
-        return Unlike(what, *(f"{column.dtype} of shape {column.shape}" for column in (one, other)))
+        first, second = (f"{column.dtype} of shape {column.shape}" for column in (one, other))
+        return Unlike(what, first, second)
     flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in (one, other)]
     if one.dtype.kind not in "biufU":  # as text: JSON knows no times and no complex numbers
         flat = [column.astype(str) for column in flat]
