@@ -418,7 +418,9 @@ def _public(name: str, one: Array | None, other: Array | None) -> Unlike | None:
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         first, second = (f"{column.dtype} of shape {column.shape}" for column in (one, other))
         return Unlike(what, first, second)
-    flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in (one, other)]
+    flat = [one, other]
+    if one.ndim > 2:
+        flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in flat]
     if one.dtype.kind not in "biufU":  # as text: JSON knows no times and no complex numbers
         flat = [column.astype(str) for column in flat]
     return _columns(what, flat[0], flat[1], None, USER)
