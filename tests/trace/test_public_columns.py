@@ -126,9 +126,9 @@ def test_programs_that_read_them_are_replayed_and_looked_at_from_a_folder(cluste
     one = next(iter(query.messages(run, kind="report", protocol=program).events())).id
     asked = {"protocol": program}
     cones = cone(loaded, one, **asked), cone(run, one, **asked)
-    for first, second in ((each.message, each.before.messages) for each in cones[:1]):
+    for first, second in ((each.message, each.before.nearest) for each in cones[:1]):
         assert listed(first) == listed(cones[1].message)
-        assert listed(second) == listed(cones[1].before.messages) != []
+        assert listed(second) == listed(cones[1].before.nearest) != []
 
 
 def test_what_was_kept_without_them_is_named(tmp_path):
