@@ -15,7 +15,7 @@ from p2p_sim.core.fault_injection import FaultInjection, KeyedFaultDraws
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
-from p2p_sim.core.party import Party
+from p2p_sim.core.party import NamedColumns, Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED, REAL, Seals
@@ -138,7 +138,8 @@ def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict
         if isinstance(column, Members):
             part[name] = column.block(low, high)
         elif isinstance(column, dict):
-            part[name] = {key: _read_only(value[low:high]) for key, value in column.items()}
+            cut = {key: _read_only(value[low:high]) for key, value in column.items()}
+            part[name] = NamedColumns(name, cut)
         else:
             part[name] = _read_only(column[low:high])
     if "cluster" not in part:

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,7 +80,8 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     changed = replace(
         command, cluster_size=world.cluster_size, fault=texts, graph=world.graph, crypto=world.crypto
     )
-    found = changed.told(Chosen(world.protocol, tuple(run.notes.get("defaults", ()))), kind, at, progress)
+    chosen = Chosen(world.protocol, tuple(run.notes.get("defaults", ())))
+    found = changed.told(chosen, kind, at, progress, world.public)
     again = command.again(world.protocol, {}, kind, at)
     found |= {"run": command.run, "world": world.about, "graph": _graph(run), "command": again}
     return found, run
@@ -236,8 +238,10 @@ class Audit:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def told(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
-        """Audit the views of a protocol and return what is told of them."""
+    def told(
+        self, chosen: Chosen, kind: str, at: float, progress: Any, public: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Audit the views of a protocol and return what is told of them; ``public``: columns of a world's users."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
 
@@ -248,7 +252,7 @@ class Audit:
         rows = []
         for view, why in zip(views, misfits, strict=True):
             start = time.perf_counter()
-            found = None if why else self._audit(protocol, view, {kind: at}, shared, progress)
+            found = None if why else self._audit(protocol, view, {kind: at}, shared, progress, public)
             rows.append(audit_table.row(view, found, why, time.perf_counter() - start))
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         return {
@@ -290,8 +294,9 @@ class Audit:
         return views, misfits
 
     def _audit(
-        self, protocol: Protocol, view: Any, at: dict[str, float], confidence: float, progress: Any
-    ) -> Any:
+        self, protocol: Protocol, view: Any, at: dict[str, float], confidence: float, progress: Any,
+        public: Mapping[str, Any] | None,
+    ) -> Any:  # fmt: skip
         from p2p_sim import privacy
 
         def tell(label: str, done: int, total: int) -> None:
@@ -303,7 +308,7 @@ class Audit:
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
             address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
-            faults=self.fault, graph=self.graph, crypto=self.crypto,
+            faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
         )  # fmt: skip
 
     def point(self) -> tuple[str, float]:

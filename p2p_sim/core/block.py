@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Receive, Send
 from p2p_sim.core.outgoing import Answer, compose
@@ -84,7 +84,10 @@ class Block:
         """Say where a program was when something went wrong, if the error does not say it."""
         text = str(error)
         where = f"role {self.me.role!r}, step {self.me.draw.step}"
-        return ProtocolError(text if text.startswith("role ") else f"{where}: {text}")
+        placed = text if text.startswith("role ") else f"{where}: {text}"
+        if isinstance(error, MissingColumnError):  # who made the population says better what to do
+            return MissingColumnError(placed, error.part, error.name)
+        return ProtocolError(placed)
 
     def waits(self, item: Item) -> bool:
         """Whether an item comes with an inbox: a receive, or a send to one's own role."""

@@ -23,3 +23,23 @@ class RunLostError(RuntimeError):
 
 class ProtocolError(RuntimeError):
     """A protocol program broke a rule of the engine; the text names role, step, message and fix."""
+
+
+class MissingColumnError(ProtocolError):
+    """A user's program reads a column that the population does not have.
+
+    ``part``: "x", "neighbours", "public" or "secret"; ``name``: of a further column, otherwise as ``part``.
+    """
+
+    def __init__(self, text: str, part: str, name: str):
+        super().__init__(text)
+        self.part, self.name = part, name
+
+    def __reduce__(self) -> tuple[type[MissingColumnError], tuple[str, str, str]]:
+        """Keep all parts on the way from another process."""
+        return type(self), (str(self), self.part, self.name)
+
+    @property
+    def what(self) -> str:
+        """The column in words."""
+        return f"{self.part} column {self.name!r}" if self.part in ("public", "secret") else f"me.{self.part}"

@@ -13,10 +13,27 @@ import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.draw import Draw, whole
-from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.errors import MissingColumnError, ProtocolError
 from p2p_sim.core.groups import Members
 
 Array = npt.NDArray[Any]
+
+
+class NamedColumns(dict[str, Array]):
+    """Further columns by name, ``part`` being "public" or "secret"; one that is not there is refused by its name."""
+
+    def __init__(self, part: str, columns: Mapping[str, Array]):
+        super().__init__(columns)
+        self._part = part
+
+    def __missing__(self, name: str) -> Array:
+        has = f"it has {', '.join(map(repr, self))}" if self else f"it has no {self._part} columns"
+        raise MissingColumnError(
+            f"this population has no {self._part} column {name!r}, {has}: make it with "
+            f"Population.from_arrays(..., {self._part}={{{name!r}: values}}), one row a user",
+            self._part,
+            name,
+        )
 
 
 @dataclass(repr=False)
@@ -82,12 +99,12 @@ class Party:
 
     @property
     def public(self) -> Mapping[str, Array]:
-        """Further public columns by name."""
+        """Further public columns by name; reading one that the population does not have raises an error naming it."""
         return self._column("public")  # type: ignore[no-any-return]
 
     @property
     def secret(self) -> Mapping[str, Array]:
-        """Further secret columns by name."""
+        """Further secret columns by name; reading one that the population does not have raises an error naming it."""
         return self._column("secret")  # type: ignore[no-any-return]
 
     def each(self, values: Any) -> PerMessage:
@@ -116,4 +133,5 @@ class Party:
             "x": "make the population with x=",
             "neighbours": "join the users with population.with_graph(edges)",
         }
-        raise ProtocolError(f"this population has no {name!r}: {fix.get(name, 'give it that column')}")
+        text = f"this population has no {name!r}: {fix.get(name, 'give it that column')}"
+        raise MissingColumnError(text, name, name)

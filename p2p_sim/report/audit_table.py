@@ -111,7 +111,7 @@ def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> di
         return told
     names = [
         "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
-        "why", "needed",
+        "why", "needed", "assumes",
     ]  # fmt: skip
     told |= {name: getattr(found, name) for name in names}
     rejected = found.law is not None and found.law.rejected
@@ -264,6 +264,8 @@ def _sentences(told: Told, done: list[Told]) -> str:
             f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}; "
             f"its p is the smallest p of its tests times their number, at most 1."
         )
+    assumed = dict.fromkeys(text for each in done for text in each.get("assumes") or ())
+    lines += [f"Assumes: {text}." for text in assumed]
     lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
     lines.append(f"Again: {told['command']}")
     return "\n".join(lines)

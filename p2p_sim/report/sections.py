@@ -159,6 +159,7 @@ def _note(row: Document) -> str:
     users = "one user" if size == 1 else f"{size:,} users"
     worlds = f"{row['trials']:,} worlds a label, each of {users}: {row['world']}"
     worlds += "".join(f"; {how}" for how in audit_table.attack(row)[1:] if how)
+    worlds += "".join(f"; assumes: {text}" for text in row.get("assumes") or ())
     return f"{worlds}. Audited {row['when']} by p2p-sim {row['version']}: {row['command']}"
 
 

@@ -19,7 +19,7 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
-from p2p_sim.rundir import integrity, parquet_columns
+from p2p_sim.rundir import integrity, parquet_columns, public_columns
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.run_json import agree
 from p2p_sim.rundir.run_record import RunRecord
@@ -30,13 +30,14 @@ _ROWS = 1 << 20
 
 
 def write(folder: Path, people: Population) -> None:
-    """Write id, cluster and y in a stream; only the owner may read it: it holds the secret labels."""
+    """Write id, cluster, y and public columns in a stream; only the owner may read it: it holds the secret labels."""
     from pyarrow import parquet
 
     target = folder / FILE
     os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
     first = parquet_columns.arrow(_columns(people, 0, 0))
-    with parquet.ParquetWriter(target, first.schema, compression="zstd") as writer:
+    schema = first.schema.with_metadata(public_columns.metadata(people.public) or None)
+    with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for low in range(0, people.users, _ROWS):
             writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
     if people.graph is not None:
@@ -48,7 +49,7 @@ def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
     columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
     if people.clusters is not None:
         columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-    return columns | {"y": people.y[low:high]}
+    return columns | {"y": people.y[low:high]} | public_columns.encoded(people.public, low, high)
 
 
 def _edges(graph: Members) -> dict[str, Array]:
@@ -72,8 +73,11 @@ def read(path: Path, expected: str | None) -> Population | None:
         return None
     if not file.is_file():
         raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
+    with parquet_of(path) as parquet:
+        types = public_columns.types_in(file, parquet.schema_arrow)
     columns = parquet_columns.read(file, without="id")  # a row is an id
-    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"))
+    public = public_columns.decoded(file, types, len(columns["y"]), columns.__getitem__)
+    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"), public=public)
     if (path / GRAPH).is_file():
         edges = parquet_columns.read(path / GRAPH)
         if "group" in edges:
@@ -88,9 +92,11 @@ def read(path: Path, expected: str | None) -> Population | None:
 
 
 def stored(people: Population) -> Population:
-    """Return what of a population a run directory keeps: labels, clusters and graph, no features."""
-    plain = people.x is None and not people.public and not people.secret
-    return people if plain else Population(people.y, people.clusters, graph=people.graph, ids=people.ids)
+    """Return what of a population a run directory keeps: labels, clusters, public columns and graph.
+
+    No features, and no secret columns.
+    """
+    return people if people.x is None and not people.secret else replace(people, x=None, secret={})
 
 
 def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
@@ -102,7 +108,7 @@ def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
     if (folder / GRAPH).is_file() or far is Reach.EVERYBODY or not len(users):
         return None
     with parquet_of(folder) as file:
-        stored = _Stored(file)
+        stored = _Stored(file, folder / FILE)
         for user in users.tolist():
             if not 0 <= user < stored.users:
                 raise InputError(f"user {user}: users are 0 to {stored.users - 1}")
@@ -111,21 +117,21 @@ def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
         if far is Reach.GROUP:
             return None
         everybody = np.array([0, stored.users])
-        y = stored.some("y", users)
-        return Population(y, Members(np.zeros(len(users), np.int32), everybody, None), ids=users)
+        nobody_else = Members(np.zeros(len(users), np.int32), everybody, None)
+        return Population(stored.some("y", users), nobody_else, public=stored.public(users), ids=users)
 
 
 def clusters(folder: Path, users: Array) -> Array | None:
     """Return the cluster numbers of some users of the population in a run directory; None if there are no clusters."""
     with parquet_of(folder) as file:
-        stored = _Stored(file)
+        stored = _Stored(file, folder / FILE)
         return stored.some("cluster", users) if stored.divided else None
 
 
 def members(folder: Path, cluster: int) -> Array:
     """Return the ids of the users of a cluster, ascending; none if there is no such cluster."""
     with parquet_of(folder) as file:
-        stored = _Stored(file)
+        stored = _Stored(file, folder / FILE)
         found = [np.zeros(0, np.int64)]
         for group, start in enumerate(stored.starts if stored.divided else []):
             found.append(np.flatnonzero(stored.column("cluster", group) == cluster) + start)
@@ -135,7 +141,7 @@ def members(folder: Path, cluster: int) -> Array:
 def sizes(folder: Path) -> Array | None:
     """Return how many users each cluster has, by its number; None if there are no clusters."""
     with parquet_of(folder) as file:
-        stored = _Stored(file)
+        stored = _Stored(file, folder / FILE)
         if not stored.divided:
             return None
         counted = [_counted(stored.column("cluster", group)) for group in range(len(stored.starts))]
@@ -152,8 +158,8 @@ def parquet_of(folder: Path) -> Any:
 class _Stored:
     """A population file; ``starts``: the first row of each row group; ``divided``: whether there are clusters."""
 
-    def __init__(self, file: Any):
-        self._file = file
+    def __init__(self, file: Any, path: Path):
+        self._file, self._path = file, path
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum([0, *sizes])
         self.starts, self.users = ends[:-1].tolist(), int(ends[-1])
@@ -167,11 +173,18 @@ class _Stored:
     def some(self, name: str, users: Array) -> Array:
         """Read the values of some users."""
         groups = np.searchsorted(self.starts, users, "right") - 1
-        found = np.zeros(len(users), self._file.schema_arrow.field(name).type.to_pandas_dtype())
+        found: Array | None = None
         for group in sorted(set(groups.tolist())):
             mine = groups == group
-            found[mine] = self.column(name, group)[users[mine] - self.starts[group]]
-        return found
+            part = self.column(name, group)[users[mine] - self.starts[group]]
+            found = np.zeros((len(users), *part.shape[1:]), part.dtype) if found is None else found
+            found[mine] = part
+        return np.zeros(0) if found is None else found
+
+    def public(self, users: Array) -> dict[str, Array]:
+        """Read the public columns of some users, at least one."""
+        types = public_columns.types_in(self._path, self._file.schema_arrow)
+        return public_columns.decoded(self._path, types, len(users), lambda name: self.some(name, users))
 
 
 def _clusters(stored: _Stored, users: Array) -> Population:
@@ -203,7 +216,7 @@ def _clusters(stored: _Stored, users: Array) -> Population:
         for code in np.searchsorted(called, wanted).tolist():
             order[starts[code] : starts[code + 1]] = ids[codes == code]
     hers = Members(codes, starts, order, called)
-    return Population(np.concatenate(y), hers, ids=ids)
+    return Population(np.concatenate(y), hers, public=stored.public(ids), ids=ids)
 
 
 def _together(counted: list[tuple[Array, Array]]) -> tuple[Array, Array]:

@@ -26,7 +26,15 @@ from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.rundir import code_versions, integrity, manifest, parquet_columns, population_file, run_json
+from p2p_sim.rundir import (
+    code_versions,
+    integrity,
+    manifest,
+    parquet_columns,
+    population_file,
+    public_columns,
+    run_json,
+)
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.population_file import Later, Unread
 from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, text_of, to_list, told_of
@@ -116,11 +124,12 @@ def write_messages(folder: Path, run: RunRecord) -> None:
 
 
 def check_whole(people: Population) -> None:
-    """Check that a population can be saved; raises InputError for a part of one."""
+    """Check that a population can be saved; raises InputError for a part of one, and for columns of other types."""
     if people.ids is not None:
         raise InputError(
             "a run on a part of a population cannot be saved with it: save with population=False"
         )
+    public_columns.check(people.public)
 
 
 def check_free(path: Path, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -400,10 +401,29 @@ def _population(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     found = [_columns("label", one.y, other.y, None, USER)]
     clusters = [np.zeros(0) if p.clusters is None else p.clusters.label for p in (one, other)]
     found.append(_columns("cluster", clusters[0], clusters[1], None, USER))
+    for name in dict.fromkeys([*one.public, *other.public]):
+        found.append(_public(name, one.public.get(name), other.public.get(name)))
     if not _same_graph(one.graph, other.graph):
         graphs = ["none" if p.graph is None else "edges" for p in (one, other)]
         found.append(Unlike("graph", graphs[0], graphs[1]))
     return tuple(unlike for unlike in found if unlike is not None)
+
+
+def _public(name: str, one: Array | None, other: Array | None) -> Unlike | None:
+    """Compare a public column, None where a run has none of that name."""
+    what = f"public column {name!r}"
+    if one is None or other is None:
+        first, second = ("none" if column is None else "there" for column in (one, other))
+        return Unlike(what, first, second)
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        first, second = (f"{column.dtype} of shape {column.shape}" for column in (one, other))
+        return Unlike(what, first, second)
+    flat = [one, other]
+    if one.ndim > 2:
+        flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in flat]
+    if one.dtype.kind not in "biufU":  # as text: JSON knows no times and no complex numbers
+        flat = [column.astype(str) for column in flat]
+    return _columns(what, flat[0], flat[1], None, USER)
 
 
 def _same_graph(one: Members | None, other: Members | None) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -89,7 +89,14 @@ def _relived(
 ) -> Past:
     assert run.seed is not None  # checked before
     rows = {**members, USER: rows_of(people, members[USER])}
-    return relive(protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest)
+    try:
+        return relive(protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest)
+    except MissingColumnError as error:
+        raise InputError(
+            f"this run cannot be repeated from what was kept of it: its program reads {error.what}, and a run "
+            "directory keeps public columns (none if an earlier version wrote it), no secret ones and no x: run it "
+            "again with trace='full' (--trace full)"
+        ) from error
 
 
 def population_of(run: RunRecord) -> Population:

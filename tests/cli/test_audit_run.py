@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
+import sys
 
+import numpy as np
 import pytest
 
-from p2p_sim import privacy
+import p2p_sim
+from p2p_sim import Population, privacy
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_audit import OWN
@@ -172,3 +176,70 @@ def test_other_code_than_the_run_s_is_said(cli, tmp_path):
     told["versions"]["numpy"] = "1.0"
     manifest.write_text(json.dumps(told))
     assert "audited by other code than the run's: numpy 1.0 then" in cli(*AUDIT).err
+
+
+CAREFUL = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from p2p_sim.core import Message, Party, Protocol, Rounds
+
+
+@dataclass(frozen=True)
+class Careful(Protocol):
+    """Users who are marked flip a fair coin, all others tell their label."""
+
+    report = Message("user", "learner", "hands in a label, maybe a coin", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.report(y=np.where(me.public["careful"], me.draw.bernoulli("coin", 0.5), me.y))
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+'''
+
+
+@pytest.fixture
+def careful(tmp_path, monkeypatch):
+    """A protocol whose users read a public column, in careful.py, and the folder of a run of it, made in Python."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "careful.py").write_text(CAREFUL)
+    program = importlib.import_module("careful").Careful()
+    people = Population.from_arrays(
+        y=np.arange(6) % 2 == 0,
+        cluster=[0, 0, 0, 1, 1, 1],
+        public={"careful": [False, True, True, True, False, True]},
+    )
+    p2p_sim.run(program, people, seed=2**63, out=tmp_path / "made")
+    yield tmp_path / "made"
+    sys.modules.pop("careful", None)
+
+
+def test_public_columns_of_the_run_and_what_is_assumed(cli, careful):
+    done = cli("audit", "careful:Careful", "--run", "made", "--trials", "1000", "--delta", "0", "--json")
+    told, (row,) = done.json, done.json["views"]
+    assert (done.status, done.err) == (0, "")
+    assert row["lower"] > 3, "user 0 tells her label"
+    assert told["world"].endswith(
+        "; public columns are those of users of cluster 0 of the run, the victim's those of user 0"
+    )
+    (assumed,) = row["assumes"]
+    assert assumed.startswith(
+        "public column 'careful' of all users of a world is known to who looks, and the same"
+    )
+    assert json.loads((careful / "audit.json").read_text())["audits"][0]["assumes"] == [assumed]
+    again = cli(*shlex.split(told["command"])[1:]).out
+    assert f"Assumes: {assumed}.\n" in again
+    assert cli("report", "made").status == 0
+    assert "; assumes: public column" in (careful / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("careful")
+def test_without_a_run_the_column_and_the_way_out_are_named(cli):
+    refused(
+        cli("audit", "careful:Careful", "--cluster-size", "3", "--trials", "1000"),
+        "a user's program reads public column 'careful', which the worlds of an audit do not have",
+        "or audit a run whose population has it (privacy.audit(run), p2p-sim audit --run RUN)",
+    )

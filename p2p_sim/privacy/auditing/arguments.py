@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,32 @@ def world_size(cluster_size: Any) -> int:
     if cluster_size > MAX_USERS // 2:
         raise InputError(f"cluster_size = {cluster_size:,}: two worlds have more than {MAX_USERS:,} users")
     return int(cluster_size)
+
+
+def given_public(public: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the public columns of the users of a world, by name; raises InputError for what cannot be such."""
+    if public is None:
+        return {}
+    if not isinstance(public, Mapping):
+        raise InputError(
+            f"public = {public!r}: give a dict of names to columns, of a row for each user of a world"
+        )
+    columns = {}
+    for name, values in public.items():
+        column = np.asarray(values)
+        if not isinstance(name, str) or column.dtype.hasobject:
+            what = f"has type {column.dtype}" if isinstance(name, str) else "has a name that is no text"
+            raise InputError(
+                f"public column {name!r} {what}: give text as the name, and an array of numbers or text"
+            )
+        if column.ndim == 0 or len(column) != size:
+            rows = "one value" if column.ndim == 0 else f"{len(column):,} rows"
+            raise InputError(
+                f"public column {name!r} has {rows}, a world has {size:,} users: give one row a user, the victim's "
+                "first, then those of the colluders"
+            )
+        columns[name] = column
+    return columns
 
 
 def coalition_of(view: str, protocol: Protocol, size: int) -> Coalition:

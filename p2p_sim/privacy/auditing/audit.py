@@ -24,6 +24,7 @@ from p2p_sim.privacy.auditing.arguments import (
     coalition_of,
     given_composition,
     given_point,
+    given_public,
     world_size,
 )
 from p2p_sim.privacy.auditing.claims import (
@@ -70,6 +71,7 @@ class Audit:
     worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
     ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
     ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
+    ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.
     """
 
     protocol: str
@@ -92,6 +94,7 @@ class Audit:
     needed: int | None
     true_positive: float
     false_positive: float
+    assumes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
@@ -132,6 +135,7 @@ def audit(
     faults: Faults | Sequence[str] | None = None,
     graph: Any = None,
     crypto: str | None = None,
+    public: Mapping[str, Any] | None = None,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
@@ -148,18 +152,21 @@ def audit(
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
     ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
     ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
-    ``topologies.graph_of`` takes; drawn by ``seed``.  Raises InputError for arguments out of range, and for those that
-    contradict a run.
+    ``topologies.graph_of`` takes; drawn by ``seed``.  ``public``: what programs read as ``me.public``, columns by name
+    with a row for each user of a world: the victim, then the colluders, then the others, of whom the first have label
+    1; a run has its own.  Raises InputError for arguments out of range, for those that contradict a run, and for a
+    public column that a program reads and worlds do not have.
 
     *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
     the error is shared over both directions, all events, and the two bounds of each.
-    *Assumes:* colluders follow the protocol; worlds share nothing but servers.
+    *Assumes:* colluders follow the protocol; worlds share nothing but servers; public columns are the same whatever the
+    victim's label is.
     """
     if isinstance(protocol, Run):
         world = world_of(protocol, view, cluster_size)
-        world.check(faults=Faults.of(faults), graph=graph, crypto=crypto)
+        world.check(faults=Faults.of(faults), graph=graph, crypto=crypto, public=public)
         protocol, cluster_size = world.protocol, world.cluster_size
-        faults, graph, crypto = world.faults, world.graph, world.crypto
+        faults, graph, crypto, public = world.faults, world.graph, world.crypto, world.public or public
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)
     check_enough(trials, confidence, learning=statistic == "classifier")  # before a law is computed
@@ -171,6 +178,7 @@ def audit(
         backend, None, shards, address, digest=False, faults=wrong, crypto=crypto or MODELLED
     )
     size = world_size(cluster_size)
+    columns = given_public(public, size)
     model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
     honest = size - 1 - coalition.user_count
@@ -192,9 +200,10 @@ def audit(
             f"statistic = 'exact': no law of view {view!r} of these messages is known; give 'auto' or 'classifier'"
         )
     check_enough(trials, confidence, learning=exact is None)
-    situation = Situation(protocol, coalition, size, ones, channels, None if joined is None else joined.graph)
+    edges = None if joined is None else joined.graph
+    situation = Situation(protocol, coalition, size, ones, channels, edges, columns)
     report_progress = progress or (lambda _label, _done, _total: None)
-    with backends.opened(settings, users_a_batch(protocol, size, trials)):
+    with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         if exact is not None:
             evidence = by_law(situation, exact, trials, seed, settings, report_progress)
         else:
@@ -223,8 +232,20 @@ def audit(
         type(protocol).__name__, view, size, ones, channels, kind, at, found.lower, found.cap, evidence.trials,
         confidence, evidence.how, claimed, found.points, tested, verdict, why,
         _needed(claimed, found, kind, at, confidence) if verdict == INCONCLUSIVE else None,
-        found.true_positive, found.false_positive,
+        found.true_positive, found.false_positive, _assumes(columns),
     )  # fmt: skip
+
+
+def _assumes(public: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is taken for granted of the public columns of a world; nothing where there are none."""
+    if not public:
+        return ()
+    one = len(public) == 1
+    return (
+        f"public column{'' if one else 's'} {', '.join(map(repr, public))} of all users of a world "
+        f"{'is' if one else 'are'} known to who looks, and the same whatever the victim's label is; with other values "
+        "the view may learn more or less",
+    )
 
 
 def _verdict(claims: tuple[Claim, ...], found: Measured, kind: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim import backends
 from p2p_sim.backends import layout, local
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, MissingColumnError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.message import USER, Message
@@ -95,14 +95,20 @@ def around(graph: Members, first: int) -> npt.NDArray[np.int64]:
 
     ``graph``: not a complete one.
     """
-    from scipy.sparse.csgraph import breadth_first_order
-
-    order = breadth_first_order(matrix(graph), first, return_predecessors=False)
+    order = met_from(graph, first)
     place = np.full(len(graph.codes), -1)
     place[order] = np.arange(len(order))
     near, starts = graph.pick(order).everybody()
     ends = np.stack([np.repeat(np.arange(len(order)), np.diff(starts)), place[near]], axis=1)
     return ends[ends[:, 0] < ends[:, 1]]
+
+
+def met_from(graph: Members, first: int) -> Array:
+    """Return all whom a search from one user meets, in that order; she is the first.  ``graph``: not a complete one."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order: Array = breadth_first_order(matrix(graph), first, return_predecessors=False)
+    return order
 
 
 def copies(graph: Members, worlds: int) -> Members:
@@ -127,6 +133,9 @@ LABELS = (0, 1)
 
 _BATCH = 1_000_000
 """Users of one run, on every backend, so that all draw the same."""
+
+_MOST_OCTETS = 1 << 28
+"""Octets of the public columns of one run, which are the same in all of its worlds."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +198,8 @@ class Situation:
     """What every world is: a protocol among ``size`` users, and who looks.
 
     ``coalition``: its users are the colluders, whatever they are called.  ``composition``: others with label 1.
-    ``graph``: that joins the users of a world.
+    ``graph``: that joins the users of a world.  ``public``: columns of them by name, ``size`` rows each, the victim's
+    first, then the colluders'; they are the same in all worlds, whatever the victim's label.
     """
 
     protocol: Protocol
@@ -198,6 +208,7 @@ class Situation:
     composition: int
     channels: str = "plain"
     graph: Members | None = None
+    public: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def colluders(self) -> int:
@@ -214,11 +225,15 @@ class Situation:
         names = np.arange(worlds, dtype=np.int32)
         starts = np.arange(worlds + 1, dtype=np.int64) * self.size
         clusters = Members(np.repeat(names, self.size), starts, None, names)
+        public = {
+            name: np.tile(column, (worlds, *([1] * (column.ndim - 1))))
+            for name, column in self.public.items()
+        }
         if self.graph is None:
-            return Population(labels, clusters)
+            return Population(labels, clusters, public=public)
         # ids: parts of a population, whose graph was checked, for all copies together are not connected
         graph = copies(self.graph, worlds)
-        return Population(labels, clusters, graph=graph, ids=np.arange(len(labels)))
+        return Population(labels, clusters, public=public, graph=graph, ids=np.arange(len(labels)))
 
     def everybody(self, worlds: int) -> Coalition:
         """Return the coalitions of all worlds as one, its users by their ids."""
@@ -234,7 +249,7 @@ def batches(
 
     ``draws``: also what the colluders drew, which takes each batch once more.
     """
-    each = _each(situation.protocol, situation.size)
+    each = _each(situation.protocol, situation.size, situation.public)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
         worlds = 2 * min(each, trials - first)
@@ -252,15 +267,22 @@ def batches(
         yield replace(seen, ones=ones, draws=own)
 
 
-def users_a_batch(protocol: Protocol, size: int, trials: int) -> int:
-    """Return the most users of one run of an audit."""
-    return 2 * size * min(trials, _each(protocol, size))
+def users_a_batch(
+    protocol: Protocol, size: int, trials: int, public: Mapping[str, Array] | None = None
+) -> int:
+    """Return the most users of one run of an audit; ``public``: columns of the users of a world."""
+    return 2 * size * min(trials, _each(protocol, size, public or {}))
 
 
-def _each(protocol: Protocol, size: int) -> int:
-    """Return how many worlds a label are run at once; fewer where users send more than a few messages each."""
+def _each(protocol: Protocol, size: int, public: Mapping[str, Array]) -> int:
+    """Return how many worlds a label are run at once.
+
+    Fewer where users send more than a few messages each, or have wide public columns.
+    """
     most = protocol.users_at_once(size)
-    return max(1, min(_BATCH, _BATCH if most is None else most) // size // 2)
+    octets = sum(column.nbytes for column in public.values())
+    room = size * _MOST_OCTETS // octets if octets else _BATCH
+    return max(1, min(_BATCH, room, _BATCH if most is None else most) // size // 2)
 
 
 def _half(seed: int, worlds: int) -> Array:
@@ -290,7 +312,10 @@ def observe(
     messages = situation.protocol.messages()
     level = TraceLevel("seen", watch=_watch(messages, coalition, population.users))
     kept = backends.Settings(**{**vars(settings), "trace": level, "digest": False})
-    finished, _ = backends.run(situation.protocol, population, seed, kept)
+    try:
+        finished, _ = backends.run(situation.protocol, population, seed, kept)
+    except MissingColumnError as error:
+        raise _without(situation, error) from error
     kinds = {
         kind: _columns(message, finished.totals.trace.pop(kind), coalition, situation.channels)
         for kind, message in messages.items()
@@ -299,6 +324,25 @@ def observe(
     graph = situation.graph
     weights = None if graph is None else report_weights(situation.protocol, graph)
     return Seen(situation.size, len(population.sizes), situation.colluders, kinds, weights=weights)
+
+
+def _without(situation: Situation, error: MissingColumnError) -> Exception:
+    """Return what to tell of a column that a program reads and worlds do not have."""
+    if error.part == "neighbours":  # its own text says what to do
+        return error
+    reads = f"a user's program reads {error.what}, which the worlds of an audit do not have"
+    if error.part != "public":
+        return InputError(
+            f"{reads}: they have labels and public columns; let it read me.public['NAME'] instead, and give "
+            "privacy.audit(..., public={'NAME': values})"
+        )
+    has = ", ".join(map(repr, situation.public)) or "none"
+    users = "the one user" if situation.size == 1 else f"each of the {situation.size:,} users"
+    return InputError(
+        f"{reads} (they have: {has}): in Python, privacy.audit(..., public={{{error.name!r}: values}}) with a row for "
+        f"{users} of a world, the victim first; or audit a run whose population has it (privacy.audit(run), p2p-sim "
+        "audit --run RUN)"
+    )
 
 
 def _watch(messages: dict[str, Message], coalition: Coalition, users: int) -> Watch:

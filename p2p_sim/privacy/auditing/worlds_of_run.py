@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import bags
-from p2p_sim.privacy.auditing.worlds import around
+from p2p_sim.privacy.auditing.worlds import around, met_from
 from p2p_sim.privacy.registry import known
 from p2p_sim.run import Run
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class RunWorlds:
     """What an audit of a run is of.  ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
 
-    ``about``: in words, who the users of a world are.
+    ``about``: in words, who the users of a world are.  ``public``: the public columns of some users of the run who are
+    such, a row each, the victim's first; none where they are not known.
     """
 
     protocol: Protocol
@@ -32,13 +37,17 @@ class RunWorlds:
     faults: Faults | None
     crypto: str
     about: str
+    public: Mapping[str, Array] = field(default_factory=dict)
 
     def check(self, **given: Any) -> None:
         """Check arguments, of which the run has its own, by name; None was not given.  Raises InputError."""
         for name, value in given.items():
             own = getattr(self, name)
-            if value is not None and (name == "graph" or value != own):
-                has = "its own" if name == "graph" else own.texts() if isinstance(own, Faults) else repr(own)
+            if name == "public" and not own:  # of users who are not known
+                continue
+            columns = name in ("graph", "public")
+            if value is not None and (columns or value != own):
+                has = "its own" if columns else own.texts() if isinstance(own, Faults) else repr(own)
                 raise InputError(f"{name} contradicts the run, which has {has}: leave {name} out")
 
 
@@ -73,7 +82,42 @@ def world_of(
         raise InputError(
             f"cluster_size = {cluster_size}: contradicts the run, whose worlds are of {size:,} ({about}): leave it out"
         )
-    return RunWorlds(program, size, None, run.faults, run.crypto, about)
+    world = RunWorlds(program, size, None, run.faults, run.crypto, about)
+    people = run.population
+    return world if people is None else _with_public(world, people, _such(people, program, size))
+
+
+def _such(people: Population, program: Protocol, size: int) -> Array | None:
+    """Return the rows of users of a run who are a world of ``size``: those of the first cluster, or bag, of this size.
+
+    A world that no cluster has is a part of the first large enough, or of everybody.  None where a run on a part of a
+    population has nobody such.
+    """
+    codes = np.zeros(people.users, np.int32) if people.clusters is None else people.clusters.codes
+    here = np.bincount(codes, minlength=len(people.sizes))  # of a part of a population maybe a part of it
+    sizes, which = np.unique(here, return_inverse=True)
+    cut_into = program.bag_sums()
+    smallest = (
+        sizes.tolist() if cut_into is None else [bags.smallest(n, cut_into.size) for n in sizes.tolist()]
+    )
+    worlds = np.array(smallest)[which]
+    whole = here == people.sizes
+    for fits in (worlds == size, here >= size):
+        if bool((whole & fits).any()):
+            return np.flatnonzero(codes == np.argmax(whole & fits))[:size]
+    return np.arange(size) if people.ids is None and people.users >= size else None
+
+
+def _with_public(world: RunWorlds, people: Population, rows: Array | None) -> RunWorlds:
+    """Return a world with the public columns of the users of some rows, the victim's first; as it is without any."""
+    if rows is None or not people.public:
+        return world
+    public = {name: column[rows] for name, column in people.public.items()}
+    victim = int(rows[0] if people.ids is None else people.ids[rows[0]])
+    called = np.zeros(0) if people.clusters is None else people.clusters.label[rows]
+    cluster = f" of cluster {int(called[0])}" if len(called) and bool((called == called[0]).all()) else ""
+    said = f"; public columns are those of users{cluster} of the run, the victim's those of user {victim}"
+    return replace(world, public=public, about=world.about + said)
 
 
 def _users(run: Run) -> int:
@@ -146,14 +190,16 @@ def _on_graph(run: Run, program: Protocol, colluders: int, wanted: int | None) -
                 f"{sizes.max():,} users; leave it out"
             )
     inside = np.flatnonzero(part == room.argmin())
-    edges, about = _joins(graph, inside)
-    return RunWorlds(program, len(inside), edges, run.faults, run.crypto, about)
+    edges, about, rows = _joins(graph, inside)
+    world = RunWorlds(program, len(inside), edges, run.faults, run.crypto, about)
+    return _with_public(world, run.population, rows)
 
 
-def _joins(graph: Members, inside: Any) -> tuple[Any, str]:
-    """Return the graph of a part, and who is the victim in it."""
+def _joins(graph: Members, inside: Array) -> tuple[Any, str, Array]:
+    """Return the graph of a part, who is the victim in it, and the rows of its users in the order of their numbers."""
     if graph.complete:
-        return "complete", "all of them neighbours of each other"
+        return "complete", "all of them neighbours of each other", inside
     victim = int(inside[graph.size[inside].argmin()])
     fewest = f"none of them has fewer neighbours than her {graph.size[victim]}"
-    return around(graph, victim), f"joined as in the run; the victim is user {victim}, {fewest}"
+    told = f"joined as in the run; the victim is user {victim}, {fewest}"
+    return around(graph, victim), told, met_from(graph, victim)

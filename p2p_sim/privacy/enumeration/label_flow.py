@@ -19,7 +19,7 @@ import numpy as np
 from p2p_sim.backends import local
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError
 from p2p_sim.core.message import SEALED, USER, Message, Send
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -89,6 +89,14 @@ class ProgramEvents:
                 return found
 
 
+_GIVEN = {
+    "public": " (audits take its values, privacy.audit(..., public=...), enumerations a population with it)",
+    "secret": " (enumerations take a population with it, audits do not)",
+    "x": " (enumerations take a population with it, audits do not)",
+}
+"""Who else can be asked about a program that reads a column, by its part."""
+
+
 @memoized
 def watched_runs(protocol: Protocol) -> list[ProgramEvents] | str:
     """Return what programs read and sent, in runs of two and of three users; or why they cannot be run."""
@@ -98,6 +106,9 @@ def watched_runs(protocol: Protocol) -> list[ProgramEvents] | str:
         try:
             program = cast(Protocol, watched)  # it passes on whatever else a protocol is asked
             local.run(program, _people(protocol, users, 0, 0), seed=0, digest=False)
+        except MissingColumnError as error:  # whose values a law for everybody cannot know
+            given = _GIVEN.get(error.part, "")
+            return f"what a user sends depends on {error.what}, not on her label and draws alone{given}"
         except (InputError, ProtocolError) as error:
             return str(error)
         except Exception as error:
