@@ -128,7 +128,7 @@ class Account:
         if self.users is not None:
             return synthetic(self, protocol, self.users, self.cluster_size, progress)
         if self.data is None:
-            if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
+            if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
                 raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
             one = self.cluster_size if self.graph is not None else None  # a cluster, and its graph
             return (None, None) if one is None else synthetic(self, protocol, one, None, progress)

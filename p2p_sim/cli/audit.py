@@ -269,7 +269,7 @@ class Audit:
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both there: give one of them")
-        if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
+        if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
             raise InputError("nothing to audit: give --cluster-size N, the users of a world")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")

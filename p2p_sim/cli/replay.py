@@ -16,7 +16,7 @@ from p2p_sim.report import terminal
 
 if TYPE_CHECKING:
     from p2p_sim.rundir.run_record import RunRecord
-    from p2p_sim.trace.replay import Life
+    from p2p_sim.trace.replay import UserHistory
 
 
 _FORMATS = ("table", "json", "csv")
@@ -83,7 +83,7 @@ class Replay:
         }  # fmt: skip
 
 
-def _compared(run: RunRecord, users: int, life: Life) -> dict[str, Any] | None:
+def _compared(run: RunRecord, users: int, life: UserHistory) -> dict[str, Any] | None:
     """Return how a life compares with what the run, of so many users, kept; None if it kept no messages."""
     from p2p_sim.core.trace_level import TraceLevel
     from p2p_sim.rundir import run_directory

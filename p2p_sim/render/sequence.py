@@ -176,7 +176,7 @@ def _from_counts(
             f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
             f"{fewer} too"
         )
-    source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
+    source, kinds = query.recorded_trace(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     people = query.census(run)
     users = None if people is None else people.users

@@ -302,7 +302,7 @@ def _hidden(command: str) -> str:
 def _messages(run: Run) -> list[dict[str, Any]]:
     """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
     kept = run.source is not None or stored_of(run) is not None
-    kinds = query.kept_of(run, run.source)[1] if kept else {}
+    kinds = query.recorded_trace(run, run.source)[1] if kept else {}
     order = list(kinds)
     rows = []
     for (kind, round), count in run.counts.items():

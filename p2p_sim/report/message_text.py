@@ -17,10 +17,10 @@ from p2p_sim.report import terminal
 from p2p_sim.report.terminal import visible
 from p2p_sim.rundir import parquet_columns as arrow_tables
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.trace.causality import Alike, Cone, Half, Hidden
-from p2p_sim.trace.diff import Comparison
-from p2p_sim.trace.query import unheard
-from p2p_sim.trace.replay import Life
+from p2p_sim.trace.causality import Cone, ConeSide, Hidden, SameFields
+from p2p_sim.trace.diff import RunComparison
+from p2p_sim.trace.query import not_received
+from p2p_sim.trace.replay import UserHistory
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.stats import QUANTILES, Stats
 
@@ -251,7 +251,7 @@ def cone_document(found: Cone) -> dict[str, Any]:
     }
 
 
-def _half(half: Half) -> dict[str, Any]:
+def _half(half: ConeSide) -> dict[str, Any]:
     rows = [
         {"round": round, "kind": kind, "messages": number} for (kind, round), number in half.counts.items()
     ]
@@ -289,7 +289,7 @@ def _users(number: int | None) -> str:
     return "no user" if not number else "1 user" if number == 1 else f"{number:,} users"
 
 
-def _alike(alike: tuple[Alike, ...]) -> str:
+def _alike(alike: tuple[SameFields, ...]) -> str:
     parts = [f"{row.messages:,} {row.kind} with the same {' and '.join(row.fields)}" for row in alike]
     return f" (among them {', '.join(parts)})" if parts else ""
 
@@ -318,7 +318,7 @@ def cone_text(told: Mapping[str, Any]) -> str:
 _PARTS = ("settings", "population", "counts", "outputs", "digest")
 
 
-def diff_document(found: Comparison) -> dict[str, Any]:
+def diff_document(found: RunComparison) -> dict[str, Any]:
     """Return a comparison as JSON values; ``first``: the first message that differs, in causal order."""
     apart = found.messages
     told: dict[str, Any] = {"equal": found.equal, "notes": list(found.notes)}
@@ -427,7 +427,7 @@ def _degrees(degrees: list[dict[str, Any]]) -> str:
 _WAYS = ("sent", "received")
 
 
-def replay_document(run: RunRecord, people: Population, life: Life, limit: int) -> dict[str, Any]:
+def replay_document(run: RunRecord, people: Population, life: UserHistory, limit: int) -> dict[str, Any]:
     """Return a life as JSON values; ``people``: of the population at least her; ``limit``: most rows of each table."""
     assert run.source is not None  # which recomputed the life
     row, clusters, kinds = people.row(life.user, "replay"), people.clusters, run.source.messages()
@@ -436,7 +436,7 @@ def replay_document(run: RunRecord, people: Population, life: Life, limit: int) 
         "world": life.world,
         "cluster": None if clusters is None or clusters.labels is None else int(clusters.label[row]),
         "y": people.y[row].item(),
-        "notes": list(unheard(run)),
+        "notes": list(not_received(run)),
     }
     for way in _WAYS:
         columns = getattr(life, way)

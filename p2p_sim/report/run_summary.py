@@ -9,7 +9,7 @@ from typing import Any
 
 from p2p_sim.core.sealing import REAL
 from p2p_sim.core.seeds import FRESH
-from p2p_sim.costing import Bill
+from p2p_sim.costing import RunCosts
 from p2p_sim.report import privacy_table
 from p2p_sim.report.terminal import graph, nbytes, parameters, table
 from p2p_sim.run import Run
@@ -18,7 +18,7 @@ SHOWN = 12
 """Rounds that text shows, the longest ones."""
 
 
-def costs_document(bill: Bill) -> dict[str, Any]:
+def costs_document(bill: RunCosts) -> dict[str, Any]:
     """Return a bill as JSON values: of each role the sums over its parties, and seconds of one of them."""
     roles = [
         {**asdict(done), "parties": bill.parties[role], "compute_seconds_each": _each(bill, role)}
@@ -64,7 +64,7 @@ def _path(told: Mapping[str, Any]) -> str:
     )
 
 
-def _each(bill: Bill, role: str) -> float:
+def _each(bill: RunCosts, role: str) -> float:
     return bill.roles[role].compute_seconds / bill.parties[role]
 
 

@@ -159,4 +159,4 @@ def test_a_run_without_its_population_has_no_clusters_to_ask_for(cli, tmp_path):
     for verb in (["diagram"], ["show"], ["export", "--format", "graphml"]):
         done = cli("trace", verb[0], "r", *verb[1:], "--cluster", 4)
         assert (done.status, done.out) == (2, "")
-        assert "saved without its population, so who belongs to which cluster is not known" in done.err
+        assert "saved without its population, so its clusters are not known" in done.err

@@ -105,14 +105,14 @@ def test_a_cone_reads_the_cluster_of_its_sender(name: str, tmp_path: Path, monke
     run = saved(PeerToPeer(0.1), name, tmp_path / "run")
     labels = run.view("wire").messages["label"]
     message = f"label:2:{labels['sender'][5]}:{labels['recipient'][5]}:0"
-    monkeypatch.setattr(query.recompute, "MOST_USERS", USERS - 1)
+    monkeypatch.setattr(query.recompute, "MAX_USERS", USERS - 1)
     expected = cone(run, message)
     monkeypatch.setattr(population_file, "read", forbid)
     found = cone(tmp_path / "run", message)
     assert found.hidden == expected.hidden
     assert (found.before.counts, found.after.counts) == (expected.before.counts, expected.after.counts)
     assert found.notes == expected.notes
-    with pytest.raises(InputError, match="only runs of up to 39 users are repeated"):
+    with pytest.raises(InputError, match="only runs of up to 39 users are run again"):
         query.messages(tmp_path / "run", kind="report")
 
 

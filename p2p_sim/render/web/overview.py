@@ -54,9 +54,9 @@ class Viewers:
 def known(run: RunRecord) -> Known:
     """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
     program = run.source
-    kept, kinds = query.kept_of(run, program)
+    kept, kinds = query.recorded_trace(run, program)
     counts = run.counts or kept.counts
-    cut = (query.lacking(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
+    cut = (query.missing_note(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
         return Known(
