@@ -30,10 +30,10 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; raises InputError."""
-        _, _, told = self.make_parser(ctx).parse_args(args=list(args))
-        for number, given in enumerate(told):
+        _, _, options = self.make_parser(ctx).parse_args(args=list(args))
+        for number, given in enumerate(options):
             once = isinstance(given, TyperOption) and not (given.multiple or given.is_flag)
-            if once and given in told[:number]:
+            if once and given in options[:number]:
                 raise InputError(f"{given.opts[0]} is given twice: give it once")
         return super().parse_args(ctx, args)
 
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
-            status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
+            status = int(verb.execute(words) if hasattr(verb, "work") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    ASKED,
-    HOW,
+    EXECUTION_PANEL,
+    REQUEST_PANEL,
     Channels,
     Fault,
     Format,
@@ -43,25 +43,25 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.run_record import RunRecord
 
 
-_LONG = 10**10
+_MANY_USERS = 10**10
 """Users of all worlds, from which on an audit is said to take long."""
 
 
-def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
+def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
     """Return what an audit of the run ``command.run`` tells, and the run; ``command``: the verb with its options.
 
     Raises InputError for options that contradict the run, and for a file of kept audits that cannot be added to.
     """
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.privacy.auditing.worlds_of_run import world_of
-    from p2p_sim.report import kept_audits
+    from p2p_sim.report import audit_file
     from p2p_sim.run import load
     from p2p_sim.rundir import code_versions
 
     progress(f"reading {command.run}", 0, 0)
     path = Path(command.run)
     run = load(path)
-    kept_audits.check(path, run)
+    audit_file.check(path, run)
     program = _program(command, run)
     _check(command, run)
     world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
@@ -69,7 +69,7 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     if other:
         warnings.warn(f"audited by other code than the run's: {'; '.join(other)}", stacklevel=2)
     users = 2 * command.trials * world.cluster_size
-    if users > _LONG:
+    if users > _MANY_USERS:
         warnings.warn(
             f"worlds of {world.cluster_size:,} users ({world.about}): {users:,} users in all, which takes long; "
             "fewer --trials show less and are done sooner",
@@ -79,8 +79,10 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     changed = replace(
         command, cluster_size=world.cluster_size, fault=texts, graph=world.graph, crypto=world.crypto
     )
-    found = changed.told(Chosen(world.protocol, tuple(run.notes.get("defaults", ()))), kind, at, progress)
-    again = command.again(world.protocol, {}, kind, at)
+    found = changed.audit_views(
+        Chosen(world.protocol, tuple(run.notes.get("defaults", ()))), kind, at, progress
+    )
+    again = command.repeat_command(world.protocol, {}, kind, at)
     found |= {"run": command.run, "world": world.about, "graph": _graph(run), "command": again}
     return found, run
 
@@ -89,7 +91,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
     """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
     from p2p_sim.cli import parameters
 
-    words, offered = parameters.own(command.words or [], catalogue.everything())
+    words, offered = parameters.resolve(command.words or [], catalogue.everything())
     if not words:
         if run.source is None:
             raise InputError(
@@ -98,7 +100,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
         return run.source
     if run.source is not None and words[0].startswith("-"):
         words = [run.source.command_name(), *words]
-    named, _, values = parameters.given(words, offered, "audit")
+    named, _, values = parameters.parse(words, offered, "audit")
     if f"{named.__module__}:{named.__name__}" != run.protocol:
         raise _contradicts(named.command_name(), command.run, run.protocol)
     for name, value in values.items():
@@ -125,9 +127,9 @@ def _contradicts(given: str, run: str, own: str) -> InputError:
 
 def _graph(run: RunRecord) -> str | None:
     """Return where the graph of a run comes from, in a word."""
-    told = run.notes.get("graph")
-    if told is not None:
-        return str(told["source"])
+    about = run.notes.get("graph")
+    if about is not None:
+        return str(about["source"])
     return None if run.population is None or run.population.graph is None else "given from Python"
 
 
@@ -140,10 +142,10 @@ def _views(command: Any, program: Protocol) -> list[str]:
     return command.view or ["learner"]
 
 
-SEEN = 100
+EXPECTED_TRIALS = 100
 """Trials in which something of the default delta is expected to be seen."""
 
-CHANGED = (
+REPEATED_OPTIONS = (
     "cluster_size",
     "claim",
     "composition",
@@ -165,68 +167,85 @@ CHANGED = (
     epilog="Example: p2p-sim audit peer-to-peer --alpha 0.1 --view learner --cluster-size 100 --delta 1e-3",
 )
 @dataclass(frozen=True)
-class Audit:
+class AuditCommand:
     """Run many small worlds and measure what a view learns of one label.  Exit status 1: a claim is violated."""
 
     words: Words = None
     run: Annotated[
-        str | None, text(ASKED, "A run directory: audits what ran there, and keeps the result in it.", "RUN")
+        str | None,
+        text(REQUEST_PANEL, "A run directory: audits what ran there, and keeps the result in it.", "RUN"),
     ] = None
-    view: Annotated[list[str] | None, texts(ASKED, "Who looks; default learner.  May be repeated.")] = None
+    view: Annotated[
+        list[str] | None, texts(REQUEST_PANEL, "Who looks; default learner.  May be repeated.")
+    ] = None
     all_views: Annotated[
-        bool, flag(ASKED, "Every row of account whose users follow the protocol.", "--all-views")
+        bool, flag(REQUEST_PANEL, "Every row of account whose users follow the protocol.", "--all-views")
     ] = False
-    cluster_size: Annotated[int | None, count(ASKED, "Users of a world: the victim's cluster.")] = None
-    delta: Annotated[
-        float | None, ratio(ASKED, f"Measure ε at this δ, in [0, 1); default {SEEN} / trials.")
-    ] = None
-    at_epsilon: Annotated[float | None, ratio(ASKED, "Instead: measure δ at this ε, in nats.")] = None
-    claim: Annotated[float | None, ratio(ASKED, "A figure of your own to check: ε at δ, or δ at ε.")] = None
-    composition: Annotated[str, text(ASKED, "Labels of the other users; default worst.", "worst|ONES")] = (
-        "worst"
+    cluster_size: Annotated[int | None, count(REQUEST_PANEL, "Users of a world: the victim's cluster.")] = (
+        None
     )
+    delta: Annotated[
+        float | None,
+        ratio(REQUEST_PANEL, f"Measure ε at this δ, in [0, 1); default {EXPECTED_TRIALS} / trials."),
+    ] = None
+    at_epsilon: Annotated[float | None, ratio(REQUEST_PANEL, "Instead: measure δ at this ε, in nats.")] = None
+    claim: Annotated[
+        float | None, ratio(REQUEST_PANEL, "A figure of your own to check: ε at δ, or δ at ε.")
+    ] = None
+    composition: Annotated[
+        str, text(REQUEST_PANEL, "Labels of the other users; default worst.", "worst|ONES")
+    ] = "worst"
     channels: Channels = "plain"
-    trials: Annotated[int, count(HOW, "Worlds for each label of the victim; default 100000.")] = 100_000
-    confidence: Annotated[float, ratio(HOW, "That all lower bounds of the table hold; default 0.95.")] = 0.95
-    statistic: Annotated[str, text(HOW, "What is counted; default auto.", "auto|exact|classifier")] = "auto"
+    trials: Annotated[int, count(EXECUTION_PANEL, "Worlds for each label of the victim; default 100000.")] = (
+        100_000
+    )
+    confidence: Annotated[
+        float, ratio(EXECUTION_PANEL, "That all lower bounds of the table hold; default 0.95.")
+    ] = 0.95
+    statistic: Annotated[
+        str, text(EXECUTION_PANEL, "What is counted; default auto.", "auto|exact|classifier")
+    ] = "auto"
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[int, count(HOW, "Decides every draw; default 0.")] = 0
-    backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
-    shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
-    address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    seed: Annotated[int, count(EXECUTION_PANEL, "Decides every draw; default 0.")] = 0
+    backend: Annotated[str, text(EXECUTION_PANEL, "Where; default local.", "local|shards|actors")] = "local"
+    shards: Annotated[int | None, count(EXECUTION_PANEL, "How many Ray actors.")] = None
+    address: Annotated[
+        str | None, text(EXECUTION_PANEL, "A Ray cluster; default one of its own.", "HOST:PORT")
+    ] = None
     crypto: Annotated[
-        str | None, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+        str | None,
+        text(EXECUTION_PANEL, "Whether what is sealed is really sealed; default modelled.", "modelled|real"),
     ] = None
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
-        from p2p_sim.report import audit_table, kept_audits
+        from p2p_sim.report import audit_file, audit_table
 
         as_json, run = wants_json(self.json, self.format), None
         kind, at = self.point()
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             if self.run is None:
                 chosen = self._chosen()
                 experiment.check(chosen.protocol, self.graph)
-                told = self.told(chosen, kind, at, progress)
-                told["command"] = self.again(chosen.protocol, told["parameters"], kind, at)
+                document = self.audit_views(chosen, kind, at, progress)
+                document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
-                told, run = run_words(self, kind, at, progress)
-        sys.stdout.write(terminal.as_json(told) if as_json else audit_table.as_text(told))
+                document, run = audit_run(self, kind, at, progress)
+        sys.stdout.write(terminal.as_json(document) if as_json else audit_table.as_text(document))
         if self.run is not None and run is not None:
-            place = kept_audits.add(Path(self.run), run, told)
+            place = audit_file.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
-        return int(any(row.get("failed") for row in told["views"]))
+        return int(any(row.get("failed") for row in document["views"]))
 
     def _chosen(self) -> Chosen:
         from p2p_sim.cli import parameters
 
-        words, offered = parameters.own(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words or [], catalogue.everything())
         try:
             return parameters.choose(words, offered, "audit")
         except InputError as error:
@@ -236,7 +255,7 @@ class Audit:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def told(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
+    def document(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
         """Audit the views of a protocol and return what is told of them."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
@@ -265,7 +284,7 @@ class Audit:
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
         from p2p_sim.report import audit_table
-        from p2p_sim.report.privacy_table import Question
+        from p2p_sim.report.privacy_table import AccountRequest
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both there: give one of them")
@@ -274,14 +293,14 @@ class Audit:
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
         only = () if self.all_views else tuple(self.view or ["learner"])
-        question = Question(
+        request = AccountRequest(
             protocol, delta, self.cluster_size or 1, None, self.channels,
             only=only, composition=composition_of(self.composition, "worst"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        views = [view for view in question.views() if self.all_views or view.users == "curious"]
+        views = [view for view in request.views() if self.all_views or view.users == "curious"]
         misfits = [
-            question.misfit(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
+            request.why_impossible(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
             for view in views
         ]
         for view, why in zip(views, misfits, strict=True):
@@ -312,13 +331,13 @@ class Audit:
             raise InputError("--delta and --at-epsilon are both there: the one is measured at the other")
         if self.at_epsilon is not None:
             return "epsilon", self.at_epsilon
-        return "delta", min(0.1, SEEN / max(1, self.trials)) if self.delta is None else self.delta
+        return "delta", min(0.1, EXPECTED_TRIALS / max(1, self.trials)) if self.delta is None else self.delta
 
     def again(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
         """Return the command that gives the same figures."""
         from p2p_sim.cli import parameters
 
-        own = parameters.named(self.words or [])
+        own = parameters.custom_name(self.words or [])
         words = ["p2p-sim", "audit"]
         if self.run is None:
             words += [own or protocol.command_name()]
@@ -334,7 +353,7 @@ class Audit:
             words += ["--fault", fault]
         for name in ("trials", "confidence", "seed"):
             words += [option(name), str(getattr(self, name))]
-        for name in CHANGED:
+        for name in REPEATED_OPTIONS:
             default = MODELLED if name == "crypto" else type(self).__dataclass_fields__[name].default
             if getattr(self, name) not in (None, default):
                 words += [option(name), str(getattr(self, name))]

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import HOW, Format, Json, comma_list, count, text, wants_json
+from p2p_sim.cli.options import EXECUTION_PANEL, Format, Json, comma_list, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -23,20 +23,22 @@ BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
     "bench", cls=OnceCommand, epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json"
 )
 @dataclass(frozen=True)
-class Bench:
+class BenchCommand:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
     users: Annotated[
-        int | None, count(HOW, "How many; default 1e7, and 1e6 for account, walks and crypto.")
+        int | None, count(EXECUTION_PANEL, "How many; default 1e7, and 1e6 for account, walks and crypto.")
     ] = None
-    trials: Annotated[int | None, count(HOW, "For audit, instead: worlds a label; default 20000.")] = None
-    cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
-    repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
+    trials: Annotated[
+        int | None, count(EXECUTION_PANEL, "For audit, instead: worlds a label; default 20000.")
+    ] = None
+    cases: Annotated[str | None, text(EXECUTION_PANEL, "Which rows; default all.", "A,B")] = None
+    repeat: Annotated[int, count(EXECUTION_PANEL, "Medians of how many repeats; default 5.")] = 5
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Measure and tell."""
         from p2p_sim.cli.progress import Progress
 
@@ -44,7 +46,7 @@ class Bench:
         module = benchmark(self.name)
         cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
         size = self._size(module)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             result = module.main(size, cases, self.repeat, progress)
         sys.stdout.write(terminal.as_json(result) if as_json else terminal.measured(result))
         return 0

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
 
 
-ASKED = "What is asked"
-REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
-HOW, KEPT = "How it runs", "What it leaves"
+REQUEST_PANEL = "What is asked"
+DATA_PANEL, SYNTHETIC_PANEL = "Real data", "Synthetic users instead of data"
+EXECUTION_PANEL, OUTPUT_PANEL = "How it runs", "What it leaves"
 
 
 def whole(value: str | int) -> int:
@@ -65,50 +65,54 @@ def flag(panel: str, help: str, name: str) -> Any:
     return typer.Option(name, help=help, rich_help_panel=panel, show_default=False)
 
 
-Json = Annotated[bool, flag(KEPT, "Short for --format json.", "--json")]
-Format = Annotated[str, text(KEPT, "What stdout holds: text (default), or one JSON document.", "text|json")]
+Json = Annotated[bool, flag(OUTPUT_PANEL, "Short for --format json.", "--json")]
+Format = Annotated[
+    str, text(OUTPUT_PANEL, "What stdout holds: text (default), or one JSON document.", "text|json")
+]
 
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
 ]
-Data = Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")]
-Label = Annotated[str | None, text(REAL, "The column of labels.")]
-Positive = Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")]
-ClusterColumn = Annotated[str | None, text(REAL, "A column of cluster numbers.")]
+Data = Annotated[str | None, text(DATA_PANEL, "A set that p2p-sim data lists, or a file of your own.")]
+Label = Annotated[str | None, text(DATA_PANEL, "The column of labels.")]
+Positive = Annotated[str | None, text(DATA_PANEL, "The classes that count as 1.", "A,B")]
+ClusterColumn = Annotated[str | None, text(DATA_PANEL, "A column of cluster numbers.")]
 Clusters = Annotated[
-    int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
+    int | None, count(DATA_PANEL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
 ]
 Test = Annotated[
     float | None,
-    ratio(REAL, "Share of rows that tests, and is in no cluster; default the set's own part, else 0.2."),
+    ratio(
+        DATA_PANEL, "Share of rows that tests, and is in no cluster; default the set's own part, else 0.2."
+    ),
 ]
-Users = Annotated[int | None, count(SYNTHETIC, "How many.")]
-Channels = Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")]
+Users = Annotated[int | None, count(SYNTHETIC_PANEL, "How many.")]
+Channels = Annotated[str, text(REQUEST_PANEL, "What the wire reads; default plain.", "plain|encrypted")]
 Fault = Annotated[
     list[str] | None,
     typer.Option(
         help="What goes wrong: drop=P, loss=P, late=P, duplicate=P, tamper=P, misdirect=P, replay=P, stop=SERVER:STEP, "
         "lie=flip|random|constant1:P.  May be repeated.",
-        metavar="FAULT", rich_help_panel=HOW, show_default=False,
+        metavar="FAULT", rich_help_panel=EXECUTION_PANEL, show_default=False,
     ),
 ]  # fmt: skip
 Graph = Annotated[
     str | None,
     text(
-        HOW,
+        EXECUTION_PANEL,
         "Who are neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, or a "
         ".csv or .parquet file of edges.",
         "GRAPH",
     ),
 ]
 Crypto = Annotated[
-    str, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+    str, text(EXECUTION_PANEL, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
 ]
-Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
+Delta = Annotated[float, ratio(REQUEST_PANEL, "In [0, 1); default 1e-6.")]
 
 
-def given(command: Any, *names: str) -> dict[str, Any]:
+def set_options(command: Any, *names: str) -> dict[str, Any]:
     """Return the options of a command that were given, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
 
@@ -136,7 +140,7 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     """Check the options that go with ``--data``, and ``more``; raises InputError."""
     names = ("label", "positive", "cluster_column", "clusters", "test", *more)
-    for name in given(command, *names) if command.data is None else ():
+    for name in set_options(command, *names) if command.data is None else ():
         raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
     if command.cluster_column is not None and command.clusters is not None:
         raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")

@@ -17,31 +17,32 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand
-from p2p_sim.cli.options import HOW, KEPT, count, flag, text, whole
-from p2p_sim.cli.trace_tables import LOOK, Channels, Round, RunArgument, trace
+from p2p_sim.cli.options import EXECUTION_PANEL, OUTPUT_PANEL, count, flag, text, whole
+from p2p_sim.cli.trace_tables import SELECTION_PANEL, Channels, Round, RunArgument, trace
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal, whole_files
+from p2p_sim.report import output_files, terminal
 
 Users = Annotated[
     list[int] | None,
     typer.Option(
-        "--user", metavar="N", parser=whole, rich_help_panel=LOOK, show_default=False,
+        "--user", metavar="N", parser=whole, rich_help_panel=SELECTION_PANEL, show_default=False,
         help="Only what a user sent and received.  May be repeated.",
     ),
 ]  # fmt: skip
 Cluster = Annotated[
-    int | None, count(LOOK, "Only what the users of one cluster, and of every --user, sent and received.")
+    int | None,
+    count(SELECTION_PANEL, "Only what the users of one cluster, and of every --user, sent and received."),
 ]
-Who = Annotated[
+Viewer = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
+        "--as", metavar="VIEW", rich_help_panel=SELECTION_PANEL, show_default=False,
         help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
     ),
 ]  # fmt: skip
 _PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
-Out = Annotated[str | None, text(KEPT, "A file that is written whole; default stdout.", "FILE")]
+Out = Annotated[str | None, text(OUTPUT_PANEL, "A file that is written whole; default stdout.", "FILE")]
 
 
 def check(form: str | None, forms: Collection[str | None], limit: int, out: str | None) -> None:
@@ -51,7 +52,7 @@ def check(form: str | None, forms: Collection[str | None], limit: int, out: str 
         raise InputError(f"{was}: allowed are {', '.join(map(str, forms))}")
     if limit < 1:
         raise InputError(f"--limit {limit}: must be at least 1")
-    if out is not None and whole_files.check(out).suffix.lower() in _PIXELS:
+    if out is not None and output_files.check(out).suffix.lower() in _PIXELS:
         raise InputError(
             f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
         )
@@ -62,10 +63,10 @@ def write(out: str | None, page: str) -> None:
     if out is None:
         sys.stdout.write(page)
     else:
-        whole_files.write(whole_files.check(out), page)
+        output_files.write(output_files.check(out), page)
 
 
-def tell(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str]) -> None:
     """Say on stderr what was put together, left out or recomputed."""
     for note in notes:
         print(f"note: {terminal.visible(note)}", file=sys.stderr)
@@ -78,7 +79,7 @@ _FORMS = ("svg", "mermaid", "json")
     "diagram", cls=OnceCommand, epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg"
 )
 @dataclass(frozen=True)
-class Diagram:
+class DiagramCommand:
     """Draw who sent what to whom: one lane a party, one band a round.
 
     Many users are drawn together, by cluster or by role, as the picture says.  What the run did not keep is recomputed
@@ -89,16 +90,16 @@ class Diagram:
     user: Users = None
     cluster: Cluster = None
     round: Round = None
-    who: Who = None
+    who: Viewer = None
     channels: Channels = "plain"
     limit: Annotated[
-        int, count(LOOK, "Most arrows; users are drawn together if there are more; default 400.")
+        int, count(SELECTION_PANEL, "Most arrows; users are drawn together if there are more; default 400.")
     ] = 400
-    format: Annotated[str, text(KEPT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
-    json: Annotated[bool, flag(KEPT, "Short for --format json: lanes and arrows.", "--json")] = False
+    format: Annotated[str, text(OUTPUT_PANEL, "What is written; default svg.", "svg|mermaid|json")] = "svg"
+    json: Annotated[bool, flag(OUTPUT_PANEL, "Short for --format json: lanes and arrows.", "--json")] = False
     out: Out = None
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Draw and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
@@ -107,7 +108,7 @@ class Diagram:
 
         form = "json" if self.json else self.format
         check(form, _FORMS, self.limit, self.out)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("drawing", 0, 0)
             drawn = sequence.draw(
                 whole_or_cut_off(Path(self.run), load), self.user or [], cluster_number=self.cluster, round=self.round,
@@ -115,7 +116,7 @@ class Diagram:
             )  # fmt: skip
             drawn, page = _form(form, drawn)
         write(self.out, page)
-        tell(drawn.notes)
+        print_notes(drawn.notes)
         return 0
 
 
@@ -138,24 +139,28 @@ def _form(form: str, drawn: Any) -> tuple[Any, str]:
     epilog="Example: p2p-sim trace export runs/latest --format perfetto --cluster 3 --out run.json",
 )
 @dataclass(frozen=True)
-class Export:
+class ExportCommand:
     """Write messages for other programs: GraphML, Perfetto or Chrome (ui.perfetto.dev).
 
     What the run did not keep is recomputed from its seed.
     """
 
     run: RunArgument
-    format: Annotated[str | None, text(KEPT, "What is written; must be given.", "graphml|perfetto")] = None
+    format: Annotated[
+        str | None, text(OUTPUT_PANEL, "What is written; must be given.", "graphml|perfetto")
+    ] = None
     user: Users = None
     cluster: Cluster = None
     round: Round = None
-    who: Who = None
+    who: Viewer = None
     channels: Channels = "plain"
-    limit: Annotated[int, count(LOOK, "Most messages, the first of all; default 10,000.")] = 10_000
-    json: Annotated[bool, flag(KEPT, "Say on stdout as JSON what was written to --out.", "--json")] = False
+    limit: Annotated[int, count(SELECTION_PANEL, "Most messages, the first of all; default 10,000.")] = 10_000
+    json: Annotated[
+        bool, flag(OUTPUT_PANEL, "Say on stdout as JSON what was written to --out.", "--json")
+    ] = False
     out: Out = None
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Write and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
@@ -166,11 +171,11 @@ class Export:
         check(self.format, sequence.EXPORTS, self.limit, self.out)
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
-            eyes = None if self.who is None else sequence.eyes_of(run, self.who)
+            eyes = None if self.who is None else sequence.viewer_of(run, self.who)
             view = None if eyes is None else str(eyes)
             part = around(run, chosen, round=self.round, as_=eyes, channels=self.channels, limit=self.limit)
             page = sequence.export(
@@ -178,31 +183,36 @@ class Export:
             )
         write(self.out, page)
         notes = [*part.notes, *sequence.left_out(part, view)]
-        tell(notes)
+        print_notes(notes)
         if self.json:
-            told = {"out": self.out, "format": self.format, "view": self.who, "messages": len(part)}
-            sys.stdout.write(json.dumps(told | {"left_out": sum(part.cut.values()), "notes": notes}) + "\n")
+            summary = {"out": self.out, "format": self.format, "view": self.who, "messages": len(part)}
+            sys.stdout.write(
+                json.dumps(summary | {"left_out": sum(part.cut.values()), "notes": notes}) + "\n"
+            )
         return 0
 
 
 @trace.command("serve", cls=OnceCommand, epilog="Example: p2p-sim trace serve runs/latest")
 @dataclass(frozen=True)
-class Serve:
+class ServeCommand:
     """Look at a run in a browser: rounds, roles, the messages of a cluster, and what each party can read of them.
 
     The page is served to this machine alone, under an address with a token, and cannot write; Ctrl-C ends it.
     """
 
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or a folder of some.")]
-    port: Annotated[int, count(HOW, "Default any free one.")] = 0
-    browser: Annotated[bool, flag(HOW, "Open it in a browser, too.", "--browser")] = False
+    port: Annotated[int, count(EXECUTION_PANEL, "Default any free one.")] = 0
+    browser: Annotated[bool, flag(EXECUTION_PANEL, "Open it in a browser, too.", "--browser")] = False
     export: Annotated[
-        str | None, text(KEPT, "Instead, one HTML file: the page with what it shows of some users.", "FILE")
+        str | None,
+        text(OUTPUT_PANEL, "Instead, one HTML file: the page with what it shows of some users.", "FILE"),
     ] = None
-    user: Annotated[int | None, count(LOOK, "For --export: a user in focus.")] = None
-    cluster: Annotated[int | None, count(LOOK, "For --export: a cluster; default the first.")] = None
+    user: Annotated[int | None, count(SELECTION_PANEL, "For --export: a user in focus.")] = None
+    cluster: Annotated[int | None, count(SELECTION_PANEL, "For --export: a cluster; default the first.")] = (
+        None
+    )
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
         if self.export is None:
             for name in ("user", "cluster"):
@@ -237,11 +247,11 @@ class Serve:
         from p2p_sim.report.view_summary import VIEWERS
         from p2p_sim.rundir.run_directory import LazyRun
 
-        place = whole_files.check(out, "--export")
-        with Progress() as progress, terminal.stdout_kept():
+        place = output_files.check(out, "--export")
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("looking through everybody's eyes", 0, 0)
             folder = Path(os.path.realpath(self.run))
             page = export(LazyRun(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
-        whole_files.write(place, page)
+        output_files.write(place, page)
         print(out)
         return 0

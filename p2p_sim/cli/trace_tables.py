@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import KEPT, Format, Json, count, text, wants_json
+from p2p_sim.cli.options import OUTPUT_PANEL, Format, Json, count, text, wants_json
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -30,12 +30,12 @@ def _no_verb(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-LOOK = "What is shown"
+SELECTION_PANEL = "What is shown"
 _FORMATS = ("table", "json", "csv", "parquet")
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
-Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
-Channels = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
+Round = Annotated[int | None, count(SELECTION_PANEL, "Only messages of one round.")]
+Channels = Annotated[str, text(SELECTION_PANEL, "What the wire reads; default plain.", "plain|encrypted")]
 
 
 @trace.command(
@@ -44,7 +44,7 @@ Channels = Annotated[str, text(LOOK, "What the wire reads; default plain.", "pla
     epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report",
 )
 @dataclass(frozen=True)
-class Show:
+class ShowCommand:
     """Show messages of a run: all of them, or what somebody saw of it, with her own inputs and draws.
 
     What the run did not keep is recomputed from its seed.
@@ -54,41 +54,44 @@ class Show:
     who: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="VIEW", rich_help_panel=LOOK, show_default=False,
+            "--as", metavar="VIEW", rich_help_panel=SELECTION_PANEL, show_default=False,
             help="Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown.",
         ),
     ] = None  # fmt: skip
-    kind: Annotated[str | None, text(LOOK, "Only messages of one kind.")] = None
-    user: Annotated[int | None, count(LOOK, "Only what one user sent, received, held and drew.")] = None
+    kind: Annotated[str | None, text(SELECTION_PANEL, "Only messages of one kind.")] = None
+    user: Annotated[
+        int | None, count(SELECTION_PANEL, "Only what one user sent, received, held and drew.")
+    ] = None
     cluster: Annotated[
-        int | None, count(LOOK, "Only what the users of one cluster sent, received, held and drew.")
+        int | None,
+        count(SELECTION_PANEL, "Only what the users of one cluster sent, received, held and drew."),
     ] = None
     round: Round = None
-    limit: Annotated[int, count(LOOK, "Most rows of each table; default 50.")] = 50
-    offset: Annotated[int, count(LOOK, "How many rows of each table come before; default 0.")] = 0
+    limit: Annotated[int, count(SELECTION_PANEL, "Most rows of each table; default 50.")] = 50
+    offset: Annotated[int, count(SELECTION_PANEL, "How many rows of each table come before; default 0.")] = 0
     channels: Channels = "plain"
     json: Json = False
-    format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
-        "table"
-    )
+    format: Annotated[
+        str, text(OUTPUT_PANEL, "What stdout holds; default table.", "table|json|csv|parquet")
+    ] = "table"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Look and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
 
         self._check()
         form = "json" if self.json else self.format
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("looking", 0, 0)
-            part, told = self._told()
+            part, document = self._document()
             table = message_text.parquet(part) if form == "parquet" else b""
         if form == "parquet":
             sys.stdout.buffer.write(table)
         else:
-            sys.stdout.write(message_text.FORMATS[form](told))
+            sys.stdout.write(message_text.FORMATS[form](document))
         if form in ("csv", "parquet"):
-            for line in message_text.cuts(told):
+            for line in message_text.cuts(document):
                 print(f"note: {terminal.visible(line)}", file=sys.stderr)
         return 0
 
@@ -105,17 +108,17 @@ class Show:
         if self.format == "parquet" and not self.json and sys.stdout.isatty():
             raise InputError("--format parquet is not for a terminal: redirect it, > messages.parquet")
 
-    def _told(self) -> tuple[Any, dict[str, Any]]:
+    def _document(self) -> tuple[Any, dict[str, Any]]:
         from p2p_sim.render import sequence
         from p2p_sim.report import message_text
         from p2p_sim.run import load
         from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace import neighbourhood, query
 
-        left = LazyRun(Path(self.run))
-        run = left if self.who is None or left.cut_off else load(Path(self.run))
-        eyes = None if self.who is None else sequence.eyes_of(run, self.who)
-        asked: dict[str, Any] = {
+        lazy_run = LazyRun(Path(self.run))
+        run = lazy_run if self.who is None or lazy_run.cut_off else load(Path(self.run))
+        eyes = None if self.who is None else sequence.viewer_of(run, self.who)
+        filters: dict[str, Any] = {
             "kind": self.kind,
             "round": self.round,
             "as_": eyes,
@@ -123,18 +126,18 @@ class Show:
         }
         users: Any = None if self.user is None else [self.user]
         if self.cluster is None:
-            part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **asked)
+            part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **filters)
         else:
             users = neighbourhood.cluster(run, self.cluster)
-            part = neighbourhood.page(neighbourhood.around(run, users, **asked), self.limit, self.offset)
-        told: dict[str, Any] = {
+            part = neighbourhood.page(neighbourhood.around(run, users, **filters), self.limit, self.offset)
+        document: dict[str, Any] = {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "view": self.who,
             "coalition": None if eyes is None else str(eyes), "channels": self.channels,
             "notes": list(part.notes), "messages": message_text.tables(part, self.offset),
         }  # fmt: skip
         if self.who is not None and eyes is not None and self.kind is None and self.round is None:
-            told |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
-        return part, told
+            document |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
+        return part, document
 
     def _own(self, run: RunRecord, who: str, users: Any) -> dict[str, Any]:
         """Return what those who look, and are among some users, held and drew, as far as it is known."""
@@ -159,14 +162,14 @@ class Show:
 
 @trace.command("stats", cls=OnceCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
 @dataclass(frozen=True)
-class Stats:
+class StatsCommand:
     """Count messages and bytes by round and role, and how many each user sends and receives."""
 
     run: RunArgument
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Count and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
@@ -174,12 +177,12 @@ class Stats:
         from p2p_sim.trace.stats import stats as statistics
 
         as_json = wants_json(self.json, self.format)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("counting", 0, 0)
             run = LazyRun(Path(self.run))
-            told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
-            told |= message_text.stats_document(statistics(run))
-        sys.stdout.write(terminal.as_json(told) if as_json else message_text.stats_text(told))
+            document: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
+            document |= message_text.stats_document(statistics(run))
+        sys.stdout.write(terminal.as_json(document) if as_json else message_text.stats_text(document))
         return 0
 
 
@@ -187,7 +190,7 @@ class Stats:
     "cone", cls=OnceCommand, epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0"
 )
 @dataclass(frozen=True)
-class Cone:
+class ConeCommand:
     """Follow a message back to all that may have influenced it, and on to all that it may have influenced.
 
     Says what of its origin its recipient cannot see, and the set in which it hides.
@@ -195,13 +198,14 @@ class Cone:
 
     run: RunArgument
     message: Annotated[
-        str | None, text(LOOK, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ")
+        str | None,
+        text(SELECTION_PANEL, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ"),
     ] = None
-    limit: Annotated[int, count(LOOK, "Most rows of each table; default 10.")] = 10
+    limit: Annotated[int, count(SELECTION_PANEL, "Most rows of each table; default 10.")] = 10
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Follow and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
@@ -213,10 +217,10 @@ class Cone:
             raise InputError("--message is missing: give the id of one, such as report:3:17:0:0")
         if self.limit < 1:
             raise InputError(f"--limit {self.limit}: must be at least 1")
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("following", 0, 0)
             run = LazyRun(Path(self.run))
-            told: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
-            told |= message_text.cone_document(cone_of(run, self.message, limit=self.limit))
-        sys.stdout.write(terminal.as_json(told) if as_json else message_text.cone_text(told))
+            document: dict[str, Any] = {"run": self.run, "protocol": run.protocol.partition(":")[2]}
+            document |= message_text.cone_document(cone_of(run, self.message, limit=self.limit))
+        sys.stdout.write(terminal.as_json(document) if as_json else message_text.cone_text(document))
         return 0

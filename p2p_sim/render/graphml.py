@@ -20,7 +20,7 @@ _LETTERS = 200  # of octets or several numbers: keys and shares are whole
 def fields(part: Slice, event: Event) -> dict[str, str]:
     """Return the fields of a message as text, by name."""
     names = map(text_labels.clean, part.fields(event.kind))
-    if event.fields is None or _shut(part, event.kind):
+    if event.fields is None or _sealed(part, event.kind):
         sealed = part.sealed[event.kind]
         return dict.fromkeys(names, f"sealed for {text_labels.clean(sealed)}" if sealed else "not readable")
     columns = part.kinds[event.kind]
@@ -35,7 +35,7 @@ def readable_numbers(part: Slice) -> set[str]:
     """
     found: dict[str, set[bool]] = {}
     for kind, columns in part.kinds.items():
-        shut = _shut(part, kind) or not columns.get("readable", np.ones(1, np.bool_)).all()
+        shut = _sealed(part, kind) or not columns.get("readable", np.ones(1, np.bool_)).all()
         for name in part.fields(kind):
             found.setdefault(name, set()).add(not shut and _whole(columns[name]))
     return {name for name, whole in found.items() if whole == {True}}
@@ -55,7 +55,7 @@ def plain(part: Slice, event: Event, numbers: set[str]) -> dict[str, str | int]:
     }
 
 
-def _shut(part: Slice, kind: str) -> bool:
+def _sealed(part: Slice, kind: str) -> bool:
     """Whether nobody looks and the fields are sealed."""
     return part.sealed[kind] is not None and "readable" not in part.kinds[kind]
 

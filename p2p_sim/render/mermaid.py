@@ -8,7 +8,7 @@ from itertools import groupby
 from p2p_sim.render import text_labels
 from p2p_sim.render.scene import READ, STRUCK, UNSEEN, Arrow, Lane, Scene
 
-MOST_TEXT = 50_000
+MAX_LETTERS = 50_000
 """Letters above which Mermaid refuses a diagram; only the page around it may allow more, not the diagram."""
 
 _CLOSE = (
@@ -26,33 +26,33 @@ def mermaid(scene: Scene) -> str:
 def fitting(scene: Scene) -> Scene:
     """Return the scene, or as many of its first arrows as Mermaid reads; its notes say so."""
     low, high = 0, len(scene.arrows)
-    if len(_text(scene)) <= MOST_TEXT or not high:
+    if len(_text(scene)) <= MAX_LETTERS or not high:
         return scene
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if len(_text(_first(scene, middle))) <= MOST_TEXT else (low, middle)
+        low, high = (middle, high) if len(_text(_first(scene, middle))) <= MAX_LETTERS else (low, middle)
     return _first(scene, low)
 
 
 def _first(scene: Scene, most: int) -> Scene:
     """Return the first arrows of a scene."""
     whole = text_labels.counted(len(scene.arrows), "arrow")
-    note = f"the first {most:,} of {whole} are written, for Mermaid reads {MOST_TEXT:,} letters at most; SVG has all"
+    note = f"the first {most:,} of {whole} are written, for Mermaid reads {MAX_LETTERS:,} letters at most; SVG has all"
     return replace(scene, arrows=scene.arrows[:most], notes=(*scene.notes, note))
 
 
 def _text(scene: Scene) -> str:
     last = len(scene.lanes) - 1
     over = "p0" if last <= 0 else f"p0,p{last}"
-    told = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
+    view_note = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
     sentences = [f"{kind}: {sentence}" for kind, sentence in scene.kinds.items()]
     lines = [f"accTitle: {_safe(scene.title)}"]
     if scene.notes or sentences:
-        lines.append(f"accDescr: {_safe('; '.join([*told, *scene.notes, *sentences]))}")
+        lines.append(f"accDescr: {_safe('; '.join([*view_note, *scene.notes, *sentences]))}")
     lines += [f"participant p{i} as {_head(lane)}" for i, lane in enumerate(scene.lanes)]
     if not scene.lanes:
         lines.append(f"title: {_safe(scene.title)}")
-    lines += [_note(over, words) for words in (scene.title, *told, *scene.notes) if scene.lanes]
+    lines += [_note(over, words) for words in (scene.title, *view_note, *scene.notes) if scene.lanes]
     for band, (round, arrows) in enumerate(groupby(scene.arrows, key=lambda drawn: drawn.round)):
         lines += [f"rect {_BANDS[band % 2]}", f"  Note over {over}: round {round}"]
         lines += [f"  p{drawn.sender}{_line(drawn)}p{drawn.recipient}: {_words(drawn)}" for drawn in arrows]

@@ -25,10 +25,10 @@ from p2p_sim.trace.slices import Slice
 
 Array = npt.NDArray[Any]
 
-WHOLE = 1_000_000
+MAX_MESSAGES_DRAWN = 1_000_000
 """Messages up to which a whole run is drawn from them, and not from its counts."""
 
-MOST_ID = 2**63 - 1
+MAX_ID = 2**63 - 1
 """Largest id that a user can have."""
 
 EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
@@ -62,9 +62,9 @@ def draw(
     chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
     command = None if name is None else _command(name, round, view, channels, limit)
     total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
-    if chosen is None and total > WHOLE:
+    if chosen is None and total > MAX_MESSAGES_DRAWN:
         return _from_counts(run, round, view, title, total, protocol, command)
-    coalition = None if view is None else eyes_of(run, view, protocol)
+    coalition = None if view is None else viewer_of(run, view, protocol)
     part = around(run, chosen, round=round, protocol=protocol)
     divided = clusters_of(run, np.zeros(0, np.int64)) is not None
     return scene(
@@ -74,7 +74,7 @@ def draw(
     )  # fmt: skip
 
 
-def eyes_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
+def viewer_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
     """Return who looks at a run, also at one that was cut off or whose program is not known."""
     return coalition_of(run, view, known(run) if protocol is None else protocol)
 
@@ -85,8 +85,8 @@ def select(run: RunRecord, users: Sequence[int], cluster_number: int | None) -> 
         return None
     for user in users:
         query.check_user(query.census(run), user)
-        if not 0 <= user <= MOST_ID:  # of a run whose users are not known
-            raise InputError(f"user {user}: must be from 0 to {MOST_ID}")
+        if not 0 <= user <= MAX_ID:  # of a run whose users are not known
+            raise InputError(f"user {user}: must be from 0 to {MAX_ID}")
     inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
     return np.unique(np.concatenate([np.array(users, np.int64), inside]))
 
@@ -111,10 +111,10 @@ def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
     whole, cut = sum(part.total.values()), sum(part.cut.values())
     notes = []
     if view is not None:
-        blind = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
+        unreadable = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
         notes.append(
             f"as {view} saw it: messages that it does not see are left out, fields that it cannot read are struck out "
-            f"(in {blind:,} messages here)"
+            f"(in {unreadable:,} messages here)"
         )
     if cut:
         notes.append(f"the first {whole - cut:,} of {whole:,} messages; --limit {whole} shows all")
@@ -170,17 +170,17 @@ def _from_counts(
     protocol: Protocol | None,
     command: str | None,
 ) -> Scene:
-    fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
+    options = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
     if view is not None:
         raise InputError(
             f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
-            f"{fewer} too"
+            f"{options} too"
         )
     source, kinds = query.recorded_trace(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     people = query.census(run)
     users = None if people is None else people.users
-    note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
+    note = f"drawn by role from the counts of {total:,} messages; {options} draws single ones"
     return overview(
         kinds, run.counts, users, title, round=round, notes=[note], opens=_first(run), command=command
     )

@@ -21,7 +21,7 @@ _TIP = 8.0
 
 
 @dataclass
-class Page:
+class Canvas:
     """What is drawn so far, how far it reaches to either side, and where it goes on."""
 
     left: float
@@ -68,7 +68,7 @@ def breadth(arrow: Arrow) -> float:
     return width(" ".join(words for words, _ in pieces(arrow) if words))
 
 
-def arrow(page: Page, drawn: Arrow, places: list[float], colour: str) -> None:
+def arrow(page: Canvas, drawn: Arrow, places: list[float], colour: str) -> None:
     """Draw an arrow below what is there, its words above it or, from a lane to itself, beside it.
 
     ``colour``: classes of its kind.
@@ -134,7 +134,7 @@ _KEYS = {
 def svg(scene: Scene, dark: bool = True) -> str:
     """Return the scene as a whole SVG document; ``dark``: whether it follows the page into the dark."""
     places = _places(scene)
-    page = Page(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
+    page = Canvas(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
     _heads(page, scene, places)
     top, bands, tall = page.y, list[tuple[float, float]](), len(scene.arrows) > _LONG
@@ -173,20 +173,20 @@ def _named(lane: Lane) -> list[str]:
     return [lane.name, *many, *([lane.opens] if lane.opens else [])]
 
 
-def _above(page: Page, scene: Scene) -> None:
+def _above(page: Canvas, scene: Scene) -> None:
     """Write the title, whose eyes it is seen through, and what is not shown."""
     left = -_NARROW / 2
     for i, line in enumerate(textwrap.wrap(scene.title, _TITLE)):
         page.y += _LINE if i else 0.0
         page.write(left, [(line, "")], "pd-text pd-title", at=0.0)
-    told = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
-    for line in (piece for note in [*told, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
+    view_note = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
+    for line in (piece for note in [*view_note, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
         page.y += _LINE
         page.write(left, [(line, "")], at=0.0)
     page.y += _LINE
 
 
-def _heads(page: Page, scene: Scene, places: list[float]) -> None:
+def _heads(page: Canvas, scene: Scene, places: list[float]) -> None:
     """Draw the names of the lanes."""
     height = max((17.0 * len(_named(lane)) + 9 for lane in scene.lanes), default=0.0)
     top = page.y
@@ -205,14 +205,14 @@ def _heads(page: Page, scene: Scene, places: list[float]) -> None:
     page.y = top + height
 
 
-def _names(page: Page, scene: Scene, places: list[float]) -> None:
+def _names(page: Canvas, scene: Scene, places: list[float]) -> None:
     """Name the lanes again."""
     page.y += _LINE
     for lane, x in zip(scene.lanes, places, strict=True):
         page.write(x, [(lane.name, "")])
 
 
-def _below(page: Page, scene: Scene) -> None:
+def _below(page: Canvas, scene: Scene) -> None:
     """Explain the kinds, and what lines mean that are not solid."""
     page.y += 8
     for kind, sentence in scene.kinds.items():
@@ -235,7 +235,7 @@ def _colour(scene: Scene, kind: str) -> str:
 
 
 def _document(
-    page: Page,
+    page: Canvas,
     scene: Scene,
     places: list[float],
     bands: list[tuple[float, float]],
@@ -254,11 +254,13 @@ def _document(
     for x in places:
         line = f'x1="{number(x)}" x2="{number(x)}" y1="{number(ends[0])}" y2="{number(ends[1])}"'
         back.append(f'<line class="pd-life" {line}/>')
-    told = " ".join([*scene.notes, *(f"{kind}: {sentence}." for kind, sentence in scene.kinds.items())])
+    description = " ".join(
+        [*scene.notes, *(f"{kind}: {sentence}." for kind, sentence in scene.kinds.items())]
+    )
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
         f'viewBox="{number(left)} {number(top)} {number(wide)} {number(high)}">\n'
-        f"<title>{escape(scene.title)}</title>\n<desc>{escape(told)}</desc>\n<style>{style}</style>\n"
+        f"<title>{escape(scene.title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style}</style>\n"
     )
     return head + "\n".join([*back, *page.marks]) + "\n</svg>\n"
 

@@ -51,11 +51,11 @@ def limit(row: Row) -> str:
     holding = [claim for claim in row["claims"] if claim["holds"]]
     shown = [claim for claim in holding if claim["name"] == EXACT or claim["verdict"] == VIOLATED]
     figure = "epsilon" if row["kind"] == "delta" else "delta"
-    told = [f"{number_text(claim[figure])} ({_basis(claim)})" for claim in shown or holding[:1]]
-    return "; ".join(told) or "nothing is claimed"
+    figures = [f"{number_text(claim[figure])} ({_basis(claim)})" for claim in shown or holding[:1]]
+    return "; ".join(figures) or "nothing is claimed"
 
 
-def held(row: Row) -> str:
+def requirement(row: Row) -> str:
     """Return what the bound is held against, as a sentence: ``ε must not exceed 1.4 (exact)``."""
     figure = "ε" if row["kind"] == "delta" else "δ"
     return f"{figure} must not exceed {limit(row)}" if any(c["holds"] for c in row["claims"]) else limit(row)
@@ -101,21 +101,21 @@ DEVIATING = (
 )
 """Why a row of deviating users is not measured."""
 LOCAL = "local"
-Told = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
 def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
     """Return what is told about one view; ``found``: None if it was not audited, ``refused`` says why."""
-    told: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
+    result: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
     if found is None:
-        return told
+        return result
     names = [
         "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
         "why", "needed",
     ]  # fmt: skip
-    told |= {name: getattr(found, name) for name in names}
+    result |= {name: getattr(found, name) for name in names}
     rejected = found.law is not None and found.law.rejected
-    return told | {
+    return result | {
         "verdict": REJECTED if rejected and found.verdict != VIOLATED else found.verdict,
         "failed": found.failed,
         "claims": [asdict(claim) for claim in found.claims],
@@ -126,47 +126,60 @@ def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> di
     }
 
 
-def verdict(rows: Iterable[Told]) -> str:
+def verdict(rows: Iterable[Document]) -> str:
     """Return the worst verdict of all views."""
-    found = {told["verdict"] for told in rows if not told["refused"]}
+    found = {row["verdict"] for row in rows if not row["refused"]}
     return next((each for each in (VIOLATED, REJECTED, INCONCLUSIVE) if each in found), CONSISTENT)
 
 
-def as_text(told: Told) -> str:
-    """Return a document of audits as text; ``told``: what the verb put together, or its JSON."""
-    done = [each for each in told["views"] if not each["refused"]]
-    blocks = [_head(told), _table(told), _how(told, done), *_too_small(told, done), _sentences(told, done)]
+def as_text(document: Document) -> str:
+    """Return a document of audits as text; ``document``: what the verb put together, or its JSON."""
+    done = [each for each in document["views"] if not each["refused"]]
+    blocks = [
+        _head(document),
+        _table(document),
+        _how(document, done),
+        *_too_small(document, done),
+        _sentences(document, done),
+    ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(told: Told) -> str:
-    given = terminal.parameters(told)
-    point = f"δ = {told['at']:g}" if told["kind"] == "delta" else f"ε = {told['at']:g} nats"
-    measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
-    size = told["cluster_size"]
+def _head(document: Document) -> str:
+    given = terminal.parameters(document)
+    point = f"δ = {document['at']:g}" if document["kind"] == "delta" else f"ε = {document['at']:g} nats"
+    measured = f"{'ε in nats' if document['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
+    size = document["cluster_size"]
     users = "one user" if size == 1 else f"{size:,} users"
-    lines = [f"{told['protocol']}: {given}", f"{measured}: worlds of {users}, {told['channels']} channels"]
-    lines += [f"Worlds of run {terminal.visible(told['run'])}: {told['world']}"] if "run" in told else []
+    lines = [
+        f"{document['protocol']}: {given}",
+        f"{measured}: worlds of {users}, {document['channels']} channels",
+    ]
+    lines += (
+        [f"Worlds of run {terminal.visible(document['run'])}: {document['world']}"]
+        if "run" in document
+        else []
+    )
     return "\n".join(lines)
 
 
-def _figure(told: Told) -> str:
-    return "ε" if told["kind"] == "delta" else "δ"
+def _figure(document: Document) -> str:
+    return "ε" if document["kind"] == "delta" else "δ"
 
 
-def _table(told: Told) -> str:
+def _table(document: Document) -> str:
     notes: dict[str, int] = {}
 
     def note(text: str) -> str:
         return f" [{notes.setdefault(text, len(notes) + 1)}]"
 
-    of, figure = "epsilon" if told["kind"] == "delta" else "delta", _figure(told)
-    theorems = dict.fromkeys(_column(claim) for each in told["views"] for claim in each.get("claims", ()))
+    of, figure = "epsilon" if document["kind"] == "delta" else "delta", _figure(document)
+    theorems = dict.fromkeys(_column(claim) for each in document["views"] for claim in each.get("claims", ()))
     names = [name for name in theorems if name not in (EXACT, LOCAL)]
-    head = ["View", f"{figure} at least ({_percent(told['confidence'])})", f"exact {figure}", *names]
+    head = ["View", f"{figure} at least ({_percent(document['confidence'])})", f"exact {figure}", *names]
     head += [f"local {figure}", "law test", "verdict"]
     lines = []
-    for each in told["views"]:
+    for each in document["views"]:
         if each["refused"]:
             said = "not audited" if each["refused"] == DEVIATING else "refused"
             lines.append([each["view"], said + note(each["refused"]), *["-"] * (len(head) - 2)])
@@ -178,12 +191,12 @@ def _table(told: Told) -> str:
     return "\n".join([terminal.table(head, lines), *foot])
 
 
-def _column(claim: Told) -> str:
+def _column(claim: Document) -> str:
     name = str(claim["name"])
     return LOCAL if name.startswith(LOCAL) else name
 
 
-def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
+def _claim(claim: Document | None, figure: str, note: Callable[[str], str]) -> str:
     if claim is None:
         return "-"
     if not claim["holds"]:
@@ -202,7 +215,7 @@ def _clearer(why: str) -> str:
     )
 
 
-def _law(law: Told | None, note: Callable[[str], str]) -> str:
+def _law(law: Document | None, note: Callable[[str], str]) -> str:
     if law is None:
         return "-"
     if not law["tested"]:
@@ -211,9 +224,9 @@ def _law(law: Told | None, note: Callable[[str], str]) -> str:
     return f"{text}, rejected" + note(law["why"]) if law["rejected"] else text
 
 
-def _how(told: Told, done: list[Told]) -> str:
+def _how(document: Document, done: list[Document]) -> str:
     """Return how each view was measured, as a table."""
-    cap = f"{_figure(told)} it could show"
+    cap = f"{_figure(document)} it could show"
     head = [
         "View", "trials counted", cap, "true positives", "false positives", "others with label 1", "seconds",
         "statistic",
@@ -222,15 +235,15 @@ def _how(told: Told, done: list[Told]) -> str:
     return terminal.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
 
 
-def _too_small(told: Told, done: list[Told]) -> list[str]:
+def _too_small(document: Document, done: list[Document]) -> list[str]:
     """Return what is said where delta is too small to be measured: the curve at several epsilons instead."""
     found = [each for each in done if each["delta_too_small"]]
     if not found:
         return []
     trials = min(each["trials"] for each in found)
     lines = [
-        f"δ = {told['at']:g} is too small to be measured: of {trials:,} trials it is {told['at'] * trials:.2g}, "
-        f"and what is so rare is not seen.",
+        f"δ = {document['at']:g} is too small to be measured: of {trials:,} trials it is "
+        f"{document['at'] * trials:.2g}, and what is so rare is not seen.",
         "The bound on ε above is true but far below what ε may be.",
     ]
     none = [each["view"] for each in found if not each["points"]]
@@ -247,15 +260,15 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _sentences(told: Told, done: list[Told]) -> str:
+def _sentences(document: Document, done: list[Document]) -> str:
     lines = [
         f"{each['view']}: {verdict_of(each)}: {why(each)}" for each in done if each["verdict"] != CONSISTENT
     ]
     views = len(done)
     if views > 1:
-        each = _percent(told["confidence_each"])
+        each = _percent(document["confidence_each"])
         lines.append(
-            f"With confidence {_percent(told['confidence'])} all bounds hold at once: "
+            f"With confidence {_percent(document['confidence'])} all bounds hold at once: "
             f"the error is shared over the views, {each} for each."
         )
     tested = [each["law"] for each in done if each["law"] is not None and each["law"]["tested"]]
@@ -264,8 +277,8 @@ def _sentences(told: Told, done: list[Told]) -> str:
             f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}; "
             f"its p is the smallest p of its tests times their number, at most 1."
         )
-    lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
-    lines.append(f"Again: {told['command']}")
+    lines.append(f"Verdict: {document['verdict']}{_meaning(document['verdict'])}")
+    lines.append(f"Again: {document['command']}")
     return "\n".join(lines)
 
 

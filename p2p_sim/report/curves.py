@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.report import whole_files
+from p2p_sim.report import output_files
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -42,7 +42,7 @@ def kind_of(path: str) -> str:
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
-    whole_files.check(path, "--plot")
+    output_files.check(path, "--plot")
     return kind
 
 
@@ -136,4 +136,4 @@ def curves(
     axes.legend(fontsize="small")
     drawn_bytes = io.BytesIO()
     drawing.savefig(drawn_bytes, format=kind)
-    whole_files.write(Path(path), drawn_bytes.getvalue())
+    output_files.write(Path(path), drawn_bytes.getvalue())

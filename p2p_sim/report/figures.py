@@ -59,7 +59,7 @@ def panels(rows: int, columns: int, height: float, **shared: Any) -> tuple[Any, 
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def lines(axes: Any, names: Sequence[str]) -> None:
+def name_lines(axes: Any, names: Sequence[str]) -> None:
     """Let an axis have a line for each name, the first on top."""
     axes.set_yticks(range(len(names)), [short(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -73,12 +73,12 @@ def filling(i: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def say(axes: Any, text: str, x: float, y: float, right: float = 8) -> None:
+def label_point(axes: Any, text: str, x: float, y: float, right: float = 8) -> None:
     """Write text beside a point, ``right``: points from it."""
     axes.annotate(text, (x, y), (right, 0), textcoords="offset points", va="center", fontsize=8, color=INK)
 
 
-def say_last(axes: Any, text: str, y: float) -> None:
+def label_line_end(axes: Any, text: str, y: float) -> None:
     """Write text at the end of a line."""
     axes.annotate(
         text, (1, y), (-2, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
@@ -110,10 +110,10 @@ def legend(figure: Any, handles: Sequence[Any] | None = None) -> None:
     figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False, **given)
 
 
-def svg(figure: Any, name: str, told: str) -> str:
+def svg(figure: Any, name: str, description: str) -> str:
     """Return a figure as an SVG element that can stand in a page beside others: its names begin with ``picture-``.
 
-    ``told``: what it shows, for who does not see it.
+    ``description``: what it shows, for who does not see it.
     """
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
@@ -122,7 +122,7 @@ def svg(figure: Any, name: str, told: str) -> str:
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>picture-{name}-", text)
     text = text.replace("*{", f"#picture-{name} *{{")
-    safe = escape("".join(c if c.isprintable() else "�" for c in told))
+    safe = escape("".join(c if c.isprintable() else "�" for c in description))
     return text.replace("<svg ", f'<svg id="picture-{name}" role="img" aria-label="{safe}" ', 1)
 
 
@@ -134,7 +134,7 @@ ACCURACY = {
 }
 """What models are trained on."""
 
-MOST_BARS = 40
+MAX_BARS = 40
 """Rounds, of all runs, up to which each has a bar and a line of a table."""
 
 _MARKS = ("o", "s", "D", "x")
@@ -154,17 +154,17 @@ def utility(runs: Sequence[Document]) -> str:
             if run["accuracy"].get(key) is not None:
                 place = k if alone else y + _APART * (k - (len(groups) - 1) / 2)
                 _accuracy(axes, run, key, place, ACCURACY[key] if y == 0 else "")
-    lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
+    name_lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
     axes.set_xlabel("test accuracy, %")
     axes.set_xlim(right=min(axes.get_xlim()[1], 100.5))
     if alone:
         for k, key in enumerate(groups):
-            say_last(axes, f"{100 * runs[0]['accuracy'][key]:.2f}", k)
+            label_line_end(axes, f"{100 * runs[0]['accuracy'][key]:.2f}", k)
         axes.set_xlim(right=axes.get_xlim()[1] + 5)
     else:
         legend(figure)
-    told = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
-    return svg(figure, "utility", f"Test accuracy: {told}" if alone else "Test accuracy of every run")
+    values = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
+    return svg(figure, "utility", f"Test accuracy: {values}" if alone else "Test accuracy of every run")
 
 
 def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
@@ -179,7 +179,7 @@ def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
 
 def by_round(run: Document) -> bool:
     """Whether a run has few enough rounds to draw each."""
-    return len({row["round"] for row in run["messages"]}) <= MOST_BARS
+    return len({row["round"] for row in run["messages"]}) <= MAX_BARS
 
 
 @styled
@@ -202,15 +202,15 @@ def traffic(runs: Sequence[Document]) -> str:
         axes.barh(range(len(bars)), widths, 0.7, left, label=short(kind), **filling(k))
         left = [start + width for start, width in zip(left, widths, strict=True)]
     for y, total in enumerate(left):
-        say(axes, size(total), total, y, 4)
-    lines(axes, [name for name, _ in bars])
+        label_point(axes, size(total), total, y, 4)
+    name_lines(axes, [name for name, _ in bars])
     axes.set_xlim(0, 1.12 * max([*left, 1]))
     axes.set_xlabel("bytes on the wire")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(max(value, 0))))
     if kinds:
         legend(figure)
-    told = "; ".join(f"{name} {size(total)}" for (name, _), total in zip(bars, left, strict=True))
-    return svg(figure, "traffic", f"Bytes on the wire: {told}")
+    values = "; ".join(f"{name} {size(total)}" for (name, _), total in zip(bars, left, strict=True))
+    return svg(figure, "traffic", f"Bytes on the wire: {values}")
 
 
 MARKS = {
@@ -250,7 +250,7 @@ def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
     return None
 
 
-def who(view: str) -> str:
+def viewer_name(view: str) -> str:
     """Return who looks, in as few words as a heading needs."""
     return view.removeprefix("user: ")
 
@@ -266,12 +266,12 @@ def privacy(runs: Sequence[Document]) -> str:
         rows = {row["view"]: row for row in runs[0]["privacy"]["views"]}
         for y, view in enumerate(shown):
             _point(axes, runs[0], rows[view], y, edge)
-        lines(axes, [who(view) for view in shown])
+        name_lines(axes, [viewer_name(view) for view in shown])
         axes.set(xlabel="ε (nats)", xlim=(-0.03 * edge, 1.15 * edge))
     else:
         figure = _panels(runs, shown, edge)
     legend(figure, _key(runs))
-    return svg(figure, "privacy", f"ε by view, with its basis: {_told(runs)}")
+    return svg(figure, "privacy", f"ε by view, with its basis: {_values(runs)}")
 
 
 def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
@@ -285,8 +285,8 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
             for row in run["privacy"]["views"]:
                 if row["view"] == view and row["exact"]:
                     _point(axes, run, row, y, edge)
-        lines(axes, [run["run"] for run in runs])
-        axes.set_title(short(who(view)), fontsize=9)
+        name_lines(axes, [run["run"] for run in runs])
+        axes.set_title(short(viewer_name(view)), fontsize=9)
         axes.set_xlim(-0.06 * edge, 1.45 * edge)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
@@ -307,13 +307,13 @@ def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float
     measured = _measured(run, row["view"])
     if measured is not None:
         axes.plot([min(measured, edge)], [y], "x", color=COLOURS[3], ms=7, mew=2)
-    say_last(axes, epsilon(exact), y)
+    label_line_end(axes, epsilon(exact), y)
 
 
 def _promised(row: Mapping[str, Any]) -> list[float]:
     """Return the epsilons of theorems that hold and say something."""
-    told = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
-    return [bound for bound in told if math.isfinite(bound)]
+    epsilons = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
+    return [bound for bound in epsilons if math.isfinite(bound)]
 
 
 def _measured(run: Document, view: str) -> float | None:
@@ -337,18 +337,18 @@ def _key(runs: Sequence[Document]) -> list[Any]:
 
     rows = [row for run in runs for row in run["privacy"]["views"] if row["exact"]]
     kinds = [mark(basis) for basis in dict.fromkeys(row["exact"]["basis"] for row in rows)]
-    told = [Line2D([], [], ls="", marker=shape, color=colour, label=text) for shape, colour, text in kinds]
+    handles = [Line2D([], [], ls="", marker=shape, color=colour, label=text) for shape, colour, text in kinds]
     if any(found["holds"] for row in rows for found in row["theorems"]):
-        told.append(
+        handles.append(
             Line2D([], [], ls="", marker="D", mfc="none", mec=INK, ms=8, label="promised by a theorem")
         )
     if any(_measured(run, row["view"]) is not None for run in runs for row in run["privacy"]["views"]):
         label = "measured: at least"
-        told.append(Line2D([], [], ls="", marker="x", color=COLOURS[3], ms=7, mew=2, label=label))
-    return told
+        handles.append(Line2D([], [], ls="", marker="x", color=COLOURS[3], ms=7, mew=2, label=label))
+    return handles
 
 
-def _told(runs: Sequence[Document]) -> str:
+def _values(runs: Sequence[Document]) -> str:
     if len(runs) > 1:
         return f"{len(runs)} runs; the tables below have the numbers"
     rows = [row for row in runs[0]["privacy"]["views"] if row["exact"]]
@@ -413,7 +413,7 @@ def tradeoff(runs: Sequence[Document]) -> str:
         if costly:
             marked.append((grid[-1, column], _panel(grid[-1, column], runs, runs, name, _bytes)))
         title = next(row["view"] for row in (row_of(run, name) for run in runs) if row)
-        grid[0, column].set_title(who(title), fontsize=9)
+        grid[0, column].set_title(viewer_name(title), fontsize=9)
         grid[-1, column].set_xlabel("ε (nats)")
     if trained:
         grid[0, 0].set_ylabel("test accuracy, %")
@@ -423,8 +423,8 @@ def tradeoff(runs: Sequence[Document]) -> str:
         name_points(axes, points)
     legend(figure, _tradeoff_key(runs, names))
     what = [text for text, drawn in (("accuracy", trained), ("bytes a user", costly)) if drawn]
-    told = f"ε against {' and '.join(what)} of {len(runs)} runs; the table above has the numbers"
-    return svg(figure, "tradeoff", told)
+    description = f"ε against {' and '.join(what)} of {len(runs)} runs; the table above has the numbers"
+    return svg(figure, "tradeoff", description)
 
 
 def _accuracies(run: Document) -> Heights:
@@ -452,7 +452,7 @@ def _panel(
     values = {run: float(row["exact"]["epsilon"]) for run, row in rows.items()}
     edge = 1.15 * max([0.0, *filter(math.isfinite, values.values())]) or 1.0
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
+    name_lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
     marks: Points = []
     for number, run in enumerate(runs, 1):
         if run["run"] in rows:
@@ -467,8 +467,8 @@ def _panel(
             axes.vlines(x, min(places)[0], max(places)[0], COLOURS[i % 7], lw=0.8, zorder=1)
             marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
             if not infinite:
-                lines.setdefault((i, document.data(run)), []).append((x, y))
-    for (i, _), points in lines.items():
+                name_lines.setdefault((i, document.data(run)), []).append((x, y))
+    for (i, _), points in name_lines.items():
         if len(points) > 1:
             axes.plot(
                 *zip(*sorted(points), strict=True), color=COLOURS[i % 7], ls=_DASHES[i % 7], lw=1, zorder=1
@@ -495,20 +495,20 @@ def _tradeoff_key(runs: Sequence[Document], names: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    told = [
+    handles = [
         Line2D([], [], color=COLOURS[i % 7], ls=_DASHES[i % 7], marker="o", ms=4, label=short(name))
         for i, name in enumerate(protocols)
     ]
     rows = [row_of(run, name) for run in runs for name in names]
     for basis in dict.fromkeys(row["exact"]["basis"] for row in rows if row):
         shape, _, text = mark(basis)
-        told.append(Line2D([], [], ls="", marker=shape, color=INK, label=text))
+        handles.append(Line2D([], [], ls="", marker=shape, color=INK, label=text))
     trained = [run["accuracy"] for run in runs if run["accuracy"]]
     for key, filling in (("accuracy_private", "white"), (_CORRECTED, _GREY)):
         if any(accuracy.get(key) is not None for accuracy in trained):
             how: dict[str, Any] = {"marker": "o", "color": _GREY, "mfc": filling}
-            told.append(Line2D([], [], ls="", label=ACCURACY[key], **how))
+            handles.append(Line2D([], [], ls="", label=ACCURACY[key], **how))
     if trained:
         true = ACCURACY["accuracy_true"]
-        told.append(Line2D([], [], color=INK, ls=_TRUTH, lw=1, label=true))
-    return told
+        handles.append(Line2D([], [], color=INK, ls=_TRUTH, lw=1, label=true))
+    return handles

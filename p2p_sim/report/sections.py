@@ -12,16 +12,14 @@ from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
 from p2p_sim.report import audit_table, figure_text, figures, terminal
-from p2p_sim.report.document import WITHHELD
-from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
-from p2p_sim.report.page import (
+from p2p_sim.report.blocks import (
     Block,
-    Code,
+    CodeBlock,
     Facts,
-    Figure,
+    Paragraph,
+    Picture,
     Section,
     Table,
-    Words,
     by_run,
     facts,
     html,
@@ -29,6 +27,8 @@ from p2p_sim.report.page import (
     together,
     whose,
 )
+from p2p_sim.report.document import WITHHELD
+from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 
 Document = Mapping[str, Any]
 
@@ -36,22 +36,24 @@ Document = Mapping[str, Any]
 def travel_section(runs: Sequence[Document]) -> list[Block]:
     """Return what is told of the messages of all runs."""
     blocks: list[Block] = [
-        Words(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
+        Paragraph(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
     ]
     apart = len(runs) == 1 and figures.by_round(runs[0])
     caption = f"Bytes on the wire by {'round and ' if apart else ''}message kind."
-    blocks += [Figure(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
+    blocks += [Picture(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
     drawn: set[str] = set()
     for run in runs:
         every = run["messages"]
         if run["protocol"] in drawn or not every or not all(row["sender"] for row in every):
             continue
         drawn.add(run["protocol"])
-        if len(every) <= figures.MOST_BARS:
-            blocks.append(Figure(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round."))
+        if len(every) <= figures.MAX_BARS:
+            blocks.append(
+                Picture(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round.")
+            )
         else:
             text = f"Who sent what to whom is not drawn: {len(every):,} rounds and kinds are too many here"
-            blocks.append(Words(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
+            blocks.append(Paragraph(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
     return blocks
 
 
@@ -80,7 +82,7 @@ def _kinds(runs: Sequence[Document]) -> Table:
 
 def _counts(runs: Sequence[Document]) -> Table:
     """Return counts by round and kind, or by kind where the rounds are too many."""
-    few = sum(len(run["messages"]) for run in runs) <= figures.MOST_BARS
+    few = sum(len(run["messages"]) for run in runs) <= figures.MAX_BARS
     names = ("round", "kind", "messages", "travelled", "bytes")
     rows = [
         [run["run"], *(row[name] for name in names)]
@@ -125,7 +127,7 @@ def attacks_section(runs: Sequence[Document]) -> list[Block]:
     if not attacked:
         return []
     blocks: list[Block] = [
-        Words(
+        Paragraph(
             "p2p-sim audit ran the protocol many times more, in worlds that differ in one label alone, and let an "
             "attack guess that label from what the view sees. With the confidence beside it, ε or δ is at least what "
             "was measured. Positives are counted at the threshold that gives this bound; the advantage is their "
@@ -165,7 +167,7 @@ def _note(row: Document) -> str:
 def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
     """Say of every view that is not consistent with what is claimed why it is not."""
     return [
-        Words(
+        Paragraph(
             f"{whose(run, runs)}{row['view']}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
             row["failed"],
         )
@@ -182,11 +184,11 @@ def privacy_section(runs: Sequence[Document]) -> list[Block]:
     """Return what is told of the privacy of all runs."""
     known = [run for run in runs if not isinstance(run["privacy"], str)]
     blocks: list[Block] = [
-        Words(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
+        Paragraph(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
     ]
     if known:
         blocks.append(
-            Words(
+            Paragraph(
                 "What each view learns of one label, replaced: ε in nats at the δ of the table. Smaller is better; at "
                 "0 a view learns nothing. Whatever it may see has, with one label, at most e^ε times the probability "
                 "that it has with another, plus δ. At δ = 0, who held both for equally likely ends up at odds of at "
@@ -197,10 +199,10 @@ def privacy_section(runs: Sequence[Document]) -> list[Block]:
             )
         )
     if any(row["exact"] for run in known for row in run["privacy"]["views"]):
-        blocks.append(Figure(figures.privacy(known), _caption(known)))
+        blocks.append(Picture(figures.privacy(known), _caption(known)))
     blocks += _tables(known)
     blocks += [
-        Words(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
+        Paragraph(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
         for run in known
         if run["privacy"]["hidden"]
     ]
@@ -219,9 +221,9 @@ def _tables(known: Sequence[Document]) -> list[Table]:
     """Return a table for all runs with the same delta, channels and faults."""
     groups: dict[str, list[Document]] = {}
     for run in known:
-        told = run["privacy"]
-        caption = f"δ = {figure_text.number(told['delta'])}, {told['channels']} channels"
-        caption += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
+        privacy = run["privacy"]
+        caption = f"δ = {figure_text.number(privacy['delta'])}, {privacy['channels']} channels"
+        caption += f"; faults: {', '.join(privacy['faults'])}" if privacy.get("faults") else ""
         groups.setdefault(caption, []).append(run)
     return [_table(runs, known, caption) for caption, runs in groups.items()]
 
@@ -277,8 +279,10 @@ def _by_cluster(row: Mapping[str, Any]) -> str | None:
 def _local(runs: Sequence[Document], known: Sequence[Document]) -> str:
     """Return what the local randomizers give by themselves."""
     found = [(run, run["privacy"]["local_epsilon"]) for run in runs]
-    told = [f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None]
-    return f"; ε of the local randomizer alone: {', '.join(told)}" if told else ""
+    figures_text = [
+        f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None
+    ]
+    return f"; ε of the local randomizer alone: {', '.join(figures_text)}" if figures_text else ""
 
 
 def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -> str:
@@ -370,10 +374,14 @@ def _data(data: Mapping[str, Any]) -> str:
     return text + (f"; 1 means {data['positive']}" if data.get("positive") is not None else "")
 
 
-def _clusters(told: Mapping[str, Any] | None) -> str | None:
-    if told is None:
+def _clusters(document: Mapping[str, Any] | None) -> str | None:
+    if document is None:
         return None
-    text, least, most = f"{told['count']:,} {told['origin']}", told["minimum"], told["maximum"]
+    text, least, most = (
+        f"{document['count']:,} {document['origin']}",
+        document["minimum"],
+        document["maximum"],
+    )
     return text if least == most else f"{text}, {least:,} to {most:,} users in each"
 
 
@@ -393,14 +401,14 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             "Test accuracy of the model, by what it was trained on. Measured, with 95 % intervals (Clopper, Pearson) "
             "for the draw of the test rows; other seeds of the protocol are not in them."
         )
-        blocks = [Figure(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
+        blocks = [Picture(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
         blocks += [
-            Words(f"{whose(run, runs)}{run['accuracy']['note']}")
+            Paragraph(f"{whose(run, runs)}{run['accuracy']['note']}")
             for run in trained
             if run["accuracy"]["note"]
         ]
     others = [run for run in runs if run["accuracy"] is None]
-    blocks += [Words(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
+    blocks += [Paragraph(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
     return blocks
 
 
@@ -436,13 +444,13 @@ def _costs(runs: Sequence[Document]) -> list[Block]:
         for role in run["costs"]["roles"]
     ]
     blocks: list[Block] = [together(runs, head, rows, _SUMS)] if rows else []
-    told: Facts = [
+    times_taken: Facts = [
         ("simulated time", [seconds(run["costs"]["simulated_seconds"]) for run in known]),
         ("users' links", [_link(run["costs"]["channel"]) for run in known]),
         ("servers' links", [_link(run["costs"]["server_channel"]) for run in known]),
         ("this run took", [seconds(sum(run["seconds"].values())) for run in known]),
     ]
-    blocks += facts(names(known), told, "Time") if known else []
+    blocks += facts(names(known), times_taken, "Time") if known else []
     work = [
         [run["run"], role["role"], name, times]
         for run in known
@@ -451,7 +459,9 @@ def _costs(runs: Sequence[Document]) -> list[Block]:
     ]
     if work:
         blocks.append(together(runs, ["role", "operation", "times"], work, "Cryptographic operations"))
-    blocks += [Words(f"{whose(run, runs)}{run['costs']}") for run in runs if isinstance(run["costs"], str)]
+    blocks += [
+        Paragraph(f"{whose(run, runs)}{run['costs']}") for run in runs if isinstance(run["costs"], str)
+    ]
     return blocks
 
 
@@ -464,7 +474,7 @@ def _faults(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = []
     for run in faulty:
         users = "".join(f"; {number:,} users {what}" for what, number in run["faulty_users"].items())
-        blocks.append(Words(f"{whose(run, runs)}{', '.join(run['faults'])}{users}"))
+        blocks.append(Paragraph(f"{whose(run, runs)}{', '.join(run['faults'])}{users}"))
     rows = [
         [run["run"], row["fault"], row["kind"], row["messages"]]
         for run in faulty
@@ -481,19 +491,21 @@ def _reproduce(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = []
     for run in runs:
         known = run["digest"] and run["seed"] is not None
-        told = f"It gives the digest {run['digest']}." if known else ""
-        blocks += [Words(f"{whose(run, runs)}{told}")] if told or len(runs) > 1 else []
-        blocks.append(Code(run["command"]))
+        text = f"It gives the digest {run['digest']}." if known else ""
+        blocks += [Paragraph(f"{whose(run, runs)}{text}")] if text or len(runs) > 1 else []
+        blocks.append(CodeBlock(run["command"]))
     if any(run["seed"] not in (None, WITHHELD) for run in runs):
         blocks.append(
-            Words(
+            Paragraph(
                 "This page tells the seed. Whoever has it and what was released can undo the noise: keep the page as "
                 "the labels are kept, or make it with --no-seed.", True,
             )
         )  # fmt: skip
     if any(run["seed"] == WITHHELD for run in runs):
         blocks.append(
-            Words("The seed is withheld: with it the noise could be undone. Its owner can reproduce the run.")
+            Paragraph(
+                "The seed is withheld: with it the noise could be undone. Its owner can reproduce the run."
+            )
         )
     return blocks
 
@@ -507,28 +519,28 @@ def _versions(runs: Sequence[Document]) -> list[Block]:
 def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     """Return the table, and of several runs why they may not compare, and the figure that compares them."""
     if len(runs) == 1:
-        told = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
-        return list(facts([runs[0]["run"]], told, "At a glance"))
+        entries = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
+        return list(facts([runs[0]["run"]], entries, "At a glance"))
     same = [(title, values[0]) for title, values in _rest(runs) if len(set(values)) == 1]
     rest = [(title, values) for title, values in _rest(runs) if len(set(values)) > 1]
-    told = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
-    kept = [(title, values) for title, values in told if any(value is not None for value in values)]
+    entries = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
+    kept = [(title, values) for title, values in entries if any(value is not None for value in values)]
     table = by_run([str(i) for i in range(1, len(runs) + 1)], kept, "")
     delta, missing = ([*dict.fromkeys(values)] for _, values in _figures(runs))
     at = f", at δ = {delta[0]}" if len(delta) == 1 and delta[0] else ""
     blocks: list[Block] = [
         Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
-        *(Words(text, True) for text in cautions),
+        *(Paragraph(text, True) for text in cautions),
     ]
     if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
-        blocks.insert(1, Words(f"The same in all runs: {', '.join(alike)}."))
+        blocks.insert(1, Paragraph(f"The same in all runs: {', '.join(alike)}."))
     if any(missing):
         each = (
             [missing[0]]
             if len(missing) == 1
             else [f"{run['run']}: {_missing(run)}" for run in runs if _missing(run)]
         )
-        blocks.insert(1, Words(f"Views without a figure: {'; '.join(map(str, each))}."))
+        blocks.insert(1, Paragraph(f"Views without a figure: {'; '.join(map(str, each))}."))
     if figures.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
@@ -539,7 +551,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
                 " Filled marks are models that are corrected for lies, below or above them unfilled ones the same "
                 "without that; the dotted line is what true labels give."
             )
-        blocks.append(Figure(figures.tradeoff(runs), text))
+        blocks.append(Picture(figures.tradeoff(runs), text))
     return blocks
 
 
@@ -555,7 +567,7 @@ def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
     views = list(dict.fromkeys(
         row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in figures.VIEWS
     ))  # fmt: skip
-    return [(f"ε: {figures.who(view)}", [epsilon(run, view) for run in runs]) for view in views]
+    return [(f"ε: {figures.viewer_name(view)}", [epsilon(run, view) for run in runs]) for view in views]
 
 
 def _figures(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -573,8 +585,8 @@ def _missing(run: Document) -> str | None:
         if not row["exact"]:
             found.setdefault(none(row), []).append(row["view"])
     every = len(run["privacy"]["views"])
-    told = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
-    return ", ".join(told) or None
+    texts = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
+    return ", ".join(texts) or None
 
 
 def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -603,19 +615,19 @@ NAME = "report.html"
 _NAMED = 3  # runs and protocols, up to which all are in the title
 
 
-def page(told: Mapping[str, Any], form: str) -> str:
+def page(document: Mapping[str, Any], form: str) -> str:
     """Return ``documents`` as a page of one format."""
     if form == "json":
-        return terminal.as_json(told)
-    runs = told["runs"]
+        return terminal.as_json(document)
+    runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
-    return (html if form == "html" else markdown)(title, opening(runs, told["cautions"]), sections(runs))
+    return (html if form == "html" else markdown)(title, opening(runs, document["cautions"]), sections(runs))
 
 
-def tells_seed(told: Mapping[str, Any]) -> bool:
+def tells_seed(document: Mapping[str, Any]) -> bool:
     """Whether a page of ``documents`` tells a seed, with which the noise could be undone."""
-    return any(run["seed"] not in (None, WITHHELD) for run in told["runs"])
+    return any(run["seed"] not in (None, WITHHELD) for run in document["runs"])
 
 
 def _some(found: Sequence[str], what: str) -> str:

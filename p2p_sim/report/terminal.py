@@ -16,15 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-_SPELT = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
+_ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 
 
-def _spelt(error: UnicodeError) -> tuple[str, int]:
+def _to_ascii(error: UnicodeError) -> tuple[str, int]:
     """Spell what an encoding does not have; the rest becomes question marks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return "".join(_SPELT.get(letter, "?") for letter in text), error.end
+    return "".join(_ASCII.get(letter, "?") for letter in text), error.end
 
 
 def visible(text: str) -> str:
@@ -42,7 +42,7 @@ def ready() -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
-    codecs.register_error("p2p-sim", _spelt)
+    codecs.register_error("p2p-sim", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
             stream.reconfigure(errors="p2p-sim")
@@ -51,7 +51,7 @@ def ready() -> None:
 
 
 @contextlib.contextmanager
-def stdout_kept() -> Iterator[None]:
+def stdout_to_stderr() -> Iterator[None]:
     """Keep stdout free: whatever libraries print goes to stderr."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
@@ -153,10 +153,12 @@ def nbytes(count: float) -> str:
     return f"{count:,.1f} GiB"
 
 
-def parameters(told: Mapping[str, Any]) -> str:
+def parameters(document: Mapping[str, Any]) -> str:
     """Return a protocol's parameters, with those that were not given marked as defaults."""
-    defaults = told["defaults"]
-    shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
+    defaults = document["defaults"]
+    shown = [
+        f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in document["parameters"].items()
+    ]
     return ", ".join(shown) or "no parameters"
 
 
@@ -164,13 +166,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def graph(told: Mapping[str, Any]) -> str:
+def graph(about: Mapping[str, Any]) -> str:
     """Return a graph's numbers in words."""
-    over = "over everybody" if told["over"] == "everybody" else "within each cluster"
-    least, most = told["minimum"], told["maximum"]
+    over = "over everybody" if about["over"] == "everybody" else "within each cluster"
+    least, most = about["minimum"], about["maximum"]
     each = (
         f"{least:,} each"
         if least == most
-        else f"minimum {least:,}, median {told['median']:,g}, maximum {most:,}"
+        else f"minimum {least:,}, median {about['median']:,g}, maximum {most:,}"
     )
-    return f"{told['source']} {over}; neighbours: {each}" + (", herself included" if told["complete"] else "")
+    return f"{about['source']} {over}; neighbours: {each}" + (
+        ", herself included" if about["complete"] else ""
+    )

@@ -187,7 +187,8 @@ class File:
         outside = place.is_absolute() or ".." in place.parts
         if outside or not all(map(self._holds, _copied(self.entry))):
             raise InputError(
-                f"the trace is damaged: its manifest refers {name!r} to a file or column that is not in the trace"
+                f"the trace is damaged: its manifest says that {name!r} is, or refers to, a file outside the "
+                "trace; restore it, or run the protocol again"
             )
         if not self._path.is_file():
             raise InputError(

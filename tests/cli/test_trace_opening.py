@@ -18,7 +18,7 @@ from tests.trace_export.material import many
 RING = Population.from_arrays(y=np.arange(60) % 3 == 0).with_graph(
     np.array([[i, (i + d) % 60] for i in range(60) for d in (1, 2, 3)])
 )
-ASKED = [word for user in range(17, 140, 10) for word in ("--user", user)]
+REQUEST_PANEL = [word for user in range(17, 140, 10) for word in ("--user", user)]
 ALONE = Population.from_arrays(y=np.arange(60) % 3 == 0)
 
 PICTURES = {
@@ -31,7 +31,7 @@ PICTURES = {
     "with somebody": (
         PeerToPeer(0.1),
         many(),
-        ("--cluster", 30, *ASKED),
+        ("--cluster", 30, *REQUEST_PANEL),
         "cluster",
     ),
     "somebody looks": (
@@ -85,7 +85,7 @@ def test_every_box_opens_on_single_messages(protocol, people, words, opens, cli,
 @pytest.mark.parametrize("size", [10, 100])
 def test_a_run_drawn_from_its_counts_opens_too(size, cli, tmp_path, monkeypatch):
     p2p_sim.run(PeerToPeer(0.1), many(300, size), seed=3).save(tmp_path / "r")
-    monkeypatch.setattr(sequence, "WHOLE", 899)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 899)
     command, steps = "p2p-sim trace diagram r", 0
     while command:
         picture = cli(*shlex.split(command)[1:], "--json").json

@@ -146,7 +146,7 @@ def test_advice_speaks_of_clusters_only_where_there_are_some(cli, tmp_path, monk
         done = cli("trace", verb[0], "alone", *verb[1:], "--cluster", 3)
         assert (done.status, done.out) == (2, "")
         assert "cluster 3: this run has no clusters; all its 60 users count as cluster 0" in done.err
-    monkeypatch.setattr(sequence, "WHOLE", 100)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 100)
     assert "messages; --user draws single ones" in told("alone")
     assert "messages; --cluster or --user draws single ones" in told("two")
     assert "choose --user too" in told("alone", "--as", "learner")

@@ -47,8 +47,8 @@ class Known:
 class Viewers:
     """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
 
-    eyes: Callable[[RunRecord, str, Known], Eyes]
-    learnt: Callable[[RunRecord, str, str], dict[str, Any]]
+    coalition: Callable[[RunRecord, str, Known], Eyes]
+    privacy: Callable[[RunRecord, str, str], dict[str, Any]]
 
 
 def known(run: RunRecord) -> Known:
@@ -73,7 +73,7 @@ FOCUS = "user:*"
 """The user in focus, in a viewpoint."""
 
 
-def overview(run: RunRecord, name: str, told: Known) -> dict[str, Any]:
+def overview(run: RunRecord, name: str, info: Known) -> dict[str, Any]:
     """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
     people = query.census(run)
     return {
@@ -84,45 +84,45 @@ def overview(run: RunRecord, name: str, told: Known) -> dict[str, Any]:
         "backend": run.backend, "trace": run.trace, "digest": run.digest,
         "users": run.users if people is None else people.users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
-        "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
+        "kinds": _kinds(info), "rounds": _rounds(info), "roles": _roles(info),
         "faults_seen": [
             {"what": what, "kind": kind, "round": round, "messages": count}
             for (what, kind, round), count in run.faults_seen.items()
         ],
-        "viewpoints": _viewpoints(told), "main": told.main, "cut": told.cut,
+        "viewpoints": _viewpoints(info), "main": info.main, "cut": info.cut,
     }  # fmt: skip
 
 
-def _kinds(told: Known) -> dict[str, Any]:
+def _kinds(info: Known) -> dict[str, Any]:
     return {
         kind: {
             "text": message.text, "sealed_for": message.sealed_for, "layers": list(message.layers),
             "fields": list(message.fields),
         }
-        for kind, message in told.kinds.items()
-        if kind in told.at_work
+        for kind, message in info.kinds.items()
+        if kind in info.at_work
     }  # fmt: skip
 
 
-def _rounds(told: Known) -> list[dict[str, Any]]:
+def _rounds(info: Known) -> list[dict[str, Any]]:
     """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
-    order = list(told.kinds)
+    order = list(info.kinds)
     rows = [
         {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
-        for (kind, round), c in told.counts.items()
+        for (kind, round), c in info.counts.items()
         if round and (c.messages or c.travelled)
     ]
     return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
 
 
-def _roles(told: Known) -> list[dict[str, Any]]:
+def _roles(info: Known) -> list[dict[str, Any]]:
     """Return what travelled from and to each role, also what was lost on the way or came twice."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
-        for role in told.roles()
+        for role in info.roles()
     }
-    for (kind, _), count in told.counts.items():
-        for role, way in ((told.kinds[kind].sender, "sent"), (told.kinds[kind].recipient, "received")):
+    for (kind, _), count in info.counts.items():
+        for role, way in ((info.kinds[kind].sender, "sent"), (info.kinds[kind].recipient, "received")):
             if role in found:  # a server that does nothing has no row
                 row: dict[str, Any] = found[role]
                 row[way] += count.travelled
@@ -130,15 +130,15 @@ def _roles(told: Known) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _viewpoints(told: Known) -> list[dict[str, str]]:
+def _viewpoints(info: Known) -> list[dict[str, str]]:
     """Return who can be looked through; the rest is typed by hand."""
-    servers = told.servers
+    servers = info.servers
     found = {EVERYBODY: "everything", **{role: role for role in servers}}
     if len(servers) > 1:
         found["+".join(servers)] = "all servers together"
     found[FOCUS] = "the user in focus"
     if servers:
-        found[f"{told.main}+{FOCUS}"] = f"{told.main} and the user in focus"
+        found[f"{info.main}+{FOCUS}"] = f"{info.main} and the user in focus"
     found["wire"] = "the wire"
     return [{"view": view, "title": title} for view, title in found.items()]
 

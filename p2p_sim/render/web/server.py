@@ -77,12 +77,12 @@ class Handler(BaseHTTPRequestHandler):
         if not rest.startswith("api/"):
             return self._refuse(HTTPStatus.NOT_FOUND, "there is nothing else here")
         try:
-            told = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
+            answer = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
         except (InputError, ProtocolError) as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:  # whatever a damaged file provokes: the page says it, the server goes on
             return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-        return self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
+        return self._send(HTTPStatus.OK, "application/json", json.dumps(answer).encode())
 
     do_HEAD = do_GET
 

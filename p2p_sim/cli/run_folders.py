@@ -27,7 +27,7 @@ _LONGEST = 200  # bytes of a name: a temporary one is built beside it
 
 
 @dataclass(frozen=True)
-class Place:
+class RunFolder:
     """A run's directory: ``path`` if it was chosen, else the next free ``runs/STEM-1``, ``-2``, ..."""
 
     path: Path | None
@@ -64,7 +64,7 @@ class Place:
                     raise
 
 
-def place(out: str | None, stem: str, force: bool) -> Place:
+def choose(out: str | None, stem: str, force: bool) -> RunFolder:
     """Choose a run's directory and check that it can be written; raises InputError naming path and reason."""
     if out is None:
         if force:
@@ -72,7 +72,7 @@ def place(out: str | None, stem: str, force: bool) -> Place:
                 "--force replaces the folder given with --out: give --out too, or leave --force out"
             )
         _check_folder(Path(RUNS))
-        return Place(None, stem, False)
+        return RunFolder(None, stem, False)
     try:
         path = Path(out).expanduser()
         os.fsencode(path)
@@ -94,7 +94,7 @@ def place(out: str | None, stem: str, force: bool) -> Place:
             )
     except OSError as error:
         raise InputError(f"output {out!r} cannot be written: {error.strerror or error}") from error
-    return Place(path, stem, force)
+    return RunFolder(path, stem, force)
 
 
 def stem(*parts: str) -> str:
@@ -138,7 +138,7 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")
 
 
-def peak(backend: str) -> dict[str, Any]:
+def peak_memory(backend: str) -> dict[str, Any]:
     """Return the peak in bytes (None where the system does not tell) and what it covers."""
     covers = "this process since its start"
     if backend != "local":
@@ -162,7 +162,9 @@ _LEVELS = ("full", "sample=1000", "counts", "none")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def text(protocol: Protocol, population: Population, level: str, faults: Sequence[str] | None = None) -> str:
+def size_line(
+    protocol: Protocol, population: Population, level: str, faults: Sequence[str] | None = None
+) -> str:
     """Return the line: the level asked for first, then the others."""
     others = [other for other in _LEVELS if other.partition("=")[0] != level.partition("=")[0]]
     try:

@@ -22,7 +22,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Picture:
     """A picture: a whole SVG element, and what it shows in words."""
 
     svg: str
@@ -30,7 +30,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Words:
+class Paragraph:
     """A paragraph; ``warning``: whether it must not be overlooked."""
 
     text: str
@@ -38,13 +38,13 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Lines to run as they stand."""
 
     text: str
 
 
-Block = Table | Figure | Words | Code
+Block = Table | Picture | Paragraph | CodeBlock
 Facts = Sequence[tuple[str, Sequence[Any]]]
 
 
@@ -56,25 +56,27 @@ class Section:
     blocks: Sequence[Block]
 
 
-def facts(names: Sequence[str], told: Facts, caption: str = "") -> list[Table]:
+def facts(names: Sequence[str], entries: Facts, caption: str = "") -> list[Table]:
     """Return facts of runs, a value a run each, as tables; a fact that says nothing of any run is left out.
 
     Of one run: a line a fact.  Of several: a line a fact that is the same in all, and a line a run for what differs.
     """
-    kept = [(title, values) for title, values in told if any(value not in (None, "") for value in values)]
+    known = [(title, values) for title, values in entries if any(value not in (None, "") for value in values)]
     if len(names) == 1:
-        return [Table(["", names[0]], [[title, *values] for title, values in kept], caption)] if kept else []
-    same = [[title, values[0]] for title, values in kept if all(value == values[0] for value in values)]
-    other = [(title, values) for title, values in kept if any(value != values[0] for value in values)]
+        return (
+            [Table(["", names[0]], [[title, *values] for title, values in known], caption)] if known else []
+        )
+    same = [[title, values[0]] for title, values in known if all(value == values[0] for value in values)]
+    other = [(title, values) for title, values in known if any(value != values[0] for value in values)]
     start = f"{caption}, what" if caption else "What"
     tables = [Table(["", "in all runs"], same, f"{start} is the same")] if same else []
     return [*tables, by_run(names, other, f"{start} differs")] if other else tables
 
 
-def by_run(names: Sequence[str], told: Facts, caption: str) -> Table:
+def by_run(names: Sequence[str], entries: Facts, caption: str) -> Table:
     """Return facts of runs as a table with a line a run."""
-    rows = [[name, *(values[i] for _, values in told)] for i, name in enumerate(names)]
-    return Table(["run", *(title for title, _ in told)], rows, caption)
+    rows = [[name, *(values[i] for _, values in entries)] for i, name in enumerate(names)]
+    return Table(["run", *(title for title, _ in entries)], rows, caption)
 
 
 def together(
@@ -151,9 +153,9 @@ def _anchor(section: Section) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
-    if isinstance(block, Figure):
+    if isinstance(block, Picture):
         return f"<figure>{_wide(block.svg, block.caption)}<figcaption>{_text(block.caption)}</figcaption></figure>"
-    if isinstance(block, Code):
+    if isinstance(block, CodeBlock):
         return f"<pre><code>{_text(block.text)}</code></pre>"
     kind = ' class="warning"' if block.warning else ""
     return f"<p{kind}>{_text(block.text)}</p>"
@@ -208,25 +210,25 @@ def _text(text: str) -> str:
 
 def markdown(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
     """Return the page."""
-    parts = [f"# {_markdown_text(title)}", *map(_markdown_block, _told(opening))]
+    parts = [f"# {_markdown_text(title)}", *map(_markdown_block, _without_figures(opening))]
     for section in sections:
         parts += [
             f"## {section.title}",
-            *map(_markdown_block, _told(section.blocks)),
+            *map(_markdown_block, _without_figures(section.blocks)),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _told(blocks: Sequence[Block]) -> list[Block]:
+def _without_figures(blocks: Sequence[Block]) -> list[Block]:
     """Return what can be told without figures."""
-    return [block for block in blocks if not isinstance(block, Figure)]
+    return [block for block in blocks if not isinstance(block, Picture)]
 
 
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Table):
         return _markdown_table(block)
-    assert not isinstance(block, Figure)
-    if isinstance(block, Code):
+    assert not isinstance(block, Picture)
+    if isinstance(block, CodeBlock):
         code = "".join(c if c.isprintable() or c == "\n" else "�" for c in block.text)
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
         return f"{fence}\n{code}\n{fence}"
