@@ -255,7 +255,7 @@ class AuditCommand:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def document(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
+    def audit_views(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
         """Audit the views of a protocol and return what is told of them."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
@@ -333,7 +333,7 @@ class AuditCommand:
             return "epsilon", self.at_epsilon
         return "delta", min(0.1, EXPECTED_TRIALS / max(1, self.trials)) if self.delta is None else self.delta
 
-    def again(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
+    def repeat_command(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
         """Return the command that gives the same figures."""
         from p2p_sim.cli import parameters
 

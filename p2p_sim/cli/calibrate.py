@@ -209,7 +209,8 @@ def _as_text(document: Mapping[str, Any]) -> str:
     reached = document["achieved"]
     lines = [
         f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
-        f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, δ = {document['delta']:g}",
+        f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, "
+        f"δ = {document['delta']:g}",
         f"achieved ε {bracket_text(reached)} ({reached['basis']}), {document['slack']:.3g} below the target",
     ]
     rows = [
