@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    EXECUTION_PANEL,
-    OUTPUT_PANEL,
-    REQUEST_PANEL,
-    SYNTHETIC_PANEL,
+    EXECUTION,
+    OUTPUT,
+    REQUEST,
+    SYNTHETIC,
     Channels,
     ClusterColumn,
     Clusters,
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 )
 @dataclass(frozen=True)
 class AccountCommand:
-    """Say what each party learns of one label: exactly, and by the theorems.  Nothing is run."""
+    """Print what each party learns about one label: the exact ε at δ, and the theorems.  Nothing is run."""
 
     words: Words = None
     view: Annotated[
         list[str] | None,
-        texts(REQUEST_PANEL, "Who looks, such as learner+3*user: only these rows.  May be repeated."),
+        texts(REQUEST, "Show only this view, such as learner+3*user.  May be repeated."),
     ] = None
     delta: Delta = 1e-6
     composition: Annotated[
-        str, text(REQUEST_PANEL, "Labels of the other users; default worst.", "worst|ONES|population")
+        str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
     channels: Channels = "plain"
-    cluster_size: Annotated[int | None, count(SYNTHETIC_PANEL, "Users in the victim's cluster.")] = None
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     users: Users = None
     data: Data = None
     label: Label = None
@@ -74,15 +74,13 @@ class AccountCommand:
     test: Test = None
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[
-        int, count(EXECUTION_PANEL, "Decides the test rows, k-means and the graph; default 0.")
-    ] = 0
-    plot: Annotated[str | None, text(OUTPUT_PANEL, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
+    seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
+    plot: Annotated[str | None, text(OUTPUT, "Draw δ(ε) of all views into a file.", "FILE.svg|png")] = None
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Account, draw, tell."""
+        """Compute the table, draw the curves, print."""
         from p2p_sim.cli import parameters
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
@@ -124,14 +122,16 @@ class AccountCommand:
         return document
 
     def _population(self, protocol: Protocol, progress: Any) -> Joined | tuple[None, None]:
-        """Return the users, None where a size says enough, and the numbers of their graph."""
+        """Return the users (None if the cluster size is enough) and the figures of their graph."""
         from p2p_sim.learning import experiment
 
         if self.users is not None:
             return synthetic(self, protocol, self.users, self.cluster_size, progress)
         if self.data is None:
             if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
-                raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
+                raise InputError(
+                    "there are no users to account for: give --cluster-size N, or --data NAME_OR_FILE"
+                )
             one = self.cluster_size if self.graph is not None else None  # a cluster, and its graph
             return (None, None) if one is None else synthetic(self, protocol, one, None, progress)
         return users_of_data(self, protocol, progress)

@@ -1,4 +1,4 @@
-"""``p2p-sim audit``, of a protocol or, with ``--run``, of a run that was made."""
+"""``p2p-sim audit``: of a protocol or, with ``--run``, of a saved run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    EXECUTION_PANEL,
-    REQUEST_PANEL,
+    EXECUTION,
+    REQUEST,
     Channels,
     Fault,
     Format,
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 
 
 _MANY_USERS = 10**10
-"""Users of all worlds, from which on an audit is said to take long."""
+"""Users of all worlds together; above this, a warning says that the audit takes long."""
 
 
 def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
-    """Return what an audit of the run ``command.run`` tells, and the run; ``command``: the verb with its options.
+    """Audit the run ``command.run``; return the results and the run.  ``command``: the command with its options.
 
-    Raises InputError for options that contradict the run, and for a file of kept audits that cannot be added to.
+    Raises InputError for options that contradict the run, and for a file of audits that cannot be extended.
     """
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.privacy.auditing.worlds_of_run import world_of
@@ -72,7 +72,7 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     if users > _MANY_USERS:
         warnings.warn(
             f"worlds of {world.cluster_size:,} users ({world.about}): {users:,} users in all, which takes long; "
-            "fewer --trials show less and are done sooner",
+            "fewer --trials are faster and give a weaker bound",
             stacklevel=2,
         )
     texts = None if world.faults is None else world.faults.texts()
@@ -88,7 +88,7 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
 
 
 def _program(command: Any, run: RunRecord) -> Protocol:
-    """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
+    """Return the protocol of a run; raises InputError if the arguments contradict it, or must name it and do not."""
     from p2p_sim.cli import parameters
 
     words, offered = parameters.resolve(command.words or [], catalogue.everything())
@@ -110,7 +110,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
 
 
 def _check(command: Any, run: RunRecord) -> None:
-    """Check options of which the run has its own; one that says the same may be there."""
+    """Raise InputError for options that contradict the run's own settings."""
     faults = Faults.of(command.fault)
     if command.fault and faults != run.faults:
         own = "none" if run.faults is None else ", ".join(run.faults.texts())
@@ -126,7 +126,7 @@ def _contradicts(given: str, run: str, own: str) -> InputError:
 
 
 def _graph(run: RunRecord) -> str | None:
-    """Return where the graph of a run comes from, in a word."""
+    """Return the source of a run's graph; None if it has none."""
     about = run.notes.get("graph")
     if about is not None:
         return str(about["source"])
@@ -134,7 +134,7 @@ def _graph(run: RunRecord) -> str | None:
 
 
 def _views(command: Any, program: Protocol) -> list[str]:
-    """Return the names of the views that are asked for."""
+    """Return the names of the requested views."""
     from p2p_sim.privacy.table_rows import rows
 
     if command.all_views:
@@ -143,7 +143,7 @@ def _views(command: Any, program: Protocol) -> list[str]:
 
 
 EXPECTED_TRIALS = 100
-"""Trials in which something of the default delta is expected to be seen."""
+"""The default δ is this number divided by the trials: an event of probability δ is expected so many times."""
 
 REPEATED_OPTIONS = (
     "cluster_size",
@@ -157,7 +157,7 @@ REPEATED_OPTIONS = (
     "shards",
     "address",
 )
-"""Options that a command to do it again names where they are not the default."""
+"""Options that the command to repeat an audit names if they are not the default."""
 
 
 @app.command(
@@ -168,60 +168,63 @@ REPEATED_OPTIONS = (
 )
 @dataclass(frozen=True)
 class AuditCommand:
-    """Run many small worlds and measure what a view learns of one label.  Exit status 1: a claim is violated."""
+    """Run many small worlds and measure what a view learns about one label.  Exit status 1: a claim is violated."""
 
     words: Words = None
     run: Annotated[
         str | None,
-        text(REQUEST_PANEL, "A run directory: audits what ran there, and keeps the result in it.", "RUN"),
+        text(REQUEST, "Audit this run directory, and save the result in it.", "RUN"),
     ] = None
     view: Annotated[
-        list[str] | None, texts(REQUEST_PANEL, "Who looks; default learner.  May be repeated.")
+        list[str] | None, texts(REQUEST, "The view to audit; default learner.  May be repeated.")
     ] = None
     all_views: Annotated[
-        bool, flag(REQUEST_PANEL, "Every row of account whose users follow the protocol.", "--all-views")
+        bool, flag(REQUEST, "All views of account whose users follow the protocol.", "--all-views")
     ] = False
-    cluster_size: Annotated[int | None, count(REQUEST_PANEL, "Users of a world: the victim's cluster.")] = (
-        None
-    )
+    cluster_size: Annotated[
+        int | None, count(REQUEST, "Users of one world, which is the victim's cluster.")
+    ] = None
     delta: Annotated[
         float | None,
-        ratio(REQUEST_PANEL, f"Measure ε at this δ, in [0, 1); default {EXPECTED_TRIALS} / trials."),
+        ratio(REQUEST, f"Measure ε at this δ, in [0, 1); default {EXPECTED_TRIALS} / trials."),
     ] = None
-    at_epsilon: Annotated[float | None, ratio(REQUEST_PANEL, "Instead: measure δ at this ε, in nats.")] = None
-    claim: Annotated[
-        float | None, ratio(REQUEST_PANEL, "A figure of your own to check: ε at δ, or δ at ε.")
-    ] = None
-    composition: Annotated[
-        str, text(REQUEST_PANEL, "Labels of the other users; default worst.", "worst|ONES")
-    ] = "worst"
-    channels: Channels = "plain"
-    trials: Annotated[int, count(EXECUTION_PANEL, "Worlds for each label of the victim; default 100000.")] = (
-        100_000
+    at_epsilon: Annotated[float | None, ratio(REQUEST, "Measure δ at this ε (in nats) instead.")] = None
+    claim: Annotated[float | None, ratio(REQUEST, "Check a claim of your own: ε at δ, or δ at ε.")] = None
+    composition: Annotated[str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES")] = (
+        "worst"
     )
+    channels: Channels = "plain"
+    trials: Annotated[int, count(EXECUTION, "Worlds for each label of the victim; default 100000.")] = 100_000
     confidence: Annotated[
-        float, ratio(EXECUTION_PANEL, "That all lower bounds of the table hold; default 0.95.")
+        float, ratio(EXECUTION, "Confidence of all lower bounds together; default 0.95.")
     ] = 0.95
     statistic: Annotated[
-        str, text(EXECUTION_PANEL, "What is counted; default auto.", "auto|exact|classifier")
+        str, text(EXECUTION, "The test statistic; default auto.", "auto|exact|classifier")
     ] = "auto"
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[int, count(EXECUTION_PANEL, "Decides every draw; default 0.")] = 0
-    backend: Annotated[str, text(EXECUTION_PANEL, "Where; default local.", "local|shards|actors")] = "local"
-    shards: Annotated[int | None, count(EXECUTION_PANEL, "How many Ray actors.")] = None
+    seed: Annotated[int, count(EXECUTION, "Seed of all draws; default 0.")] = 0
+    backend: Annotated[
+        str, text(EXECUTION, "Where the worlds run; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
     address: Annotated[
-        str | None, text(EXECUTION_PANEL, "A Ray cluster; default one of its own.", "HOST:PORT")
+        str | None,
+        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
     ] = None
     crypto: Annotated[
         str | None,
-        text(EXECUTION_PANEL, "Whether what is sealed is really sealed; default modelled.", "modelled|real"),
+        text(
+            EXECUTION,
+            "Whether cryptography is only modelled, or carried out; default modelled.",
+            "modelled|real",
+        ),
     ] = None
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
+        """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
         from p2p_sim.report import audit_file, audit_table
@@ -256,7 +259,7 @@ class AuditCommand:
             ) from error
 
     def audit_views(self, chosen: Chosen, kind: str, at: float, progress: Any) -> dict[str, Any]:
-        """Audit the views of a protocol and return what is told of them."""
+        """Audit the views of a protocol and return the results as a JSON document."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
 
@@ -280,16 +283,16 @@ class AuditCommand:
         }  # fmt: skip
 
     def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
-        """Return who looks, and of each why a world has no room for it; raises InputError."""
+        """Return the views, and for each why it is not audited (empty if it is); raises InputError."""
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
         from p2p_sim.report import audit_table
         from p2p_sim.report.privacy_table import AccountRequest
 
         if self.all_views and self.view:
-            raise InputError("--all-views and --view are both there: give one of them")
+            raise InputError("--all-views and --view are both given: give one of them")
         if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
-            raise InputError("nothing to audit: give --cluster-size N, the users of a world")
+            raise InputError("the size of a world is missing: give --cluster-size N, its number of users")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
         only = () if self.all_views else tuple(self.view or ["learner"])
@@ -326,15 +329,15 @@ class AuditCommand:
         )  # fmt: skip
 
     def point(self) -> tuple[str, float]:
-        """Return the figure that is given, and its value."""
+        """Return which of delta and epsilon is given, and its value."""
         if self.delta is not None and self.at_epsilon is not None:
-            raise InputError("--delta and --at-epsilon are both there: the one is measured at the other")
+            raise InputError("--delta and --at-epsilon are both given: give one, the other is measured")
         if self.at_epsilon is not None:
             return "epsilon", self.at_epsilon
         return "delta", min(0.1, EXPECTED_TRIALS / max(1, self.trials)) if self.delta is None else self.delta
 
     def repeat_command(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
-        """Return the command that gives the same figures."""
+        """Return the command that repeats the audit, with the same figures."""
         from p2p_sim.cli import parameters
 
         own = parameters.custom_name(self.words or [])

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import EXECUTION_PANEL, Format, Json, comma_list, count, text, wants_json
+from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -28,18 +28,19 @@ class BenchCommand:
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
     users: Annotated[
-        int | None, count(EXECUTION_PANEL, "How many; default 1e7, and 1e6 for account, walks and crypto.")
+        int | None,
+        count(EXECUTION, "Number of users; default 1e7, and 1e6 for account, walks and crypto."),
     ] = None
     trials: Annotated[
-        int | None, count(EXECUTION_PANEL, "For audit, instead: worlds a label; default 20000.")
+        int | None, count(EXECUTION, "Worlds for each label, for audit only; default 20000.")
     ] = None
-    cases: Annotated[str | None, text(EXECUTION_PANEL, "Which rows; default all.", "A,B")] = None
-    repeat: Annotated[int, count(EXECUTION_PANEL, "Medians of how many repeats; default 5.")] = 5
+    cases: Annotated[str | None, text(EXECUTION, "Which cases to measure; default all.", "A,B")] = None
+    repeat: Annotated[int, count(EXECUTION, "Number of repeats, of which the median counts; default 5.")] = 5
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Measure and tell."""
+        """Measure and print."""
         from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
@@ -52,7 +53,7 @@ class BenchCommand:
         return 0
 
     def _size(self, module: ModuleType) -> int:
-        """Return how large the largest cases are; raises InputError for the size of another benchmark."""
+        """Return the size of the largest cases; raises InputError for an option of another benchmark."""
         trials = self.name == "audit"
         wrong, name = (self.users, "users") if trials else (self.trials, "trials")
         if wrong is not None:
@@ -63,13 +64,13 @@ class BenchCommand:
 
 
 def benchmark(name: str) -> ModuleType:
-    """Import a benchmark from the checkout this package lies in; raises InputError if there is none."""
+    """Import a benchmark from the checkout that holds this package; raises InputError if there is none."""
     if name not in BENCHMARKS:
         raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / f"{name}.py").is_file():
         raise InputError(
-            f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
+            f"there are no benchmarks beside {root / 'p2p_sim'}: use a checkout, installed with pip install -e ."
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

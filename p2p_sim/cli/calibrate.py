@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    EXECUTION_PANEL,
-    REQUEST_PANEL,
-    SYNTHETIC_PANEL,
+    EXECUTION,
+    REQUEST,
+    SYNTHETIC,
     Channels,
     ClusterColumn,
     Clusters,
@@ -47,19 +47,15 @@ from p2p_sim.report import terminal
 )
 @dataclass(frozen=True)
 class CalibrateCommand:
-    """Find the parameter at which a view is (ε, δ)-private, and say what every other view gets there."""
+    """Find the parameter at which a view is (ε, δ)-private, and print what every other view learns there."""
 
     words: Words = None
-    vary: Annotated[str, text(REQUEST_PANEL, "The parameter to find, or cluster-size; default alpha.")] = (
-        "alpha"
-    )
-    view: Annotated[str, text(REQUEST_PANEL, "Who looks, such as learner+3*user; default learner.")] = (
-        "learner"
-    )
-    epsilon: Annotated[float | None, ratio(REQUEST_PANEL, "What the view may learn, in nats.")] = None
+    vary: Annotated[str, text(REQUEST, "The parameter to find, or cluster-size; default alpha.")] = "alpha"
+    view: Annotated[str, text(REQUEST, "The view, such as learner+3*user; default learner.")] = "learner"
+    epsilon: Annotated[float | None, ratio(REQUEST, "The target ε of the view, in nats.")] = None
     delta: Delta = 1e-6
     channels: Channels = "plain"
-    cluster_size: Annotated[int | None, count(SYNTHETIC_PANEL, "Users in the victim's cluster.")] = None
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     data: Data = None
     label: Label = None
     positive: Positive = None
@@ -68,14 +64,12 @@ class CalibrateCommand:
     test: Test = None
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[
-        int, count(EXECUTION_PANEL, "Decides the test rows, k-means and the graph; default 0.")
-    ] = 0
+    seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Solve and tell."""
+        """Solve and print."""
         from p2p_sim.cli import parameters
         from p2p_sim.cli.progress import Progress
 
@@ -129,7 +123,7 @@ class CalibrateCommand:
     def _people(
         self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any
     ) -> Joined | tuple[None, None]:
-        """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
+        """Return the users of ``--data``, or of one cluster with a graph, and the figures of the graph."""
         from p2p_sim.learning import experiment
 
         if self.data is None and self.graph is None:
@@ -143,7 +137,7 @@ class CalibrateCommand:
         return synthetic(self, protocol, self.cluster_size, None, progress)
 
     def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
-        """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""
+        """Return the figures of the other views; with many clusters, as in the table of ``p2p-sim account``."""
         from p2p_sim.privacy.calibrate import others
         from p2p_sim.report import privacy_table
         from p2p_sim.report.privacy_table import AccountRequest

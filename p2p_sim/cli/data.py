@@ -12,7 +12,7 @@ from p2p_sim.cli.options import Format, Json, wants_json
 @app.command("data", cls=OnceCommand, epilog="Example: p2p-sim data --json")
 @dataclass(frozen=True)
 class DataCommand:
-    """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
+    """List the data sets that have a name here, and where each would be loaded from.  Nothing is loaded."""
 
     json: Json = False
     format: Format = "text"

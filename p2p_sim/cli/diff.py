@@ -17,9 +17,9 @@ from p2p_sim.report import terminal
 @app.command("diff", cls=OnceCommand, epilog="Example: p2p-sim diff runs/first runs/second")
 @dataclass(frozen=True)
 class DiffCommand:
-    """Compare two runs: settings, labels, counts, outputs, and message by message; exit status 1 if they differ.
+    """Compare two runs: settings, labels, counts, outputs and single messages.  Exit status 1: they differ.
 
-    Names the first message that differs, in causal order, and its parties.
+    Prints the first message that differs, in causal order, and its parties.
     """
 
     first: Annotated[str, typer.Argument(metavar="RUN_A", help="A run directory.")]
@@ -28,7 +28,7 @@ class DiffCommand:
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Compare and tell."""
+        """Compare and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.trace.diff import compare

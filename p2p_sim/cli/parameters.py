@@ -1,4 +1,4 @@
-"""Protocols from the command line: every plain dataclass field of a protocol is an option."""
+"""Protocols on the command line: each field of a protocol with a simple type is an option."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p2p_sim.rundir import run_json
 Protocols = Sequence[type[Protocol]]
 
 DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
-"""What the command line takes for parameters that have no default of their own."""
+"""The command line's defaults for parameters that have none in their class."""
 
 _KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 _NAMED = re.compile(r"``(\w+)``:\s+(.*?)(?=\s*``\w+``:|\n\s*\n|$)", re.DOTALL)
@@ -25,7 +25,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One option of a protocol.  ``default`` is MISSING where it must be given."""
+    """One option of a protocol.  ``default`` is MISSING if the option is required."""
 
     name: str
     kind: type
@@ -47,7 +47,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A protocol with its parameters, and which of them were not given."""
+    """A protocol with its parameters; ``defaults``: names of those that were not given."""
 
     protocol: Protocol
     defaults: tuple[str, ...]
@@ -59,7 +59,7 @@ def by_name(protocols: Protocols) -> dict[str, type[Protocol]]:
 
 
 def resolve(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
-    """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
+    """Return the words and the protocols they may name; a ``module:Class`` among the words is imported."""
     name = custom_name(words)
     if not name.partition(":")[2]:
         return words, protocols
@@ -68,12 +68,12 @@ def resolve(words: list[str], protocols: Protocols) -> tuple[list[str], Protocol
 
 
 def custom_name(words: Sequence[str]) -> str:
-    """Return the word that names a protocol of one's own, ``module:Class``; empty if there is none."""
+    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none."""
     return next((word for word in words if ":" in word and not word.startswith("-")), "")
 
 
 def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
-    """Return the words that make a protocol: its name, or how ``words`` name one's own, and every parameter."""
+    """Return the words that make a protocol: its name (for the user's own, as in ``words``) and all parameters."""
     parts, values = [custom_name(words) or protocol.command_name()], protocol.parameters()
     for each in parameters(type(protocol)).values():
         parts += run_json.option(each.option, values[each.name])
@@ -81,7 +81,7 @@ def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
-    """Return the parameters of a protocol that the command line offers, by option."""
+    """Return the parameters of a protocol that are options of the command line, by option."""
     hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
     offered = [f for f in fields(kind) if f.init and hints[f.name] in _KINDS]  # type: ignore[arg-type]
     found = []
@@ -93,10 +93,10 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
 
 
 def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:
-    """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
+    """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` describe.
 
-    Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
-    cannot be read.  The message lists what is known.
+    Raises InputError if the protocol is missing or unknown, an option is unknown or repeated, or a value is missing or
+    malformed.  The message lists what is known.
     """
     return _make(*parse(words, protocols, verb))
 
@@ -104,7 +104,7 @@ def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Cho
 def parse(
     words: Sequence[str], protocols: Protocols, verb: str = "run"
 ) -> tuple[type[Protocol], dict[str, Parameter], dict[str, Any]]:
-    """Return the protocol that words name, what it offers, and the values given; raises as ``choose``."""
+    """Return the protocol that words name, its options, and the given values; raises as ``choose`` does."""
     names, options = _split(words)
     every = by_name(protocols)
     listed = f"known protocols: {', '.join(every)}"
@@ -151,7 +151,7 @@ def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str,
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
-    """Divide words into plain ones and options with their values; None where there is no value."""
+    """Split words into names and options with their values (None if the value is missing)."""
     names, parse, rest = list[str](), list[tuple[str, str | None]](), list(words)
     while rest:
         word = rest.pop(0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import OUTPUT_PANEL, REQUEST_PANEL, Json, count, text, whole
+from p2p_sim.cli.options import OUTPUT, REQUEST, Json, count, text, whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -25,27 +25,25 @@ _FORMATS = ("table", "json", "csv")
 @app.command("replay", cls=OnceCommand, epilog="Example: p2p-sim replay runs/latest --user 17")
 @dataclass(frozen=True)
 class ReplayCommand:
-    """Recompute what a user sent, received and drew from the seed of a run, traced or not.
+    """Recompute from a run's seed what a user sent, received and drew, whether the run kept messages or not.
 
-    Where the run kept her messages, they are compared with the replay: exit status 1 if they differ.
+    Messages that the run kept are compared with the replay: exit status 1 if they differ.
     """
 
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
     user: Annotated[
         list[int] | None,
         typer.Option(
-            help="Whose history.  May be repeated.", metavar="N", parser=whole, rich_help_panel=REQUEST_PANEL,
+            help="Whose history.  May be repeated.", metavar="N", parser=whole, rich_help_panel=REQUEST,
             show_default=False,
         ),
     ] = None  # fmt: skip
-    limit: Annotated[int, count(OUTPUT_PANEL, "Most rows of each table; default 50.")] = 50
+    limit: Annotated[int, count(OUTPUT, "At most so many rows in each table; default 50.")] = 50
     json: Json = False
-    format: Annotated[str, text(OUTPUT_PANEL, "What stdout holds; default table.", "table|json|csv")] = (
-        "table"
-    )
+    format: Annotated[str, text(OUTPUT, "Output format; default table.", "table|json|csv")] = "table"
 
     def execute(self, _command: Command) -> int:
-        """Replay and tell."""
+        """Replay and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.rundir import code_versions
@@ -53,7 +51,7 @@ class ReplayCommand:
         if self.format not in _FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(_FORMATS)}")
         if not self.user:
-            raise InputError("--user is missing: say whose history, such as --user 17")
+            raise InputError("--user is missing: give the user to replay, such as --user 17")
         if self.limit < 1:
             raise InputError(f"--limit {self.limit}: must be at least 1")
         users, histories = list(dict.fromkeys(self.user)), []
@@ -90,7 +88,7 @@ class ReplayCommand:
 
 
 def _compared(run: RunRecord, users: int, history: UserHistory) -> dict[str, Any] | None:
-    """Return how a life compares with what the run, of so many users, kept; None if it kept no messages."""
+    """Return how a history compares with the run's trace; None if the run kept no messages."""
     from p2p_sim.core.trace_level import TraceLevel
     from p2p_sim.rundir import run_directory
     from p2p_sim.trace import diff

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import OUTPUT_PANEL, Json, flag, text
+from p2p_sim.cli.options import OUTPUT, Json, flag, text
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
 
@@ -17,23 +17,23 @@ from p2p_sim.report import output_files, terminal
 @app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
 @dataclass(frozen=True)
 class ReportCommand:
-    """Write what there is to tell of one run, or of several side by side, on one page.
+    """Write a report on one run, or on several side by side, as one page.
 
-    The HTML page holds everything it shows and goes into the run's directory, or beside the first of several.
+    The HTML page is self-contained.  It is written into the run's directory, or beside the first of several runs.
     """
 
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, such as runs/latest.")]
     no_seed: Annotated[
-        bool, flag(OUTPUT_PANEL, "Withhold seeds, with which the noise could be undone.", "--no-seed")
+        bool, flag(OUTPUT, "Leave out seeds, with which the noise could be undone.", "--no-seed")
     ] = False
     format: Annotated[
-        str, text(OUTPUT_PANEL, "What is written; default html, the others to stdout.", "html|md|json")
+        str, text(OUTPUT, "Output format; default html; md and json go to stdout.", "html|md|json")
     ] = "html"
     json: Json = False
-    out: Annotated[str | None, text(OUTPUT_PANEL, "A file that is written whole.", "FILE")] = None
+    out: Annotated[str | None, text(OUTPUT, "Output file; written completely or not at all.", "FILE")] = None
 
     def execute(self, _command: Command) -> int:
-        """Gather and write."""
+        """Collect and write."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import document, sections
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    DATA_PANEL,
-    EXECUTION_PANEL,
-    OUTPUT_PANEL,
-    SYNTHETIC_PANEL,
+    EXECUTION,
+    OUTPUT,
+    REAL_DATA,
+    SYNTHETIC,
     ClusterColumn,
     Clusters,
     Crypto,
@@ -63,7 +63,7 @@ _NOT_REPEATED = ("words", "out", "force", "json", "format")
 )
 @dataclass(frozen=True)
 class RunCommand:
-    """Run a protocol among users with real examples, train a model on what was released, keep the run."""
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
 
     words: Words = None
     data: Data = None
@@ -73,55 +73,57 @@ class RunCommand:
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(DATA_PANEL, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
     users: Users = None
-    cluster_size: Annotated[int | None, count(SYNTHETIC_PANEL, "Users a cluster; default 1000.")] = None
-    share: Annotated[
-        float | None, ratio(SYNTHETIC_PANEL, "Probability of a positive label; default 0.5.")
-    ] = None
-    backend: Annotated[str, text(EXECUTION_PANEL, "Where; default local.", "local|shards|actors")] = "local"
-    shards: Annotated[int | None, count(EXECUTION_PANEL, "How many Ray actors.")] = None
-    blocks: Annotated[int | None, count(EXECUTION_PANEL, "Into how many blocks users are cut.")] = None
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
+    share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
+    backend: Annotated[
+        str, text(EXECUTION, "Where the protocol runs; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
+    blocks: Annotated[int | None, count(EXECUTION, "Number of blocks of users.")] = None
     address: Annotated[
-        str | None, text(EXECUTION_PANEL, "A Ray cluster; default one of its own.", "HOST:PORT")
+        str | None,
+        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
     ] = None
     fault: Fault = None
     graph: Graph = None
     channel: Annotated[
         str,
-        text(
-            EXECUTION_PANEL, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH"
-        ),
+        text(EXECUTION, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH"),
     ] = costing.USERS
     server_channel: Annotated[
-        str, text(EXECUTION_PANEL, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
+        str, text(EXECUTION, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
     seed: Annotated[
         int | None,
         count(
-            EXECUTION_PANEL,
-            "Decides every draw, the test rows and k-means; default a fresh one, which is printed.",
+            EXECUTION,
+            "Seed of all draws, the test rows and k-means; by default a fresh one, which is printed.",
         ),
     ] = None
-    trace: Annotated[str, text(OUTPUT_PANEL, "Messages kept; default none.", "none|counts|sample=N|full")] = (
-        "none"
-    )
+    trace: Annotated[
+        str, text(OUTPUT, "Which messages to keep; default none.", "none|counts|sample=N|full")
+    ] = "none"
     out: Annotated[
         str | None,
-        text(OUTPUT_PANEL, "Folder of the run; default a new one in runs/.  runs/latest links to it."),
+        text(OUTPUT, "Folder of the run; default a new one in runs/.  runs/latest links to it."),
     ] = None
-    force: Annotated[bool, flag(OUTPUT_PANEL, "Replace the run in --out.", "--force")] = False
-    no_population: Annotated[bool, flag(OUTPUT_PANEL, "Leave labels out: no replay.", "--no-population")] = (
+    force: Annotated[bool, flag(OUTPUT, "Replace the run in --out.", "--force")] = False
+    no_population: Annotated[
+        bool,
+        flag(OUTPUT, "Do not save labels and seed; then nothing can be replayed.", "--no-population"),
+    ] = False
+    no_digest: Annotated[bool, flag(OUTPUT, "Do not compute the digest, which is faster.", "--no-digest")] = (
         False
     )
-    no_digest: Annotated[bool, flag(OUTPUT_PANEL, "Compute no digest: faster.", "--no-digest")] = False
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Draw a seed if none was given; run, train, save, tell."""
+        """Draw a seed if none was given; run, train, save and print."""
         return replace(self, seed=seeds.chosen(self.seed))._work()
 
     def _work(self) -> int:
@@ -161,7 +163,7 @@ class RunCommand:
         return 0
 
     def _repeat_command(self, protocol: Protocol) -> list[str]:
-        """Return the command that gives the same run, with every parameter and the seed, in a new folder."""
+        """Return the command that repeats the run in a new folder, with every parameter and the seed."""
         from p2p_sim.cli import parameters
 
         words = ["p2p-sim", "run", *parameters.to_words(protocol, self.words or [])]
@@ -177,7 +179,7 @@ class RunCommand:
         return words
 
     def _announce_size(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Say on stderr how much each trace level will keep."""
+        """Print on stderr how much each trace level will keep."""
         from p2p_sim.cli import run_folders
 
         print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
@@ -205,13 +207,13 @@ class RunCommand:
         from p2p_sim.network import channels
 
         if (self.data is None) == (self.users is None):
-            what = "nothing to run on" if self.data is None else "--data and --users are both there"
+            what = "there are no users" if self.data is None else "--data and --users are both given"
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
         check_data(self, ("model",))
         for name in set_options(self, "cluster_size", "share") if self.users is None else ():
-            raise InputError(f"{option(name)} goes with --users, which is not there: leave it out")
+            raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
         if self.no_population:

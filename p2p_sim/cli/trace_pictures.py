@@ -1,4 +1,4 @@
-"""``p2p-sim trace diagram``, ``export`` and ``serve``: messages of a run as pictures, files and a page."""
+"""``p2p-sim trace diagram``, ``export`` and ``serve``: messages of a run as a picture, a file or a web page."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand
-from p2p_sim.cli.options import EXECUTION_PANEL, OUTPUT_PANEL, count, flag, text, whole
-from p2p_sim.cli.trace_tables import SELECTION_PANEL, Channels, Round, RunArgument, trace
+from p2p_sim.cli.options import EXECUTION, OUTPUT, count, flag, text, whole
+from p2p_sim.cli.trace_tables import SELECTION, Channels, Round, RunArgument, trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
 
 Users = Annotated[
     list[int] | None,
     typer.Option(
-        "--user", metavar="N", parser=whole, rich_help_panel=SELECTION_PANEL, show_default=False,
-        help="Only what a user sent and received.  May be repeated.",
+        "--user", metavar="N", parser=whole, rich_help_panel=SELECTION, show_default=False,
+        help="Only messages that this user sent or received.  May be repeated.",
     ),
 ]  # fmt: skip
 Cluster = Annotated[
     int | None,
-    count(SELECTION_PANEL, "Only what the users of one cluster, and of every --user, sent and received."),
+    count(SELECTION, "Only messages of the users of this cluster, and of every --user."),
 ]
 Viewer = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="VIEW", rich_help_panel=SELECTION_PANEL, show_default=False,
-        help="Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
+        "--as", metavar="VIEW", rich_help_panel=SELECTION, show_default=False,
+        help="Strike out what this view cannot read: learner, user:17, wire, learner+3*user, parts joined by +.",
     ),
 ]  # fmt: skip
 _PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
-Out = Annotated[str | None, text(OUTPUT_PANEL, "A file that is written whole; default stdout.", "FILE")]
+Out = Annotated[
+    str | None, text(OUTPUT, "Output file, written completely or not at all; default stdout.", "FILE")
+]
 
 
 def check(form: str | None, forms: Collection[str | None], limit: int, out: str | None) -> None:
@@ -67,7 +69,7 @@ def write(out: str | None, page: str) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Say on stderr what was put together, left out or recomputed."""
+    """Print notes on stderr: what was merged, left out or recomputed."""
     for note in notes:
         print(f"note: {terminal.visible(note)}", file=sys.stderr)
 
@@ -80,10 +82,10 @@ _FORMS = ("svg", "mermaid", "json")
 )
 @dataclass(frozen=True)
 class DiagramCommand:
-    """Draw who sent what to whom: one lane a party, one band a round.
+    """Draw who sent what to whom, with one lane a party and one band a round.
 
-    Many users are drawn together, by cluster or by role, as the picture says.  What the run did not keep is recomputed
-    from its seed.
+    Many users share a lane, by cluster or by role; the picture says so.  Messages that the run did not keep are
+    recomputed from its seed.
     """
 
     run: RunArgument
@@ -93,14 +95,15 @@ class DiagramCommand:
     who: Viewer = None
     channels: Channels = "plain"
     limit: Annotated[
-        int, count(SELECTION_PANEL, "Most arrows; users are drawn together if there are more; default 400.")
+        int,
+        count(SELECTION, "At most so many arrows; if there are more, users share lanes; default 400."),
     ] = 400
-    format: Annotated[str, text(OUTPUT_PANEL, "What is written; default svg.", "svg|mermaid|json")] = "svg"
-    json: Annotated[bool, flag(OUTPUT_PANEL, "Short for --format json: lanes and arrows.", "--json")] = False
+    format: Annotated[str, text(OUTPUT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
+    json: Annotated[bool, flag(OUTPUT, "Short for --format json: lanes and arrows.", "--json")] = False
     out: Out = None
 
     def execute(self, _command: Command) -> int:
-        """Draw and tell."""
+        """Draw and print notes."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -121,7 +124,7 @@ class DiagramCommand:
 
 
 def _form(form: str, drawn: Any) -> tuple[Any, str]:
-    """Return a scene, as far as a format holds it, and its text."""
+    """Return a scene, shortened if the format needs it, and its text."""
     from p2p_sim.render.mermaid import fitting, mermaid
     from p2p_sim.render.svg import svg
 
@@ -140,28 +143,28 @@ def _form(form: str, drawn: Any) -> tuple[Any, str]:
 )
 @dataclass(frozen=True)
 class ExportCommand:
-    """Write messages for other programs: GraphML, Perfetto or Chrome (ui.perfetto.dev).
+    """Write messages for other programs: as GraphML, or as a trace for Perfetto (ui.perfetto.dev) and Chrome.
 
-    What the run did not keep is recomputed from its seed.
+    Messages that the run did not keep are recomputed from its seed.
     """
 
     run: RunArgument
-    format: Annotated[
-        str | None, text(OUTPUT_PANEL, "What is written; must be given.", "graphml|perfetto")
-    ] = None
+    format: Annotated[str | None, text(OUTPUT, "Output format; required.", "graphml|perfetto")] = None
     user: Users = None
     cluster: Cluster = None
     round: Round = None
     who: Viewer = None
     channels: Channels = "plain"
-    limit: Annotated[int, count(SELECTION_PANEL, "Most messages, the first of all; default 10,000.")] = 10_000
+    limit: Annotated[int, count(SELECTION, "At most so many messages, the first ones; default 10,000.")] = (
+        10_000
+    )
     json: Annotated[
-        bool, flag(OUTPUT_PANEL, "Say on stdout as JSON what was written to --out.", "--json")
+        bool, flag(OUTPUT, "Print JSON on stdout that says what was written to --out.", "--json")
     ] = False
     out: Out = None
 
     def execute(self, _command: Command) -> int:
-        """Write and tell."""
+        """Write and print notes."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -197,30 +200,34 @@ class ExportCommand:
 class ServeCommand:
     """Look at a run in a browser: rounds, roles, the messages of a cluster, and what each party can read of them.
 
-    The page is served to this machine alone, under an address with a token, and cannot write; Ctrl-C ends it.
+    The page is read-only.  It is served on this machine only, under an address with a token; Ctrl-C ends it.
     """
 
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or a folder of some.")]
-    port: Annotated[int, count(EXECUTION_PANEL, "Default any free one.")] = 0
-    browser: Annotated[bool, flag(EXECUTION_PANEL, "Open it in a browser, too.", "--browser")] = False
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run directory, or a folder of run directories.")
+    ]
+    port: Annotated[int, count(EXECUTION, "The port; default any free one.")] = 0
+    browser: Annotated[bool, flag(EXECUTION, "Also open the page in a browser.", "--browser")] = False
     export: Annotated[
         str | None,
-        text(OUTPUT_PANEL, "Instead, one HTML file: the page with what it shows of some users.", "FILE"),
+        text(OUTPUT, "Write one HTML file instead: the page with the messages of some users.", "FILE"),
     ] = None
-    user: Annotated[int | None, count(SELECTION_PANEL, "For --export: a user in focus.")] = None
-    cluster: Annotated[int | None, count(SELECTION_PANEL, "For --export: a cluster; default the first.")] = (
-        None
-    )
+    user: Annotated[int | None, count(SELECTION, "For --export: the user in focus.")] = None
+    cluster: Annotated[int | None, count(SELECTION, "For --export: the cluster; default the first.")] = None
 
     def execute(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
         if self.export is None:
             for name in ("user", "cluster"):
                 if getattr(self, name) is not None:
-                    raise InputError(f"--{name} goes with --export, which is not there: choose on the page")
+                    raise InputError(
+                        f"--{name} needs --export, which is missing: leave it out, or choose on the page"
+                    )
             return self._serve()
         if self.user is not None and self.cluster is not None:
-            raise InputError("--user and --cluster are both there: a page shows one of them")
+            raise InputError(
+                "--user and --cluster are both given: a page shows only one, leave the other out"
+            )
         return self._export(self.export)
 
     def _serve(self) -> int:
@@ -249,7 +256,7 @@ class ServeCommand:
 
         place = output_files.check(out, "--export")
         with Progress() as progress, terminal.stdout_to_stderr():
-            progress("looking through everybody's eyes", 0, 0)
+            progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))
             page = export(LazyRun(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
         output_files.write(place, page)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import OUTPUT_PANEL, Format, Json, count, text, wants_json
+from p2p_sim.cli.options import OUTPUT, Format, Json, count, text, wants_json
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -30,12 +30,19 @@ def _no_verb(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-SELECTION_PANEL = "What is shown"
+SELECTION = "What is shown"
 _FORMATS = ("table", "json", "csv", "parquet")
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
-Round = Annotated[int | None, count(SELECTION_PANEL, "Only messages of one round.")]
-Channels = Annotated[str, text(SELECTION_PANEL, "What the wire reads; default plain.", "plain|encrypted")]
+Round = Annotated[int | None, count(SELECTION, "Only messages of one round.")]
+Channels = Annotated[
+    str,
+    text(
+        SELECTION,
+        "Whether the wire sees plain or encrypted channels; default plain.",
+        "plain|encrypted",
+    ),
+]
 
 
 @trace.command(
@@ -45,38 +52,34 @@ Channels = Annotated[str, text(SELECTION_PANEL, "What the wire reads; default pl
 )
 @dataclass(frozen=True)
 class ShowCommand:
-    """Show messages of a run: all of them, or what somebody saw of it, with her own inputs and draws.
+    """Show messages of a run: all of them, or those that a view sees, with its own inputs and draws.
 
-    What the run did not keep is recomputed from its seed.
+    Messages that the run did not keep are recomputed from its seed.
     """
 
     run: RunArgument
     who: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="VIEW", rich_help_panel=SELECTION_PANEL, show_default=False,
-            help="Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown.",
+            "--as", metavar="VIEW", rich_help_panel=SELECTION, show_default=False,
+            help="Show only what this view sees: learner, user:17, wire, learner+3*user, parts joined by +.",
         ),
     ] = None  # fmt: skip
-    kind: Annotated[str | None, text(SELECTION_PANEL, "Only messages of one kind.")] = None
-    user: Annotated[
-        int | None, count(SELECTION_PANEL, "Only what one user sent, received, held and drew.")
-    ] = None
+    kind: Annotated[str | None, text(SELECTION, "Only messages of one kind.")] = None
+    user: Annotated[int | None, count(SELECTION, "Only messages, inputs and draws of one user.")] = None
     cluster: Annotated[
         int | None,
-        count(SELECTION_PANEL, "Only what the users of one cluster sent, received, held and drew."),
+        count(SELECTION, "Only messages, inputs and draws of the users of one cluster."),
     ] = None
     round: Round = None
-    limit: Annotated[int, count(SELECTION_PANEL, "Most rows of each table; default 50.")] = 50
-    offset: Annotated[int, count(SELECTION_PANEL, "How many rows of each table come before; default 0.")] = 0
+    limit: Annotated[int, count(SELECTION, "At most so many rows in each table; default 50.")] = 50
+    offset: Annotated[int, count(SELECTION, "Skip so many rows of each table; default 0.")] = 0
     channels: Channels = "plain"
     json: Json = False
-    format: Annotated[
-        str, text(OUTPUT_PANEL, "What stdout holds; default table.", "table|json|csv|parquet")
-    ] = "table"
+    format: Annotated[str, text(OUTPUT, "Output format; default table.", "table|json|csv|parquet")] = "table"
 
     def execute(self, _command: Command) -> int:
-        """Look and tell."""
+        """Query and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
 
@@ -101,7 +104,7 @@ class ShowCommand:
         if self.channels not in CHANNELS:
             raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
         if self.user is not None and self.cluster is not None:
-            raise InputError("--user and --cluster are both there: leave one of them out")
+            raise InputError("--user and --cluster are both given: leave one of them out")
         for name, value, least in (("limit", self.limit, 1), ("offset", self.offset, 0)):
             if value < least:
                 raise InputError(f"--{name} {value}: must be at least {least}")
@@ -140,7 +143,7 @@ class ShowCommand:
         return part, document
 
     def _own(self, run: RunRecord, who: str, users: Any) -> dict[str, Any]:
-        """Return what those who look, and are among some users, held and drew, as far as it is known."""
+        """Return the inputs and draws of the view's users who are among ``users``, or why they are not known."""
         from p2p_sim.report import message_text
         from p2p_sim.run import Run
         from p2p_sim.rundir.run_json import in_python
@@ -170,7 +173,7 @@ class StatsCommand:
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Count and tell."""
+        """Count and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.rundir.run_directory import LazyRun
@@ -191,22 +194,22 @@ class StatsCommand:
 )
 @dataclass(frozen=True)
 class ConeCommand:
-    """Follow a message back to all that may have influenced it, and on to all that it may have influenced.
+    """Show the messages that may have influenced a message, and those that it may have influenced.
 
-    Says what of its origin its recipient cannot see, and the set in which it hides.
+    Also prints what its recipient cannot see of its origin, and among how many users it hides.
     """
 
     run: RunArgument
     message: Annotated[
         str | None,
-        text(SELECTION_PANEL, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ"),
+        text(SELECTION, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ"),
     ] = None
-    limit: Annotated[int, count(SELECTION_PANEL, "Most rows of each table; default 10.")] = 10
+    limit: Annotated[int, count(SELECTION, "At most so many rows in each table; default 10.")] = 10
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
-        """Follow and tell."""
+        """Compute the cone and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.rundir.run_directory import LazyRun

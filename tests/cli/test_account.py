@@ -222,7 +222,7 @@ CASES = {
     "plot": ((*SMALL, "--plot", "a.pdf"), ["'a.pdf'", ".svg or .png"]),
     "plot folder": ((*SMALL, "--plot", "no/a.svg"), ["'no/a.svg'", "exists"]),
     "data and size": ((*SMALL, "--data", "digits"), ["--data has clusters of its own"]),
-    "label without data": ((*SMALL, "--label", "y"), ["--label goes with --data"]),
+    "label without data": ((*SMALL, "--label", "y"), ["--label needs --data"]),
     "no users": ((*SMALL, "--users", "0"), ["users = 0"]),
     "no target": (("calibrate", "peer-to-peer", "--cluster-size", "9"), ["--epsilon is missing"]),
     "unknown view": ((*CALIBRATE, "--view", "moon"), ["'moon'"]),

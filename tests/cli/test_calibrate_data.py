@@ -8,14 +8,14 @@ from p2p_sim import privacy
 from protocols import PeerToPeer
 from tests.cli.test_bad_input import refused
 
-REQUEST_PANEL = ("calibrate", "peer-to-peer", "--epsilon", "1", "--delta", "1e-3")
+ASKED = ("calibrate", "peer-to-peer", "--epsilon", "1", "--delta", "1e-3")
 DATA = ("--data", "a.csv", "--cluster-column", "c")
 
 
 def test_calibrate_over_the_clusters_of_a_file(cli, tmp_path):
     lines = [f"{i},{i % 2},{0 if i < 10 else 1}" for i in range(40)]
     (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(lines) + "\n")
-    told = cli(*REQUEST_PANEL, *DATA, "--json").json
+    told = cli(*ASKED, *DATA, "--json").json
     clusters = told["clusters"]
     assert clusters["count"] == 2
     assert told["cluster_size"] is None
@@ -31,10 +31,10 @@ def test_calibrate_over_the_clusters_of_a_file(cli, tmp_path):
     assert {"user", "user (deviating)", "learner+user", "learner+3*user", "wire", "learner+wire"} == set(
         told["views"]
     )
-    text = cli(*REQUEST_PANEL, *DATA).out
+    text = cli(*ASKED, *DATA).out
     assert f"each of 2 clusters of {clusters['smallest']} to {clusters['largest']}" in text
 
 
 def test_what_does_not_go_together(cli):
-    refused(cli(*REQUEST_PANEL, "--data", "digits", "--cluster-size", "9"), "--data has clusters of its own")
-    refused(cli(*REQUEST_PANEL, "--label", "y"), "--label goes with --data")
+    refused(cli(*ASKED, "--data", "digits", "--cluster-size", "9"), "--data has clusters of its own")
+    refused(cli(*ASKED, "--label", "y"), "--label needs --data")

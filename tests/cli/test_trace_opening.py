@@ -18,7 +18,7 @@ from tests.trace_export.material import many
 RING = Population.from_arrays(y=np.arange(60) % 3 == 0).with_graph(
     np.array([[i, (i + d) % 60] for i in range(60) for d in (1, 2, 3)])
 )
-REQUEST_PANEL = [word for user in range(17, 140, 10) for word in ("--user", user)]
+ASKED = [word for user in range(17, 140, 10) for word in ("--user", user)]
 ALONE = Population.from_arrays(y=np.arange(60) % 3 == 0)
 
 PICTURES = {
@@ -31,7 +31,7 @@ PICTURES = {
     "with somebody": (
         PeerToPeer(0.1),
         many(),
-        ("--cluster", 30, *REQUEST_PANEL),
+        ("--cluster", 30, *ASKED),
         "cluster",
     ),
     "somebody looks": (

@@ -121,7 +121,7 @@ def test_a_kind_and_a_round_of_a_cluster(cli, run):
         assert cli("trace", "show", "r", "--cluster", 4, *words).status == 2
     assert len(told.json["messages"]) <= 1
     both = cli("trace", "show", "r", "--cluster", 4, "--user", 4)
-    assert (both.status, "--user and --cluster are both there" in both.err) == (2, True)
+    assert (both.status, "--user and --cluster are both given" in both.err) == (2, True)
 
 
 def test_a_picture_says_who_looks(cli, run):

@@ -92,7 +92,7 @@ def perfect(_: Given, text: str) -> Found:
     )
 
 
-EXECUTION_PANEL: dict[str, Callable[[Given, str], Found]] = {
+HOW: dict[str, Callable[[Given, str], Found]] = {
     "shuffled binary RR": shuffled_bits,
     "shuffled binary RR with t colluders": shuffled_bits,
     "shuffled 3-ary RR": lambda p, _: figure(privacy.shuffled_response(int(p["n"]), p["eps0"], 3), p),
@@ -123,13 +123,13 @@ def same(value: float, printed: str) -> bool:
 
 def test_the_file_is_whole() -> None:
     assert len(ROWS) == 40
-    assert {row["mechanism"] for row in ROWS} == set(EXECUTION_PANEL)
+    assert {row["mechanism"] for row in ROWS} == set(HOW)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['mechanism']}, {row['parameters']}" for row in ROWS])
 def test_row(row: dict[str, str]) -> None:
     text, printed = row["parameters"], row["value"].split(";")
-    found = EXECUTION_PANEL[row["mechanism"]](parameters(text), text)
+    found = HOW[row["mechanism"]](parameters(text), text)
     if isinstance(found, Bracket):
         slack = 0.5 * float(Decimal(1).scaleb(int(Decimal(printed[0]).as_tuple().exponent)))
         assert found.lower - slack <= float(printed[0]) <= found.upper + slack
