@@ -107,8 +107,8 @@ Graph = Annotated[
     str | None,
     text(
         EXECUTION,
-        "The graph of neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, or a "
-        ".csv or .parquet file of edges.",
+        "The graph of neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, "
+        "or a .csv or .parquet file of edges.",
         "GRAPH",
     ),
 ]
