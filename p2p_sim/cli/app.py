@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
-            status = int(verb.execute(words) if hasattr(verb, "work") else verb or 0)
+            status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))
