@@ -1,4 +1,4 @@
-"""A scene as one SVG file: no scripts, nothing from elsewhere, for light and for dark pages."""
+"""A scene as one self-contained SVG file without scripts, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIP = 8.0
 
 @dataclass
 class Canvas:
-    """What is drawn so far, how far it reaches to either side, and where it goes on."""
+    """The marks drawn so far, their extent to the left and right, and the current height ``y``."""
 
     left: float
     right: float
@@ -32,7 +32,7 @@ class Canvas:
     def write(
         self, x: float, pieces: list[tuple[str, str]], classes: str = "pd-text", at: float = 0.5
     ) -> None:
-        """Write pieces of one line at ``y``, each with a class; ``at``: which share of the line is left of ``x``."""
+        """Write pieces of one line at ``y``, each with a class; ``at``: the share of the line that is left of ``x``."""
         shown = [(words, kind) for words, kind in pieces if words]
         wide = width(" ".join(words for words, _ in shown)) * (
             _TITLE_SCALE if ("pd-title" in classes) else 1.0
@@ -46,17 +46,17 @@ class Canvas:
 
 
 def width(words: str) -> float:
-    """Return how wide words are at most."""
+    """Return an upper bound of the width of a text."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words) * _LETTER
 
 
 def number(value: float) -> str:
-    """Return a coordinate, short and the same everywhere."""
+    """Return a coordinate as short text, the same on every machine."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def pieces(arrow: Arrow) -> list[tuple[str, str]]:
-    """Return the words of an arrow with their classes: what cannot be read is struck out."""
+    """Return the text of an arrow with classes: what cannot be read is struck out."""
     if arrow.sight == UNSEEN:
         return [(arrow.kind, "pd-struck"), (arrow.detail, "pd-struck"), ("not seen", "")]
     struck = "pd-struck" if arrow.sight == STRUCK else ""
@@ -64,14 +64,14 @@ def pieces(arrow: Arrow) -> list[tuple[str, str]]:
 
 
 def breadth(arrow: Arrow) -> float:
-    """Return how wide an arrow's words are at most."""
+    """Return an upper bound of the width of an arrow's text."""
     return width(" ".join(words for words, _ in pieces(arrow) if words))
 
 
 def arrow(page: Canvas, drawn: Arrow, places: list[float], colour: str) -> None:
-    """Draw an arrow below what is there, its words above it or, from a lane to itself, beside it.
+    """Draw an arrow below the last one, with its text above it or, from a lane to itself, beside it.
 
-    ``colour``: classes of its kind.
+    ``colour``: the class of its kind.
     """
     start, end = places[drawn.sender], places[drawn.recipient]
     classes = "pd-gone" if drawn.sight == UNSEEN else f"{colour}{'' if drawn.sight == READ else ' pd-shut'}"
@@ -97,7 +97,7 @@ def arrow(page: Canvas, drawn: Arrow, places: list[float], colour: str) -> None:
 
 
 def _hint(drawn: Arrow) -> str:
-    """Return what a pointer that rests on an arrow is told."""
+    """Return the tooltip of an arrow."""
     known = {UNSEEN: "; not seen", STRUCK: "; seen, not read"}.get(drawn.sight, "")
     return f"{drawn.id}; {drawn.nbytes:,} bytes{known}"
 
@@ -132,7 +132,7 @@ _KEYS = {
 
 
 def svg(scene: Scene, dark: bool = True) -> str:
-    """Return the scene as a whole SVG document; ``dark``: whether it follows the page into the dark."""
+    """Return the scene as an SVG document; ``dark``: whether it has colours for dark pages, too."""
     places = _places(scene)
     page = Canvas(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
@@ -157,7 +157,7 @@ def svg(scene: Scene, dark: bool = True) -> str:
 
 
 def _places(scene: Scene) -> list[float]:
-    """Return where lanes are: so far apart that heads fit, and most words between the neighbours they are about."""
+    """Return the x of each lane: heads fit, and so does most text between neighbouring lanes."""
     heads = [max(map(width, _named(lane))) + 30 for lane in scene.lanes]
     gaps = [max(_NARROW, (one + other) / 2) for one, other in pairwise(heads)]
     for drawn in scene.arrows:
@@ -174,7 +174,7 @@ def _named(lane: Lane) -> list[str]:
 
 
 def _above(page: Canvas, scene: Scene) -> None:
-    """Write the title, whose eyes it is seen through, and what is not shown."""
+    """Write the title, the view, and the notes."""
     left = -_NARROW / 2
     for i, line in enumerate(textwrap.wrap(scene.title, _TITLE)):
         page.y += _LINE if i else 0.0
@@ -213,7 +213,7 @@ def _names(page: Canvas, scene: Scene, places: list[float]) -> None:
 
 
 def _below(page: Canvas, scene: Scene) -> None:
-    """Explain the kinds, and what lines mean that are not solid."""
+    """Write the legend: the message kinds, and the lines that are not solid."""
     page.y += 8
     for kind, sentence in scene.kinds.items():
         page.y += _LINE
@@ -242,7 +242,7 @@ def _document(
     ends: tuple[float, float],
     style: str,
 ) -> str:
-    """Put what is drawn on paper with bands and lifelines."""
+    """Return the document: background, bands, lifelines, and what was drawn."""
     left, wide = page.left - _MARGIN, page.right - page.left + 2 * _MARGIN
     top, high = -_MARGIN - 14, page.y + 2 * _MARGIN + 14
     size = f'width="{number(wide)}" height="{number(high)}"'

@@ -1,4 +1,4 @@
-"""Audits that are kept in a run directory, ``audit.json``: one a view, the newest of it."""
+"""``audit.json`` in a run directory: the audits of the run, the newest one of each view."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _CLAIM = {
 
 
 def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
-    """Return the audits that are kept of a run, in the order in which they were made; none if there is no file.
+    """Return the saved audits of a run, oldest first; an empty list if there is no file.
 
-    Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
+    Raises InputError naming the file if it is damaged, was altered, has a newer format, or belongs to another run.
     """
     file = folder / NAME
     if file.exists() and not file.is_file():  # reading a FIFO would wait forever
@@ -61,23 +61,23 @@ def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
     _check(file, document)
     if integrity.was_altered(document):
         raise InputError(
-            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_ADVICE}"
+            f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
         )
     other = [name for name, value in _run_identity(run).items() if document.get(name) != value]
     if other:
         raise InputError(
-            f"{str(file)!r} is of another run ({', '.join(other)} differ): delete it, audit this one"
+            f"{str(file)!r} is of another run ({', '.join(other)} differ): delete it, and audit this run again"
         )
     found: list[dict[str, Any]] = document["audits"]
     return found
 
 
 def check(folder: Path, run: RunRecord) -> None:
-    """Check, before any work, that an audit can be kept; raises InputError."""
+    """Check, before any work, that an audit can be saved; raises InputError."""
     read(folder, run)
     if not os.access(folder, os.W_OK):
         raise InputError(
-            f"{str(folder / NAME)!r} cannot be written, and an audit of a run is kept there: copy the run"
+            f"{str(folder / NAME)!r} cannot be written, and audits of a run are saved there: copy the run"
         )
 
 
@@ -99,7 +99,7 @@ def add(folder: Path, run: RunRecord, document: Mapping[str, Any]) -> Path:
 
 
 def _run_identity(run: RunRecord) -> dict[str, Any]:
-    """Return by what one knows that audits are of a run."""
+    """Return what identifies the run that audits belong to."""
     found: dict[str, Any] = terminal.plain(
         {"protocol": run.protocol, "parameters": run.parameters, "digest": run.digest}
     )
@@ -107,7 +107,7 @@ def _run_identity(run: RunRecord) -> dict[str, Any]:
 
 
 def _check(file: Path, document: Mapping[str, Any]) -> None:
-    """Check that everything which is shown is there."""
+    """Check that the file has everything that is displayed."""
     audits = document.get("audits")
     if not isinstance(audits, list) or not all(isinstance(row, dict) for row in audits):
         raise _damaged(file, "it has no list of audits")

@@ -1,4 +1,4 @@
-"""The table of audits: what was measured of each view beside what is claimed, and what the measurement can say."""
+"""The table of audits: what was measured of each view, what is claimed, and the verdict; as rows and as text."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Row = Mapping[str, Any]
 
 
 def title(row: Row) -> str:
-    """Return who looked, and through what channels where that matters."""
+    """Return the title of the view, with the channels if it includes the wire."""
     return f"{row['view']}, {row['channels']} channels" if "wire" in row["name"] else str(row["view"])
 
 
 def bound(row: Row) -> str:
-    """Return the lower bound, and where it was measured: ``ε ≥ 1.2 at δ = 0.01``."""
+    """Return the lower bound and the point where it was measured: ``ε ≥ 1.2 at δ = 0.01``."""
     figure, at = ("ε", "δ") if row["kind"] == "delta" else ("δ", "ε")
     return f"{figure} ≥ {down(row['lower'])} at {at} = {number_text(row['at'])}"
 
 
 def attack(row: Row) -> tuple[str, str]:
-    """Return the attack's name, and how it was made, if there is more to say."""
+    """Return the attack's name, and how it was learned (empty if it was not)."""
     name, learned, how = row["statistic"].partition(", learned ")
     return name, f"learned {how}" if learned else ""
 
@@ -44,9 +44,9 @@ def confidence(row: Row) -> str:
 
 
 def limit(row: Row) -> str:
-    """Return the figures that must not be exceeded, with their bases: the accountant's, and others that are violated.
+    """Return the claims that the bound must not exceed, with their bases: the exact figure and all violated claims.
 
-    Where the accountant has none, the first of the others.
+    Without an exact figure, the first claim that applies.
     """
     holding = [claim for claim in row["claims"] if claim["holds"]]
     shown = [claim for claim in holding if claim["name"] == EXACT or claim["verdict"] == VIOLATED]
@@ -56,7 +56,7 @@ def limit(row: Row) -> str:
 
 
 def requirement(row: Row) -> str:
-    """Return what the bound is held against, as a sentence: ``ε must not exceed 1.4 (exact)``."""
+    """Return the claim that the bound is compared with, as a sentence: ``ε must not exceed 1.4 (exact)``."""
     figure = "ε" if row["kind"] == "delta" else "δ"
     return f"{figure} must not exceed {limit(row)}" if any(c["holds"] for c in row["claims"]) else limit(row)
 
@@ -67,7 +67,7 @@ def verdict_of(row: Row) -> str:
 
 
 def why(row: Row) -> str:
-    """Return what the verdict rests on, and what would decide."""
+    """Return the reason of the verdict; if it is inconclusive, also how many trials would decide."""
     text = str((row["law"] or row)["why"] if row["verdict"] == REJECTED else row["why"])
     if _unclaimed(row):
         return "to check a figure of your own, give --claim"
@@ -81,13 +81,13 @@ def why(row: Row) -> str:
 
 
 def down(value: float) -> str:
-    """Return a lower bound in four digits, rounded down."""
+    """Return a lower bound with four digits, rounded down."""
     text = number_text(value)
     return text if float(text) <= value else number_text(value - 10.0 ** (math.floor(math.log10(value)) - 3))
 
 
 def _unclaimed(row: Row) -> bool:
-    """Whether there was nothing to hold the measurement against."""
+    """Return whether no claim applies to the measurement."""
     return row["verdict"] == INCONCLUSIVE and not any(claim["holds"] for claim in row["claims"])
 
 
@@ -99,13 +99,13 @@ def _basis(claim: Row) -> str:
 DEVIATING = (
     "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
 )
-"""Why a row of deviating users is not measured."""
+"""Why views of deviating users are not audited."""
 LOCAL = "local"
 Document = Mapping[str, Any]
 
 
 def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
-    """Return what is told about one view; ``found``: None if it was not audited, ``refused`` says why."""
+    """Return the row of one view as JSON values; ``found``: its audit, None if ``refused`` says why there is none."""
     result: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
     if found is None:
         return result
@@ -133,7 +133,7 @@ def verdict(rows: Iterable[Document]) -> str:
 
 
 def as_text(document: Document) -> str:
-    """Return a document of audits as text; ``document``: what the verb put together, or its JSON."""
+    """Return the document of ``p2p-sim audit`` as text."""
     done = [each for each in document["views"] if not each["refused"]]
     blocks = [
         _head(document),
@@ -225,7 +225,7 @@ def _law(law: Document | None, note: Callable[[str], str]) -> str:
 
 
 def _how(document: Document, done: list[Document]) -> str:
-    """Return how each view was measured, as a table."""
+    """Return a table of how each view was measured."""
     cap = f"{_figure(document)} it could show"
     head = [
         "View", "trials counted", cap, "true positives", "false positives", "others with label 1", "seconds",
@@ -236,7 +236,7 @@ def _how(document: Document, done: list[Document]) -> str:
 
 
 def _too_small(document: Document, done: list[Document]) -> list[str]:
-    """Return what is said where delta is too small to be measured: the curve at several epsilons instead."""
+    """Return a text for views whose delta is too small to be measured, with delta at several epsilons instead."""
     found = [each for each in done if each["delta_too_small"]]
     if not found:
         return []

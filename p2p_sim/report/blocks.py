@@ -13,7 +13,7 @@ from p2p_sim.report.figure_text import Number, cell
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head.  Numbers are laid out by ``layout.cell``; ``notes``: numbered from 1, below the table."""
+    """Rows under a head.  Values are formatted by ``figure_text.cell``; ``notes``: below the table, numbered from 1."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -23,7 +23,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: a whole SVG element, and what it shows in words."""
+    """A picture: an SVG element, and its caption."""
 
     svg: str
     caption: str
@@ -31,7 +31,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; ``warning``: whether it must not be overlooked."""
+    """A paragraph; ``warning``: whether it is highlighted."""
 
     text: str
     warning: bool = False
@@ -50,16 +50,17 @@ Facts = Sequence[tuple[str, Sequence[Any]]]
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what is below it."""
+    """A title and the blocks below it."""
 
     title: str
     blocks: Sequence[Block]
 
 
 def facts(names: Sequence[str], entries: Facts, caption: str = "") -> list[Table]:
-    """Return facts of runs, a value a run each, as tables; a fact that says nothing of any run is left out.
+    """Return facts (title, one value for each run) as tables; a fact without any value is left out.
 
-    Of one run: a line a fact.  Of several: a line a fact that is the same in all, and a line a run for what differs.
+    For one run: one line a fact.  For several: a table of the facts that are equal in all runs, and a table of the
+    others with one line a run.
     """
     known = [(title, values) for title, values in entries if any(value not in (None, "") for value in values)]
     if len(names) == 1:
@@ -74,7 +75,7 @@ def facts(names: Sequence[str], entries: Facts, caption: str = "") -> list[Table
 
 
 def by_run(names: Sequence[str], entries: Facts, caption: str) -> Table:
-    """Return facts of runs as a table with a line a run."""
+    """Return facts as a table with one line a run."""
     rows = [[name, *(values[i] for _, values in entries)] for i, name in enumerate(names)]
     return Table(["run", *(title for title, _ in entries)], rows, caption)
 
@@ -82,14 +83,14 @@ def by_run(names: Sequence[str], entries: Facts, caption: str) -> Table:
 def together(
     runs: Sequence[Mapping[str, Any]], head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str
 ) -> Table:
-    """Return rows that begin with their run's name; the name is left out where there is one run."""
+    """Return a table of rows that begin with their run's name; with one run, the name is left out."""
     if len(runs) == 1:
         return Table(head, [row[1:] for row in rows], caption)
     return Table(["run", *head], rows, caption)
 
 
 def whose(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return whose table it is, where there are several runs."""
+    """Return the prefix that names a run, if there are several."""
     return f"{run['run']}: " if len(runs) > 1 else ""
 
 
@@ -162,12 +163,12 @@ def _block(block: Block) -> str:
 
 
 def _wide(inner: str, name: str) -> str:
-    """Let what may be wider than the screen scroll by itself, by keys too."""
+    """Make wide content scroll on its own, also with the keyboard."""
     return f'<div class="wide" tabindex="0" role="group" aria-label="{_text(name)}">{inner}</div>'
 
 
 def _table(table: Table) -> str:
-    """Lay a table out: columns of numbers to the right; what comes first in a line is its head."""
+    """Return a table as HTML: columns of numbers are aligned right, the first cell of a row is its head."""
     classes = [_class([row[i] for row in table.rows]) for i in range(len(table.head))]
     heads = "".join(
         f'<th scope="col"{c}>{_text(name)}</th>' if name else "<td></td>"
@@ -189,14 +190,14 @@ def _line(row: Sequence[Any], classes: Sequence[str]) -> str:
 
 
 def _fit(text: str) -> str:
-    """Return how one cell is broken: not at all if it is short, anywhere if a word is too long for a small screen."""
+    """Return how one cell wraps: not at all if it is short, anywhere if a word is too long for a small screen."""
     if len(text) <= _SHORT:
         return ' class="whole"'
     return ' class="token"' if max(map(len, text.split()), default=0) > _SHORT else ""
 
 
 def _class(values: Sequence[Any]) -> str:
-    """Return how a column is laid out: numbers, which may have gaps, to the right; long text with room."""
+    """Return the class of a column: numbers (perhaps with gaps) are aligned right, long text gets more width."""
     known = [value for value in values if value not in (None, "-")]
     if known and all(isinstance(v, (int, float, Number)) and not isinstance(v, bool) for v in known):
         return ' class="number"'
@@ -204,7 +205,7 @@ def _class(values: Sequence[Any]) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text; what HTML cannot hold is spelt out by ``cell`` and here."""
+    """Escape text for HTML, and replace what is not printable."""
     return escape("".join(c if c.isprintable() or c == "\n" else "�" for c in text))
 
 
@@ -220,7 +221,7 @@ def markdown(title: str, opening: Sequence[Block], sections: Sequence[Section]) 
 
 
 def _without_figures(blocks: Sequence[Block]) -> list[Block]:
-    """Return what can be told without figures."""
+    """Return the blocks except pictures."""
     return [block for block in blocks if not isinstance(block, Picture)]
 
 
@@ -253,12 +254,12 @@ def _markdown_line(cells: Sequence[Any], plain: bool = False) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Return text on one line, without anything that Markdown or HTML gives a meaning."""
+    """Return text on one line, with everything escaped that means something to Markdown or HTML."""
     return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", _inline(text))
 
 
 def _inline(text: str) -> str:
-    """Return such text where no line starts with it."""
+    """Return such text for places that are not the start of a line."""
     words = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in words).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe)

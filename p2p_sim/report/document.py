@@ -1,4 +1,4 @@
-"""What a report tells of a run, as JSON values, what it needs of a run's notes, and what makes runs hard to compare."""
+"""The content of a report as JSON values: a document for each run, checks of its notes, and cautions on comparing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from p2p_sim.trace import query
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list, or with ``keyed`` a mapping, whose every entry has one shape."""
+    """A list (``keyed``: a mapping) whose entries all have one shape."""
 
     shape: Any
     keyed: bool = False
@@ -74,13 +74,13 @@ NOTES = {
         ("command", ListOf(str)),
     )
 }  # fmt: skip
-"""What a run notes of itself; a run from Python notes nothing."""
+"""The shape of a run's notes; a run made in Python has none."""
 
 
 def mismatch(value: Any, shape: Any, name: str = "notes") -> str:
-    """Return what in a value has not the shape it should, such as ``notes.privacy.views: None``; nothing if all has.
+    """Return the first part of a value with a wrong shape, such as ``notes.privacy.views: None``; empty if it fits.
 
-    Of a mapping only the names of its shape are looked at.
+    In a mapping, only the names of the shape are checked.
     """
     if isinstance(shape, AnyOf):
         found = [mismatch(value, one, name) for one in shape.shapes]
@@ -99,7 +99,7 @@ def mismatch(value: Any, shape: Any, name: str = "notes") -> str:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a kind; a bool is no number, a whole number may stand for a float."""
+    """Return whether a value has a type; a bool is not a number, an int counts as a float."""
     if isinstance(kind, NumberShape):
         return value in ("inf", "-inf") or _is(value, float)
     allowed: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
@@ -107,7 +107,7 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _depth(found: str) -> int:
-    """Return how far a value fits: how deep that lies which does not."""
+    """Return how deep a mismatch lies: the deeper, the better the value fits."""
     return found.partition(":")[0].count(".")
 
 
@@ -120,7 +120,7 @@ Document = Mapping[str, Any]
 
 
 def cautions(runs: Sequence[Document]) -> list[str]:
-    """Return a sentence for everything of which the runs must not differ if they are to be compared, and do."""
+    """Return a sentence for each difference that makes the runs hard to compare."""
     checks = [
         ("The data differ", data, "accuracies belong to their data and do not compare"),
         ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
@@ -133,7 +133,7 @@ def cautions(runs: Sequence[Document]) -> list[str]:
 
 
 def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str | None], why: str) -> str:
-    """Return who differs and why that matters; nothing if all are alike, or it is not known of them."""
+    """Return which runs differ and why that matters; empty if all are equal or unknown."""
     groups: dict[str, list[str]] = {}
     for run in runs:
         value = of(run)
@@ -146,7 +146,7 @@ def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str 
 
 
 def data(run: Document) -> str | None:
-    """Return what its accuracy was measured on, in words; None if none was."""
+    """Return the data on which accuracy was measured, in words; None without accuracy."""
     found = run["data"]
     if run["accuracy"] is None:
         return None
@@ -176,20 +176,20 @@ def _code(run: Document) -> str | None:
 
 
 FORMAT = 1
-"""Of the JSON: names keep their meaning while it stays the same."""
+"""Version of the JSON format: names keep their meaning while it stays the same."""
 
 CONFIDENCE = 0.95
-"""Of the intervals of accuracies."""
+"""Confidence of the intervals of accuracies."""
 
 WITHHELD = "withheld"
-"""What stands in place of a seed that is not to be told."""
+"""Stands in place of a seed that is left out."""
 
 
 def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
 
-    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, for
-    one that is named twice, and for a seed that could be guessed and is not to be told.
+    ``seed``: whether to include seeds, also in commands.  Raises InputError for a folder that is no run directory, for
+    one that is named twice, and for a seed that is left out but could be guessed.
     """
     places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
     for i, place in enumerate(places):
@@ -205,7 +205,7 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
 
 
 def _load(path: Path) -> Run:
-    """Load a run whose messages are those of which its manifest, and so the page, tells."""
+    """Load a run and verify that its messages are those of its manifest."""
     run = load(path)
     stored = stored_of(run)
     if stored is not None:
@@ -214,9 +214,9 @@ def _load(path: Path) -> Run:
 
 
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
-    """Return what is told of one run; ``name``: what it is called beside others.
+    """Return the document of one run; ``name``: its name in the report.
 
-    Raises InputError if its notes were altered.
+    Raises InputError if its notes were altered, and for a seed that is left out but could be guessed.
     """
     notes = run.notes
     bad = mismatch(terminal.plain(notes), NOTES)
@@ -245,7 +245,7 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
 
 
 def intervals(accuracy: Mapping[str, Any] | None) -> dict[str, list[float]]:
-    """Return Clopper and Pearson's interval of every accuracy, for the draw of the test rows."""
+    """Return the Clopper-Pearson interval of every accuracy, for the draw of the test rows."""
     from scipy.special import betaincinv
 
     rows = 0 if accuracy is None else accuracy["test_rows"]
@@ -266,7 +266,7 @@ def _protocol(run: Run) -> str:
 
 
 def _privacy(run: Run) -> dict[str, Any] | str:
-    """Return the privacy table of a run that was not started on the command line, or why there is none."""
+    """Return the privacy table of a run made in Python, or why there is none."""
     if run.source is None or run.population is None:
         missing = (
             "its protocol is not a shipped one"
@@ -281,7 +281,7 @@ def _privacy(run: Run) -> dict[str, Any] | str:
 
 
 def _costs(run: Run) -> dict[str, Any] | str:
-    """Return what a run cost that was not started on the command line, or why that is not known."""
+    """Return the costs of a run made in Python, or why they are not known."""
     try:
         return run_summary.costs_document(run.costs())
     except InputError as error:
@@ -289,7 +289,7 @@ def _costs(run: Run) -> dict[str, Any] | str:
 
 
 def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
-    """Return the audits that are kept of a run; raises InputError if their file cannot be read."""
+    """Return the saved audits of a run; raises InputError if their file cannot be read."""
     found = audit_file.read(path, run)
     hidden = [row | {"seed": WITHHELD, "command": _without_seed(row["command"])} for row in found]
     return found if seed else hidden
@@ -300,7 +300,7 @@ def _without_seed(command: str) -> str:
 
 
 def _messages(run: Run) -> list[dict[str, Any]]:
-    """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
+    """Return message counts by round and kind, with roles if the protocol or a trace gives them."""
     kept = run.source is not None or stored_of(run) is not None
     kinds = query.recorded_trace(run, run.source)[1] if kept else {}
     order = list(kinds)
@@ -322,7 +322,7 @@ def _messages(run: Run) -> list[dict[str, Any]]:
 
 
 def _command(run: Run, seed: bool) -> str:
-    """Return the command that gives a run again, or Python that does the same."""
+    """Return the command, or the Python code, that repeats a run."""
     words = run.notes.get("command")
     if words:
         return shlex.join(words if seed else without_seed(words))

@@ -1,4 +1,4 @@
-"""Figures of a report, the same bytes each time: utility, bytes, the epsilon of views, privacy against both."""
+"""Plots of a report, reproducible to the byte: utility, traffic, epsilon of views, privacy against both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST = 28  # letters of a name beside an axis
 
 
 def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Document]], str]:
-    """Let a function draw in the style of reports, whatever letters names have."""
+    """Make a function draw in the style of reports, and without warnings of missing glyphs."""
 
     @functools.wraps(draw)
     def drawn(runs: Sequence[Document]) -> str:
@@ -45,7 +45,7 @@ def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Docu
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
-    """Return text that fits beside an axis: of a longer one its start and its end, by which paths differ."""
+    """Return text that fits beside an axis: long text is cut in the middle, since paths differ at their ends."""
     whole = text_labels.clean(text, len(text))
     start = longest // 3
     return whole if len(whole) <= longest else f"{whole[:start]}…{whole[start + 1 - longest :]}"
@@ -60,21 +60,21 @@ def panels(rows: int, columns: int, height: float, **shared: Any) -> tuple[Any, 
 
 
 def name_lines(axes: Any, names: Sequence[str]) -> None:
-    """Let an axis have a line for each name, the first on top."""
+    """Give an axis one line for each name, the first on top."""
     axes.set_yticks(range(len(names)), [short(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(True, axis="x", alpha=0.35)
 
 
 def filling(i: int) -> dict[str, Any]:
-    """Return how the i-th of several areas is told from the others: 49 are different."""
+    """Return colour and hatch of the i-th of several areas; 49 are different."""
     return {
         "color": COLOURS[i % 7], "hatch": _HATCHES[(i + i // 7) % 7], "edgecolor": "white", "linewidth": 0,
     }  # fmt: skip
 
 
 def label_point(axes: Any, text: str, x: float, y: float, right: float = 8) -> None:
-    """Write text beside a point, ``right``: points from it."""
+    """Write text beside a point; ``right``: the distance in points."""
     axes.annotate(text, (x, y), (right, 0), textcoords="offset points", va="center", fontsize=8, color=INK)
 
 
@@ -87,7 +87,7 @@ def label_line_end(axes: Any, text: str, y: float) -> None:
 
 
 def name_points(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write a name beside each point (x, y, name); points that lie together share a line of names."""
+    """Write a name beside each point (x, y, name); points that are close share one line of names."""
     axes.autoscale_view()
     shares = axes.transData + axes.transAxes.inverted()  # of the axes' width and height
     crowds: list[list[int]] = []
@@ -113,7 +113,7 @@ def legend(figure: Any, handles: Sequence[Any] | None = None) -> None:
 def svg(figure: Any, name: str, description: str) -> str:
     """Return a figure as an SVG element that can stand in a page beside others: its names begin with ``picture-``.
 
-    ``description``: what it shows, for who does not see it.
+    ``description``: text for readers who cannot see it.
     """
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
@@ -132,10 +132,10 @@ ACCURACY = {
     "accuracy_true": "on the true labels",
     "baseline": "always the majority",
 }
-"""What models are trained on."""
+"""What models are trained on, by the key of their accuracy."""
 
 MAX_BARS = 40
-"""Rounds, of all runs, up to which each has a bar and a line of a table."""
+"""Up to so many rounds (of all runs), each has a bar and a line of a table."""
 
 _MARKS = ("o", "s", "D", "x")
 _LINE, _WIDE_LINE = 0.26, 0.36  # inches of one mark and of several
@@ -144,7 +144,7 @@ _APART = 0.17  # of a line
 
 @styled
 def utility(runs: Sequence[Document]) -> str:
-    """Draw test accuracies with their intervals: a line a run; of one run, a line for what models were trained on."""
+    """Draw test accuracies with their intervals: one line a run, or, for a single run, one line a model."""
     groups = [key for key in ACCURACY if any(run["accuracy"].get(key) is not None for run in runs)]
     alone = len(runs) == 1
     figure, grid = panels(1, 1, 0.9 + (_LINE * len(groups) if alone else _WIDE_LINE * len(runs)))
@@ -184,7 +184,7 @@ def by_round(run: Document) -> bool:
 
 @styled
 def traffic(runs: Sequence[Document]) -> str:
-    """Draw bytes by message kind: of one run a bar a round, unless those are too many; of several a bar a run."""
+    """Draw bytes by message kind: for one run one bar a round (unless there are too many), otherwise one bar a run."""
     from matplotlib.ticker import FuncFormatter
 
     kinds = list(dict.fromkeys(row["kind"] for run in runs for row in run["messages"]))
@@ -218,7 +218,7 @@ MARKS = {
     "upper": ("<", COLOURS[1], "upper: at most"),
     "lower": (">", COLOURS[2], "lower: at least"),
 }
-"""Mark, colour and words of a basis."""
+"""Mark, colour and text of a basis."""
 
 _OTHER = ("s", COLOURS[3])
 _ACROSS = 3  # panels beside each other
@@ -226,23 +226,23 @@ _EPSILON_LINE, _AROUND = 0.22, 0.75  # inches of a run, and around a panel
 
 
 def mark(basis: str) -> tuple[str, str, str]:
-    """Return the mark, colour and words of a basis."""
+    """Return the mark, colour and text of a basis."""
     return MARKS.get(basis, (*_OTHER, basis))
 
 
 def views(runs: Sequence[Document], least: int) -> list[str]:
-    """Return the views that have a figure in so many runs at least."""
+    """Return the views that have a figure in at least ``least`` runs."""
     rows = [row["view"] for run in runs for row in run["privacy"]["views"] if row["exact"]]
     return [view for view in dict.fromkeys(rows) if rows.count(view) >= least]
 
 
 def drawn(runs: Sequence[Document]) -> list[str]:
-    """Return the views that are drawn: those that can be compared, or all if none can."""
+    """Return the views to draw: those that can be compared, or all if none can."""
     return views(runs, min(2, len(runs))) or views(runs, 1)
 
 
 def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
-    """Return the audit of a view through the channels of the account, if the run keeps one."""
+    """Return the saved audit of a view, for the channels of the privacy table; None if there is none."""
     for row in run["attacks"]:
         if row["view"] == view and row["channels"] == run["privacy"]["channels"]:
             found: Mapping[str, Any] = row
@@ -251,13 +251,13 @@ def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
 
 
 def viewer_name(view: str) -> str:
-    """Return who looks, in as few words as a heading needs."""
+    """Return a short name of the view for a heading."""
     return view.removeprefix("user: ")
 
 
 @styled
 def privacy(runs: Sequence[Document]) -> str:
-    """Draw the epsilon of every view that has one: of one run a line a view, of several a panel a view."""
+    """Draw the epsilon of every view that has one: for one run one line a view, otherwise one panel a view."""
     shown = drawn(runs)
     edge = 1.1 * max([0.0, *_finite(runs)]) or 1.0
     if len(runs) == 1:
@@ -275,7 +275,7 @@ def privacy(runs: Sequence[Document]) -> str:
 
 
 def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
-    """Draw a panel a view, a line a run."""
+    """Draw one panel a view, with one line a run."""
     across = min(_ACROSS, len(shown))
     down = -(-len(shown) // across)
     height = down * (_AROUND + _EPSILON_LINE * len(runs)) + 0.3
@@ -296,7 +296,7 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
 
 
 def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float) -> None:
-    """Draw the figure of one view of one run, what theorems promise of it, and what was measured."""
+    """Draw the epsilon of one view of one run, with the theorems' epsilons and the measured bound."""
     exact = row["exact"]
     low, value, high = (min(float(exact[name]), edge) for name in ("lower", "epsilon", "upper"))
     shape, colour, _ = mark(exact["basis"])
@@ -311,13 +311,13 @@ def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float
 
 
 def _promised(row: Mapping[str, Any]) -> list[float]:
-    """Return the epsilons of theorems that hold and say something."""
+    """Return the finite epsilons of the theorems that apply."""
     epsilons = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
     return [bound for bound in epsilons if math.isfinite(bound)]
 
 
 def _measured(run: Document, view: str) -> float | None:
-    """Return the bound that was measured, if it holds at the delta of the account: it does at every smaller delta."""
+    """Return the measured bound if it holds at the table's delta: a bound also holds at every smaller delta."""
     row = audit_of(run, view)
     if row is None or row["kind"] != "delta" or row["at"] < run["privacy"]["delta"]:
         return None
@@ -325,14 +325,14 @@ def _measured(run: Document, view: str) -> float | None:
 
 
 def _finite(runs: Sequence[Document]) -> list[float]:
-    """Return every epsilon that has a place on an axis."""
+    """Return every finite epsilon that is drawn."""
     rows = [row for run in runs for row in run["privacy"]["views"] if row["exact"]]
     ends = [float(row["exact"]["upper"]) for row in rows]
     return [end for end in ends if math.isfinite(end)] + [bound for row in rows for bound in _promised(row)]
 
 
 def _key(runs: Sequence[Document]) -> list[Any]:
-    """Return what the legend shows: each basis that is drawn."""
+    """Return the handles of the legend: each basis that is drawn, theorems and measured bounds."""
     from matplotlib.lines import Line2D
 
     rows = [row for run in runs for row in run["privacy"]["views"] if row["exact"]]

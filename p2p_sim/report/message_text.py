@@ -1,4 +1,4 @@
-"""Messages as text: slices, cones, differences, statistics, users' histories; as JSON values, CSV and Parquet."""
+"""Slices, cones, differences, statistics and users' histories as JSON values, text tables, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST = 8
 
 
 def tables(part: Slice, offset: int = 0) -> list[dict[str, Any]]:
-    """Return a slice as JSON values, a table a kind; ``offset``: how many rows of each come before."""
+    """Return a slice as JSON values, one table a kind; ``offset``: how many rows of each were skipped."""
     return [_table_of(part, kind, names, offset) for kind, names in part.ids().items()]
 
 
@@ -51,25 +51,25 @@ def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str
 
 
 def counted(seen: int, rows: list[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
-    """Return rows of a table with how many there are and how many are left out."""
+    """Return rows of a table, with how many there are in all and how many are left out."""
     return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
 
 
 def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str, Any]:
-    """Return some rows of a table, and how many there are."""
+    """Return some rows of a table, with how many there are in all."""
     values = [column[offset : offset + limit].tolist() for column in columns.values()]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
     return counted(len(next(iter(columns.values()))), rows, offset)
 
 
 def of_users(columns: Mapping[str, Any], name: str, users: Any) -> dict[str, Any]:
-    """Return the rows in which a column names one of some users (ids); None: all."""
+    """Return the rows whose column ``name`` is one of some users (ids; None: all)."""
     mine = slice(None) if users is None else np.isin(columns[name], users)
     return {key: column[mine] for key, column in columns.items()}
 
 
 def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> dict[str, Any]:
-    """Return draws as rows: stream, party, slot, value; ``users``: whose, beside servers'; None: all."""
+    """Return draws as rows (stream, party, slot, value) of servers and of some users (ids; None: all)."""
     seen = 0
     rows: list[dict[str, Any]] = []
     for stream, columns in drawn.items():
@@ -81,7 +81,7 @@ def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> 
 
 
 def cuts(document: Mapping[str, Any]) -> list[str]:
-    """Return what is not shown, in words."""
+    """Return notes on what is not shown."""
     found = list(document["notes"])
     found += [f"{part['kind']}: {shown_text(part)}" for part in document["messages"] if part["left_out"]]
     for name in ("inputs", "draws"):
@@ -93,7 +93,7 @@ def cuts(document: Mapping[str, Any]) -> list[str]:
 
 
 def shown_text(part: Mapping[str, Any]) -> str:
-    """Say how many rows are shown, and how to see the others."""
+    """Return how many rows are shown, and how to see the others."""
     shown, seen, first = part["shown"], part["seen"], part["offset"] + 1
     if not part["left_out"]:
         return f"{shown:,} of {seen:,} shown"
@@ -104,7 +104,7 @@ def shown_text(part: Mapping[str, Any]) -> str:
 
 
 def as_csv(document: Mapping[str, Any]) -> str:
-    """Lay out all messages as one table, with the fields of all kinds; what cannot be read is empty."""
+    """Return all messages as one CSV table with the fields of all kinds; unreadable fields are empty."""
     return csv_of(document["messages"])
 
 
@@ -113,7 +113,10 @@ def csv_of(
     lead: Sequence[str] = (),
     leading: Sequence[Sequence[Any]] | None = None,
 ) -> str:
-    """Lay out tables of messages as one; ``lead``: names of first columns, ``leading``: what they say of each table."""
+    """Return tables of messages as one CSV table.
+
+    ``lead``: names of additional first columns; ``leading``: their values for each table.
+    """
     names = list(dict.fromkeys(name for part in parts for name in part["fields"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -134,9 +137,9 @@ def csv_of(
 
 
 def parquet(part: Slice) -> bytes:
-    """Return all messages as one Parquet file: columns as in CSV, null what a kind has not or nobody can read.
+    """Return all messages as one Parquet file: columns as in CSV, null for missing and unreadable fields.
 
-    A field that kinds have with different types is called KIND.FIELD.
+    A field whose type differs between kinds is called KIND.FIELD.
     """
     import pyarrow as pa
     from pyarrow import parquet as files
@@ -165,7 +168,7 @@ def parquet(part: Slice) -> bytes:
 
 
 def as_text(document: Mapping[str, Any]) -> str:
-    """Lay out messages, inputs and draws as tables."""
+    """Return messages, inputs and draws as text tables."""
     what = (
         "every field shown"
         if document["view"] is None
@@ -189,24 +192,24 @@ def as_text(document: Mapping[str, Any]) -> str:
 FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "table": as_text, "json": terminal.as_json, "csv": as_csv
 }  # fmt: skip
-"""What writes a document of messages, by the name of the format."""
+"""Functions that format a document of messages, by format."""
 
 
 def lines(part: Mapping[str, Any]) -> list[str]:
-    """Lay out the messages of one kind."""
+    """Return the lines of a table of the messages of one kind."""
     route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
     rows = [_message_row(part, row) for row in part["rows"]]
     return [route, *_table([*_ADDRESS, *part["fields"]], rows, part)]
 
 
 def lines_of(rows: Mapping[str, Any]) -> list[str]:
-    """Lay out a table of other rows."""
+    """Return the lines of a table of other rows."""
     cells = [[cell(value) for value in row.values()] for row in rows["rows"]]
     return _table(list(rows["rows"][0]) if cells else [], cells, rows)
 
 
 def sides(difference: Mapping[str, Any], first: str, second: str) -> list[str]:
-    """Lay out a message that differs, as it is in either of two runs, which are called so."""
+    """Return the fields of a message in two runs, as one line a run; ``first``, ``second``: names of the runs."""
     found = []
     for name, fields in ((first, difference["first"]), (second, difference["second"])):
         pairs = [] if fields is None else [f"{key} = {cell(value)}" for key, value in fields.items()]
@@ -233,7 +236,7 @@ def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> 
 
 
 def cell(value: Any) -> str:
-    """Return one value: of long lists the first few."""
+    """Return one value as text; of a long list, the first few entries."""
     if isinstance(value, list):
         shown = ", ".join(map(cell, value[:_LONGEST]))
         return f"[{shown}]" if len(value) <= _LONGEST else f"[{shown}, ... {len(value):,} values]"
@@ -269,7 +272,7 @@ def _half(half: ConeSide) -> dict[str, Any]:
 
 
 def sentence(hidden: Hidden) -> str:
-    """Say what the recipient of a message cannot see of where it came from."""
+    """Return a sentence on what the recipient of a message cannot see of its origin."""
     who, whom = hidden.sender, hidden.recipient
     if who == whom:
         return f"Nothing is hidden: {who} sent it to herself."
@@ -302,7 +305,7 @@ def _alike(alike: tuple[SameFields, ...]) -> str:
 
 
 def cone_text(document: Mapping[str, Any]) -> str:
-    """Lay out a cone."""
+    """Return a cone as text."""
     row = document["message"]
     fields = "".join(f"; {name} = {cell(value)}" for name, value in row["fields"].items())
     head = [
@@ -403,7 +406,7 @@ def _spread(spread: dict[str, Any]) -> dict[str, Any]:
 
 
 def stats_text(document: Mapping[str, Any]) -> str:
-    """Lay out statistics as tables."""
+    """Return statistics as text tables."""
     head = [f"{document['run']} ({document['protocol']})", *(f"note: {note}" for note in document["notes"])]
     blocks = ["\n".join(map(visible, head))]
     names, titles = ("messages", "travelled", "bytes"), ("delivered", "travelled", "bytes")
@@ -458,7 +461,7 @@ def replay_document(run: RunRecord, people: Population, history: UserHistory, li
 
 
 def replay_text(histories: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out lives as tables."""
+    """Return histories as text tables."""
     return "\n\n".join(map(_page, histories))
 
 
@@ -486,14 +489,14 @@ def _head(document: Mapping[str, Any]) -> list[str]:
 
 
 def notes(document: Mapping[str, Any]) -> list[str]:
-    """Return what a table of her messages alone does not say: what was cut, and whether the trace holds the same."""
+    """Return notes that a table of her messages lacks: what is left out, and whether the trace agrees."""
     parts = [(way, part) for way in _WAYS for part in document[way]]
     cut = [f"{way} {part['kind']}: {shown_text(part)}" for way, part in parts if part["left_out"]]
     return [*document["notes"], *cut, *verdict(document)]
 
 
 def verdict(document: Mapping[str, Any]) -> list[str]:
-    """Say whether the trace holds the same."""
+    """Return lines that say whether the trace agrees."""
     found = document["compared"]
     if found is None:
         return ["Compared with no trace: the run kept no messages."]
@@ -506,7 +509,7 @@ def verdict(document: Mapping[str, Any]) -> list[str]:
 
 
 def replay_csv(histories: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out all messages as one table; the first columns say whose history it is, and sent or received."""
+    """Return all messages as one CSV table; the first columns are the user, and sent or received."""
     parts = [
         (document["user"], way, part) for document in histories for way in _WAYS for part in document[way]
     ]
@@ -514,11 +517,11 @@ def replay_csv(histories: Sequence[Mapping[str, Any]]) -> str:
 
 
 def as_json(histories: Sequence[Mapping[str, Any]]) -> str:
-    """Return a life as JSON, several as a list."""
+    """Return one history as JSON, several as a list."""
     return terminal.as_json(histories if len(histories) > 1 else histories[0])
 
 
 REPLAY_FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "table": replay_text, "json": as_json, "csv": replay_csv
 }  # fmt: skip
-"""What writes lives, by the name of the format."""
+"""Functions that format histories, by format."""

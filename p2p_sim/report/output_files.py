@@ -1,8 +1,8 @@
-"""Files of text or bytes, where a person names the place.
+"""Output files that the user names.
 
-A file is written whole or not at all, under another name in its folder first.  Links are followed and stay.  What is
-no file is not replaced: character devices, FIFOs and open files (``/dev/stdout``, ``/dev/fd/3``) are written into,
-anything else is refused.
+A file is written completely or not at all: first under another name in its folder.  Links are followed and stay.  What
+is no regular file is not replaced: character devices, FIFOs and open files (``/dev/stdout``, ``/dev/fd/3``) are written
+into, anything else is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE_TYPES = {
 
 
 def check(name: str, option: str = "--out") -> Path:
-    """Return the path of a file that is to be written; raises InputError naming the option if it cannot be one."""
+    """Return the path of an output file; raises InputError naming the option if it cannot be written."""
     if not name:
         raise InputError(f"{option} {name!r}: give a file in a folder that exists")
     place = Path(name)
@@ -36,10 +36,10 @@ def check(name: str, option: str = "--out") -> Path:
 
 
 def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Write a file whole: what was there is replaced, with its permissions kept, or stays if this fails.
+    """Write a file completely or not at all; an existing file is replaced and keeps its permissions.
 
-    A character device, a FIFO that has a reader, and an open file are written into.  ``private``: the owner alone may
-    read the file, whatever its permissions were.  Raises InputError if the place cannot be written.
+    Character devices, FIFOs with a reader, and open files are written into.  ``private``: only the owner may read the
+    file, whatever its permissions were.  Raises InputError if the place cannot be written.
     """
     shown = repr(str(place))
     path, there = _find(place, shown)
@@ -56,7 +56,7 @@ def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
 
 
 def _find(place: Path, shown: str) -> tuple[Path, os.stat_result | None]:
-    """Return where links lead in the end, and what is there, if anything; raises InputError if it is not written."""
+    """Return where links lead, and the status of what is there (None: nothing); raises InputError if not writable."""
     there = _stat(place, shown)
     path = _followed(place, shown)
     kind = stat.S_IFREG if there is None else stat.S_IFMT(there.st_mode)
@@ -88,7 +88,7 @@ def _stat(place: Path, shown: str) -> os.stat_result | None:
 
 
 def _followed(place: Path, shown: str) -> Path:
-    """Return where links lead; not beyond an open file, whose link need not name a path."""
+    """Follow links, but not beyond an open file, whose link need not be a path."""
     for _ in range(_MAX_LINKS + 1):
         if not place.is_symlink() or _is_open_file(place):
             return place
@@ -101,7 +101,7 @@ def _is_open_file(path: Path) -> bool:
 
 
 def _replace(path: Path, there: os.stat_result | None, data: bytes, private: bool) -> None:
-    """Write a file beside the path, and then give it the name."""
+    """Write a file beside the path, then rename it."""
     fresh = path.with_name(
         f".p2p-sim-{secrets.token_hex(8)}"
     )  # short: the path's name may be as long as can be
@@ -132,7 +132,7 @@ def _write_into(path: Path, there: os.stat_result, shown: str, data: bytes) -> N
 
 
 def _open(path: Path, there: os.stat_result, shown: str) -> int:
-    """Open what is there, and nothing that was put there since; never wait for a FIFO's reader."""
+    """Open what ``there`` describes, not something that replaced it since; never wait for a FIFO's reader."""
     if _is_open_file(path) and Path(os.path.realpath(path.parent)).parts[2] == str(os.getpid()):
         return os.dup(int(path.name))  # opened by its path, a file would be written from its start
     try:

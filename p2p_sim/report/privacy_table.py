@@ -1,4 +1,4 @@
-"""The table of privacy: which views are its rows, what each learns, what theorems promise; as JSON or as text."""
+"""The privacy table: for each view what it learns and what theorems promise; as JSON values and as text."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from p2p_sim.report import terminal
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure, number_text
 
 REAL = "population"
-"""The composition that the labels of a population really have."""
+"""The name of the composition that a population's own labels have."""
 
 
 @dataclass(frozen=True)
 class AccountRequest:
-    """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds.
+    """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
 
-    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: as ``privacy.profile`` takes them.
-    Raises InputError for a composition that does not fit, and for views asked for by name that the clusters or the
-    composition rule out.
+    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.  Raises
+    InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
     protocol: Protocol
@@ -64,11 +63,11 @@ class AccountRequest:
 
     @property
     def on_graph(self) -> bool:
-        """Whether laws are of users whom a graph joins, so that no size stands for them."""
+        """Whether the laws depend on the graph of the users, not only on a cluster size."""
         return self.population is not None and self.protocol.graph_over() is not None
 
     def views(self) -> list[TableRow]:
-        """Return the rows; raises InputError for a part of a view that the protocol does not have."""
+        """Return the rows; raises InputError for a view with parts that the protocol does not have."""
         every, roles = rows(self.protocol), self.protocol.roles()
         chosen: list[TableRow] = []
         for name in self.only:
@@ -78,13 +77,13 @@ class AccountRequest:
         return chosen if self.only else every
 
     def sizes(self) -> list[int]:
-        """Return the distinct sizes of clusters."""
+        """Return the distinct cluster sizes, ascending."""
         if self.population is not None:
             return [int(size) for size in np.unique(self.population.sizes)]
         return [] if self.cluster_size is None else [int(self.cluster_size)]
 
     def why_impossible(self, view: TableRow) -> str:
-        """Return why nobody can look like this here, or nothing."""
+        """Return why this view is impossible here; empty if it is possible."""
         sizes = self.sizes()
         if sizes and view.colluders >= sizes[-1]:
             return f"the largest cluster has {sizes[-1]} users: at most {sizes[-1] - 1} beside the victim"
@@ -96,7 +95,7 @@ class AccountRequest:
         return ""
 
     def profile(self, view: TableRow, size: int | None = None) -> PrivacyProfile:
-        """Return a view's profile: of a cluster size, or of what was asked about."""
+        """Return a view's profile for a cluster size, by default for the whole request."""
         size = None if self.on_graph else size
         where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
         if self.population is not None and size is None:
@@ -115,12 +114,12 @@ class AccountRequest:
 
 
 DELTA = 1e-6
-"""Delta where none is asked for."""
+"""The default delta."""
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
 QUICK_SIZES, QUICK_USERS, QUICK_SECONDS, QUICK_GRAPH = 64, 20_000, 1.2, 1000
 LITTLE = 10
-"""How far delta is to stay below one user's share of the largest cluster: a factor."""
+"""Delta should be below 1 / (this factor times the size of the largest cluster)."""
 
 Progress = Callable[[str, int, int], None]
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
@@ -129,10 +128,10 @@ Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
 def table_of(
     request: AccountRequest, promises: Promises, local: float | None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return the table as a document; every figure with its basis.
+    """Return the table as a document; every figure has its basis.
 
-    ``local``: epsilon of the randomizer, None if unknown.  ``progress``: hears which view is accounted, and of how
-    many.  Raises InputError.
+    ``local``: epsilon of the local randomizer, None if unknown.  ``progress``: called for each view.  Raises
+    InputError.
     """
     sizes, end = request.sizes(), time.monotonic() + QUICK_SECONDS
     views, rows = request.views(), []
@@ -154,13 +153,13 @@ def table_of(
 
 
 def hidden(request: AccountRequest) -> str:
-    """Return what a delta hides that is not well below one user's share of her crowd, or nothing."""
+    """Return a warning if delta is too large for the largest cluster, otherwise an empty text."""
     sizes = request.sizes()
     return "" if not sizes else delta_warning(request.delta, sizes[-1])
 
 
 def delta_warning(delta: float, users: int) -> str:
-    """Return what is said where delta is not well below 1 / users, or nothing."""
+    """Return a warning if delta is not far below 1 / users, otherwise an empty text."""
     if delta < 1 / (LITTLE * users):
         return ""
     return (
@@ -200,7 +199,7 @@ def _row(
 
 
 def _long(request: AccountRequest, view: TableRow, end: float) -> str:
-    """Return that a law on a graph takes too long to compute here, or nothing."""
+    """Return a refusal if a law on a graph takes too long to compute here, otherwise an empty text."""
     most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
     late = bool(view.coalition.servers) and time.monotonic() > end
     if not request.quick or not request.on_graph or (request.sizes()[-1] <= most and not late):
@@ -209,7 +208,7 @@ def _long(request: AccountRequest, view: TableRow, end: float) -> str:
 
 
 def _late(request: AccountRequest, view: TableRow, sizes: list[int], end: float) -> str:
-    """Return why a view is too slow to be accounted here, or nothing."""
+    """Return a refusal if a view takes too long to account for here, otherwise an empty text."""
     most = sizes[0] if sizes else 0
     if request.on_graph:
         return ""
@@ -225,7 +224,7 @@ def _late(request: AccountRequest, view: TableRow, sizes: list[int], end: float)
 
 
 def _searched(request: AccountRequest, law: Law, sizes: list[int]) -> str:
-    """Return that the worst composition of a crowd is too long to search for in a hurry, or nothing."""
+    """Return a refusal if the search for the worst composition takes too long here, otherwise an empty text."""
     if not request.quick or not law.slow:
         return ""
     return f"not computed here: slow for clusters of {sizes[-1]:,}; see p2p-sim account"
@@ -234,7 +233,7 @@ def _searched(request: AccountRequest, law: Law, sizes: list[int]) -> str:
 def _figures(
     request: AccountRequest, view: TableRow, sizes: list[int], last: PrivacyProfile
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the figure of the worst cluster, and those of smallest, median and largest."""
+    """Return the figure of the worst cluster, and those of the smallest, median and largest cluster."""
     delta, people = request.delta, request.population
     if people is None or request.composition == REAL or request.on_graph:
         return figure(request.profile(view), delta), None
@@ -268,7 +267,7 @@ def _figures(
 
 
 def _most_visible_size(request: AccountRequest, view: TableRow, sizes: list[int]) -> int | None:
-    """Return the size at which one and the same law is seen most often: there the view is worst, at every delta."""
+    """Return the worst cluster size, if all sizes have the same law and only differ in how often it is seen."""
     weights, seen = {}, []
     for size in sizes:
         law = request.profile(view, size).law
@@ -296,9 +295,9 @@ def _middle(people: Population) -> int:
 
 
 def profiles(request: AccountRequest, table: Mapping[str, Any]) -> dict[str, PrivacyProfile]:
-    """Return the profiles of the rows that were accounted, by title.
+    """Return the profiles of the rows that have a figure, by title.
 
-    Of a population: those of its smallest cluster that fits the view, unless its own labels are asked about.
+    For a population: those of its smallest cluster that fits the view, unless its own labels are the composition.
     """
     out = {}
     for view, row in zip(request.views(), table["views"], strict=True):
@@ -309,7 +308,7 @@ def profiles(request: AccountRequest, table: Mapping[str, Any]) -> dict[str, Pri
 
 
 def _shown(request: AccountRequest, sizes: Sequence[int]) -> int | None:
-    """Return the one size that stands for a population whose composition is not its own, otherwise None."""
+    """Return the size that represents a population, or None if its own labels are the composition."""
     one = request.population is not None and request.composition != REAL
     return sizes[0] if one and sizes else None
 
@@ -318,11 +317,11 @@ BASES = {
     "lower": "at least this; the truth may be larger",
     "upper": "at most this; the truth may be smaller",
 }
-"""What is said below a table of figures that are not exact."""
+"""Footnotes for figures that are not exact."""
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """Return the table as text, footnotes below it; ``table``: what ``table_of`` returned, or its JSON."""
+    """Return the table as text, with footnotes; ``table``: from ``table_of``, or its JSON."""
     notes: dict[str, int] = {}
 
     def note(text: str) -> str:
@@ -357,7 +356,7 @@ def as_text(table: Mapping[str, Any]) -> str:
 
 
 def _common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return why everything is refused, if it is all for the same reason; or nothing."""
+    """Return the reason why all views are refused, if it is the same for all; otherwise an empty text."""
     reasons = {
         "" if row["exact"] or row["theorems"] or not _is_refusal(row) else row["refused"] for row in rows
     }
@@ -385,7 +384,7 @@ def _users(clusters: Mapping[str, Any]) -> str:
 
 
 def title(table: Mapping[str, Any]) -> str:
-    """Return the title of a drawing: protocol, parameters, users, delta."""
+    """Return the title of a plot: protocol, parameters, users, delta."""
     clusters, parameters = table["clusters"], table["parameters"].items()
     first = f"{table['protocol']}: " + ", ".join(f"{name} = {value}" for name, value in parameters)
     parts = [f"line at δ = {table['delta']:g}", f"{table['channels']} channels"]
@@ -396,7 +395,7 @@ def title(table: Mapping[str, Any]) -> str:
 
 
 def drawn(table: Mapping[str, Any]) -> list[str]:
-    """Return where curves were drawn, and which, in words; nothing where none were asked for."""
+    """Return a line that says which curves were drawn, and where; an empty list without a plot."""
     if not table["plot"]:
         return []
     bases = [row["exact"]["basis"] for row in table["views"] if row["exact"] is not None]
@@ -438,7 +437,8 @@ def quick_table(
 ) -> dict[str, Any]:
     """Return the privacy table of a run's users: delta = min(1e-6, 1 / users^2).
 
-    ``only``: names of views, all rows if empty.  Raises InputError as ``AccountRequest`` does.
+    Views that take too long are refused.  ``only``: names of views, all rows if empty.  Raises InputError as
+    ``AccountRequest`` does.
     """
     delta = min(DELTA, 1 / population.users**2)
     asked = AccountRequest(

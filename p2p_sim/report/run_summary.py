@@ -1,4 +1,4 @@
-"""What is told of a run, its costs included: one document, and its plain text."""
+"""The summary of a run, with its costs: as a JSON document and as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from p2p_sim.report.terminal import graph, nbytes, parameters, table
 from p2p_sim.run import Run
 
 SHOWN = 12
-"""Rounds that text shows, the longest ones."""
+"""The text shows at most so many rounds, the longest ones."""
 
 
 def costs_document(bill: RunCosts) -> dict[str, Any]:
-    """Return a bill as JSON values: of each role the sums over its parties, and seconds of one of them."""
+    """Return the costs of a run as JSON values: for each role the sums over its parties, and the seconds of one."""
     roles = [
         {**asdict(done), "parties": bill.parties[role], "compute_seconds_each": _each(bill, role)}
         for role, done in bill.roles.items()
@@ -35,7 +35,7 @@ def costs_document(bill: RunCosts) -> dict[str, Any]:
 
 
 def costs_text(result: Mapping[str, Any]) -> list[str]:
-    """Return what ``document`` returned as blocks of text: a table of roles, and one of rounds."""
+    """Return the document of ``costs_document`` as blocks of text: tables of roles, operations and rounds."""
     head = ["Costs", "parties", "sent", "received", "bytes up", "bytes down", "CPU s", "CPU s each"]
     names = ("role", "parties", "messages_up", "messages_down", "bytes_up", "bytes_down")
     seconds = ("compute_seconds", "compute_seconds_each")
@@ -74,7 +74,7 @@ _WIDTH = 12
 def document(
     run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
+    """Return the summary of a run as JSON values.  ``defaults``: names of parameters that were not given."""
     notes = run.notes
     options = {key: value for key, value in run.parameters.items() if value is not None}
     kinds = [
@@ -194,7 +194,7 @@ def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _faults(run: Run) -> dict[str, Any]:
-    """Return what could go wrong, and what did: messages by what and kind, and how many users."""
+    """Return the injected faults, the affected messages by fault and kind, and the number of faulty users."""
     seen: dict[tuple[str, str], int] = {}
     for (what, kind, _), number in run.faults_seen.items():
         seen[what, kind] = seen.get((what, kind), 0) + number

@@ -1,4 +1,4 @@
-"""A report's sections, from the documents of its runs side by side, and the page they make."""
+"""The sections of a report, made from the documents of its runs, and the whole page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Document = Mapping[str, Any]
 
 
 def travel_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the messages of all runs."""
+    """Return the section on the messages of all runs."""
     blocks: list[Block] = [
         Paragraph(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
     ]
@@ -58,14 +58,14 @@ def travel_section(runs: Sequence[Document]) -> list[Block]:
 
 
 def _kept(run: Document) -> str:
-    """Return what the trace holds of the messages, in words."""
+    """Return how many messages the trace keeps, in words."""
     whole, kept = sum(row["messages"] for row in run["messages"]), run["messages_kept"]
     left = "all of them" if kept == whole else f"{whole - kept:,} were left out"
     return f"Of {whole:,} messages the trace ({run['trace']}) keeps {kept:,}: {left}. See p2p-sim trace show."
 
 
 def _kinds(runs: Sequence[Document]) -> Table:
-    """Return what each kind of message does; kinds of several protocols that say the same are one."""
+    """Return a table of message kinds; equal kinds of several protocols share a row."""
     seen: dict[tuple[Any, ...], list[str]] = {}
     for run in runs:
         for row in run["messages"]:
@@ -81,7 +81,7 @@ def _kinds(runs: Sequence[Document]) -> Table:
 
 
 def _counts(runs: Sequence[Document]) -> Table:
-    """Return counts by round and kind, or by kind where the rounds are too many."""
+    """Return a table of counts by round and kind, or by kind if there are too many rounds."""
     few = sum(len(run["messages"]) for run in runs) <= figures.MAX_BARS
     names = ("round", "kind", "messages", "travelled", "bytes")
     rows = [
@@ -122,7 +122,7 @@ def _sequence(run: Document) -> str:
 
 
 def attacks_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the attacks on all runs; nothing if none was audited."""
+    """Return the section on the audits of all runs; empty if none was audited."""
     attacked = [run for run in runs if run["attacks"]]
     if not attacked:
         return []
@@ -165,7 +165,7 @@ def _note(row: Document) -> str:
 
 
 def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
-    """Say of every view that is not consistent with what is claimed why it is not."""
+    """Return a paragraph for every view that is not consistent with the claims, with the reason."""
     return [
         Paragraph(
             f"{whose(run, runs)}{row['view']}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
@@ -177,11 +177,11 @@ def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
 
 
 _RARE = ("ε by cluster", "measured")
-"""Columns that are left out where they are empty."""
+"""Columns that are left out if they are empty."""
 
 
 def privacy_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the privacy of all runs."""
+    """Return the section on the privacy of all runs."""
     known = [run for run in runs if not isinstance(run["privacy"], str)]
     blocks: list[Block] = [
         Paragraph(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
@@ -218,7 +218,7 @@ def _caption(known: Sequence[Document]) -> str:
 
 
 def _tables(known: Sequence[Document]) -> list[Table]:
-    """Return a table for all runs with the same delta, channels and faults."""
+    """Return one table for each group of runs with the same delta, channels and faults."""
     groups: dict[str, list[Document]] = {}
     for run in known:
         privacy = run["privacy"]
@@ -229,7 +229,7 @@ def _tables(known: Sequence[Document]) -> list[Table]:
 
 
 def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) -> Table:
-    """Return the table of the views of some runs, with a note for every source and assumption."""
+    """Return the table of the views of some runs, with notes on sources and assumptions."""
     notes: dict[str, int] = {}
 
     def note(*texts: str) -> str:
@@ -251,7 +251,7 @@ def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) ->
 
 
 def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None]:
-    """Return the cells of what was accounted."""
+    """Return the cells of a view's figure."""
     exact = row["exact"]
     if exact is None:
         return [None, None, none(row), note(row["refused"])]
@@ -260,7 +260,7 @@ def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None
 
 
 def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
-    """Return the cell of what was measured, if the run was audited through this view."""
+    """Return the cell of the measured bound; None if this view was not audited."""
     found = figures.audit_of(run, row["view"])
     return (
         None
@@ -270,14 +270,14 @@ def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
 
 
 def _by_cluster(row: Mapping[str, Any]) -> str | None:
-    """Return the figures of the smallest, the median and the largest cluster, where they are not the same."""
+    """Return the figures of the smallest, median and largest cluster; None if they are equal."""
     found = [entry for entry in (row["by_cluster"] or {}).values() if entry is not None]
     texts = [figure_text.epsilon(entry) for entry in found]
     return "; ".join(texts) if len(set(texts)) > 1 else None
 
 
 def _local(runs: Sequence[Document], known: Sequence[Document]) -> str:
-    """Return what the local randomizers give by themselves."""
+    """Return the epsilons of the local randomizers, as part of a caption."""
     found = [(run, run["privacy"]["local_epsilon"]) for run in runs]
     figures_text = [
         f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None
@@ -297,7 +297,7 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -
 
 
 def epsilon(run: Document, view: str) -> str | None:
-    """Return a view's epsilon and its basis in a few words; None if the run has no such row."""
+    """Return a view's epsilon and its basis as text; None if the run has no such row."""
     if isinstance(run["privacy"], str):
         return None
     for row in run["privacy"]["views"]:
@@ -316,7 +316,7 @@ _SUMS = "By role, sums over its parties; CPU: measured, and for cryptographic op
 
 
 def sections(runs: Sequence[Document]) -> list[Section]:
-    """Return the sections of a report; those that have nothing to tell are left out."""
+    """Return the sections of a report, without empty ones."""
     made = [
         ("Setting", _setting(runs)),
         ("Privacy", privacy_section(runs)),
@@ -332,7 +332,7 @@ def sections(runs: Sequence[Document]) -> list[Section]:
 
 
 def names(runs: Sequence[Document]) -> list[str]:
-    """Return what the runs are called."""
+    """Return the names of the runs."""
     return [run["run"] for run in runs]
 
 
@@ -351,7 +351,7 @@ def _setting(runs: Sequence[Document]) -> list[Block]:
 
 
 def parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return a fact a parameter; of several protocols, whose parameters have little in common, all in one."""
+    """Return one fact a parameter; for several protocols, one fact with all parameters."""
     if len({run["protocol"] for run in runs}) > 1:
         every = [[f"{name} = {_parameter(run, name)}" for name in run["parameters"]] for run in runs]
         return [("parameters", [", ".join(texts) for texts in every])]
@@ -517,7 +517,7 @@ def _versions(runs: Sequence[Document]) -> list[Block]:
 
 
 def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
-    """Return the table, and of several runs why they may not compare, and the figure that compares them."""
+    """Return the first table; for several runs also the cautions, and the plot that compares them."""
     if len(runs) == 1:
         entries = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
         return list(facts([runs[0]["run"]], entries, "At a glance"))
@@ -556,7 +556,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
 
 
 def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return what runs were given to be compared by: protocols, or of one protocol the parameters that differ."""
+    """Return what the user varied between runs: the protocols, or the parameters of one protocol that differ."""
     protocols = [run["protocol"] for run in runs]
     every = [("protocol", protocols)] if len(set(protocols)) > 1 else parameters(runs)
     return [(title, values) for title, values in every if len(set(values)) > 1]
@@ -571,13 +571,13 @@ def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
 
 
 def _figures(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return at which delta figures are, and which are missing."""
+    """Return the delta of the figures, and which views have none."""
     delta = [None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"]) for run in runs]
     return [("δ", delta), ("views without a figure", [_missing(run) for run in runs])]
 
 
 def _missing(run: Document) -> str | None:
-    """Return the views of which no figure is given, and why; all of them where nothing is accounted."""
+    """Return the views without a figure, and why; "all" if there is no privacy table."""
     if isinstance(run["privacy"], str):
         return "all"
     found: dict[str, list[str]] = {}
@@ -626,7 +626,7 @@ def page(document: Mapping[str, Any], form: str) -> str:
 
 
 def tells_seed(document: Mapping[str, Any]) -> bool:
-    """Whether a page of ``documents`` tells a seed, with which the noise could be undone."""
+    """Return whether a page of ``documents`` includes a seed, with which the noise could be undone."""
     return any(run["seed"] not in (None, WITHHELD) for run in document["runs"])
 
 
@@ -635,6 +635,6 @@ def _some(found: Sequence[str], what: str) -> str:
 
 
 def default(paths: Sequence[str]) -> Path:
-    """Return where the page of some runs goes: into the directory of one, beside the first of several."""
+    """Return the default place of a report: in the directory of one run, beside the first of several."""
     first = Path(paths[0]).resolve()
     return (first if len(paths) == 1 else first.parent) / NAME

@@ -1,4 +1,4 @@
-"""What one view of a run learns, in a few lines: exact, promised, or why not."""
+"""What one view of a run learns, in a few rows: the exact figure, theorems, audits, or why there is no figure."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ MEANINGS = {
     "measured": "at least this, by attacks on the program, with a confidence",
     "refused": "no figure where it would be a guess",
 }
-"""What a basis says of a figure."""
+"""The meaning of each basis of a figure."""
 
 _MAX_EPSILON = 20
-"""Up to this epsilon, odds are told: beyond, nobody doubts."""
+"""Odds are given up to this epsilon; beyond it they say nothing more."""
 
 
 def view_privacy(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]:
-    """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
+    """Return rows of basis, text and source for a view such as "learner+user:17", within about two seconds.
 
-    Beside them what their bases mean, and a note in words.
-    What users learn does not depend on which ones they are.  Where an audit of the view is kept in the run's directory,
-    the last row is what it measured.  Raises InputError for an unknown view; for a run without its population, and a
-    protocol that is not a shipped one, unless something was measured.
+    Also returns the meanings of the bases and a note.  What users learn does not depend on which users they are.  The
+    last row is the saved audit of the view, if there is one.  Raises InputError for an unknown view; and, unless there
+    is an audit, for a run saved without its population or a protocol that is not shipped.
     """
     attacks = _attacks(run, view, channels)
     try:
@@ -56,7 +55,7 @@ def _summary(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]
 
 
 def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
-    """Return the rows that are known without measuring; the first may say what it comes to in odds."""
+    """Return the rows that need no audit; the first one may have the odds."""
     if run.population is None:
         raise InputError(
             "this run was saved without its population: what a view learns depends on the clusters"
@@ -82,7 +81,7 @@ def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
 
 
 def _odds(exact: Mapping[str, Any]) -> str:
-    """Say what an epsilon comes to in odds, rounded up; nothing where more is possible, or all."""
+    """Return what an epsilon means in odds, rounded up; empty if it is no upper bound, or too large."""
     if exact["basis"] not in ("exact", "upper") or not 0 < exact["epsilon"] <= _MAX_EPSILON:
         return ""
     odds = math.ceil(100 * math.exp(exact["epsilon"]) - 1e-6) / 100  # 9, where a certified end is 9.000000001
@@ -94,7 +93,7 @@ def _odds(exact: Mapping[str, Any]) -> str:
 
 
 def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
-    """Return what audits measured of a view; a file of audits that cannot be read is named in a row."""
+    """Return the rows of saved audits of a view; a row says so if their file cannot be read."""
     folder = getattr(run, "folder", None)  # a run that is in memory alone has none
     if folder is None:
         return []
@@ -122,7 +121,7 @@ def _measured(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _unnamed(view: str) -> str:
-    """Return a view with its users counted, not named."""
+    """Return a view with its users counted instead of named."""
     parts = ["user" if part == "1*user" else part for part in view.split("+")]
     named = [part for part in parts if ONE_USER.fullmatch(part)]
     if len(named) < 2:
@@ -148,4 +147,4 @@ def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
 
 
 VIEWERS = Viewers(coalition_of, view_privacy)
-"""What the page is told of viewpoints."""
+"""The functions with which the web page resolves and describes views."""

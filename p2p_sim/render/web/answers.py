@@ -1,4 +1,4 @@
-"""Questions of the page and their answers, as JSON values; the runs it may look at lie in one folder."""
+"""Answers the queries of the web page with JSON values, for the runs in one folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLACES = 2  # of which messages are held, so that filters and viewpoints come a
 
 
 class _OpenRun:
-    """One run, with what was asked of it last."""
+    """One open run, with the answers to its last queries."""
 
     def __init__(self, run: RunRecord, viewers: Viewers, place: Path):
         self.run, self._place = run, place
@@ -37,18 +37,18 @@ class _OpenRun:
         )
 
     def privacy(self, view: str, channels: str) -> dict[str, Any]:
-        """Return what a view learns; anew if a file came to the folder, for that may be what was measured of it."""
+        """Return what a view learns; computed again after a change in the folder, which may be a new audit."""
         return self._privacy(view, channels, self._place.stat().st_mtime_ns)
 
     def read(self) -> None:
-        """Read the population, if that has not been done; of millions of users once is enough."""
+        """Read the population, if that has not been done: it may have millions of users."""
         _ = self.run.population
 
 
 class Answers:
-    """What is known of the runs in ``root``: itself a run directory, or a folder of some.
+    """Answers queries on the runs in ``root``, which is a run directory or a folder of run directories.
 
-    ``load`` reads a run.  Raises InputError if there is no run.
+    ``load``: reads a run.  Raises InputError if there is no run.
     """
 
     def __init__(self, root: Path, viewers: Viewers, load: Callable[[Path], RunRecord] = LazyRun):
@@ -59,7 +59,7 @@ class Answers:
         self._first()
 
     def names(self) -> list[str]:
-        """Return the runs' names, the newest first; "" where the folder itself is one."""
+        """Return the runs' names, the newest first; "" if the folder itself is a run directory."""
         if _marker_file(self._root) is not None:
             return [""]
         if not self._root.is_dir():
@@ -98,12 +98,12 @@ class Answers:
             return lanes(open_run.run, open_run.known, open_run.found(place), look, self._viewers.coalition)
 
     def check(self) -> None:
-        """Open the folder, if it is a run itself; raises InputError if that is damaged or of a newer version."""
+        """Open the folder if it is a run directory; raises InputError if it is damaged or has a newer format."""
         if self._first() == "":
             self._open("")
 
     def warm(self) -> None:
-        """Read the first run, so that the page need not wait; what is wrong with it will be said there."""
+        """Read the first run, so that the page need not wait; the page itself will report errors."""
         with suppress(Exception):
             self.answer("lanes", {})
 
@@ -116,9 +116,9 @@ class Answers:
         return names[0]
 
     def _open(self, name: str) -> _OpenRun:
-        """Return a run by name; raises InputError for one that does not lie in the folder."""
+        """Return a run by name; raises InputError for a run that is not in the folder."""
         if name not in self.names():
-            raise InputError(f"run {name!r}: not in {str(self._root)!r}, which alone is looked at")
+            raise InputError(f"run {name!r}: not in {str(self._root)!r}, and no other folder is served")
         place = self._root / name if name else self._root
         with self._opening:
             now = (_marker_file(place) or place).stat()
@@ -130,7 +130,7 @@ class Answers:
 
 
 def _marker_file(folder: Path) -> Path | None:
-    """Return the file by which a folder is a run directory, also of a run that was cut off; None if it is not."""
+    """Return the file that makes a folder a run directory (also of a run that was cut off); None if it is none."""
     for file in (folder / RUN, folder / MESSAGES / manifest.NAME):
         if file.is_file():
             return file
@@ -138,7 +138,7 @@ def _marker_file(folder: Path) -> Path | None:
 
 
 def _read(query: Mapping[str, str]) -> tuple[Place, Look]:
-    """Read where and how one looks; raises InputError for a number that is none."""
+    """Read the place and the view from a query; raises InputError for malformed values."""
     numbers = {name: query[name] for name in _NUMBERS if query.get(name)}
     for name, text in numbers.items():
         if not (text.isascii() and text.isdigit() and len(text) < 19):

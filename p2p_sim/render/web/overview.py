@@ -1,4 +1,4 @@
-"""What the page knows of a run before it looks at messages, and what it is told of viewpoints by others."""
+"""What the web page shows of a run before any messages, and the functions that resolve and describe views."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from p2p_sim.trace.slices import Eyes
 
 @dataclass(frozen=True)
 class Known:
-    """Message kinds and roles, also where the program is not there; a coalition is read from them.
+    """Message kinds and roles of a run, also if its protocol is not known; coalitions are read with them.
 
-    ``at_work``: kinds that the run's parameters use; ``servers``: those who do something; ``counts``: as
-    ``Run.counts``, of a run that was cut off as far as it goes; ``cut``: how far that is, in words, empty for a run
-    that came to its end.
+    ``at_work``: kinds that the run's parameters use; ``servers``: servers that are not idle; ``counts``: as
+    ``Run.counts``, of a run that was cut off up to there; ``cut``: what such a run lacks, in words, otherwise empty.
     """
 
     kinds: dict[str, Message]
@@ -31,7 +30,7 @@ class Known:
 
     @property
     def main(self) -> str:
-        """Who is looked at first: the learner, otherwise a server, otherwise a user."""
+        """The view that is shown first: the learner, otherwise a server, otherwise a user."""
         return "learner" if "learner" in self.servers else next(iter(self.servers), USER)
 
     def messages(self) -> dict[str, Message]:
@@ -52,7 +51,7 @@ class Viewers:
 
 
 def known(run: RunRecord) -> Known:
-    """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
+    """Return the kinds and roles of a run; raises InputError if its protocol is not shipped and it kept no messages."""
     program = run.source
     kept, kinds = query.recorded_trace(run, program)
     counts = run.counts or kept.counts
@@ -67,14 +66,14 @@ def known(run: RunRecord) -> Known:
 
 
 EVERYBODY = ""
-"""The viewpoint of somebody who sees all."""
+"""The name of the view that sees everything."""
 
 FOCUS = "user:*"
-"""The user in focus, in a viewpoint."""
+"""Stands for the user in focus, in the name of a view."""
 
 
 def overview(run: RunRecord, name: str, info: Known) -> dict[str, Any]:
-    """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
+    """Return the run's settings, rounds, roles and views as JSON values; the population is not read."""
     people = query.census(run)
     return {
         "name": text_labels.clean(name, 200),
@@ -105,7 +104,7 @@ def _kinds(info: Known) -> dict[str, Any]:
 
 
 def _rounds(info: Known) -> list[dict[str, Any]]:
-    """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
+    """Return counts of each round and kind: ``messages`` delivered, ``travelled``, ``nbytes`` on the wire."""
     order = list(info.kinds)
     rows = [
         {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
@@ -116,7 +115,7 @@ def _rounds(info: Known) -> list[dict[str, Any]]:
 
 
 def _roles(info: Known) -> list[dict[str, Any]]:
-    """Return what travelled from and to each role, also what was lost on the way or came twice."""
+    """Return what travelled from and to each role, including lost and duplicate messages."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
         for role in info.roles()
@@ -131,7 +130,7 @@ def _roles(info: Known) -> list[dict[str, Any]]:
 
 
 def _viewpoints(info: Known) -> list[dict[str, str]]:
-    """Return who can be looked through; the rest is typed by hand."""
+    """Return the views to choose from; others can be typed."""
     servers = info.servers
     found = {EVERYBODY: "everything", **{role: role for role in servers}}
     if len(servers) > 1:
@@ -144,5 +143,5 @@ def _viewpoints(info: Known) -> list[dict[str, str]]:
 
 
 def in_focus(view: str, user: int | None) -> str:
-    """Return a viewpoint's name with the user in focus; unchanged where it does not speak of her."""
+    """Return a view's name with the id of the user in focus in place of ``FOCUS``."""
     return view if user is None else view.replace(FOCUS, f"{USER}:{user}")

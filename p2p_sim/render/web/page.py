@@ -1,4 +1,4 @@
-"""The page: one file of HTML with its style and scripts inside; an export has the answers of some users inside, too."""
+"""The web page: one HTML file with style and scripts; an export also holds the messages of some users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCRIPTS = (
 
 
 def page(nonce: str, data: dict[str, Any] | None = None) -> str:
-    """Return the page; ``data``: the answers it holds in itself, None if it asks a server."""
+    """Return the page; ``data``: the answers that an export holds, None for a page that asks a server."""
     style, script = _read("page.css"), "\n".join(map(_read, SCRIPTS))
     policy = (
         f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-{nonce}'; "
@@ -42,7 +42,7 @@ def page(nonce: str, data: dict[str, Any] | None = None) -> str:
 
 
 def embedded(data: dict[str, Any]) -> str:
-    """Return JSON as an element that is no script, with nothing in it that could end the element."""
+    """Return JSON as an HTML element that is not executed, escaped so that nothing can end the element."""
     text = json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return f'<script type="application/json" id="data">{text}</script>'
 
@@ -58,7 +58,7 @@ LACKS = (
 
 
 def export(run: RunRecord, name: str, viewers: Viewers, place: Place) -> str:
-    """Return the page of some users of a run, as seen from every viewpoint, without the seed.
+    """Return the page with the messages of some users of a run, for every view, without the seed.
 
     Raises InputError as ``gather`` does, and for a run whose seed could be guessed.
     """
@@ -98,7 +98,7 @@ def _bits(seen: dict[str, Any], mask: str) -> str:
 
 
 def _holds(info: Known, place: Place, found: Found, whole: dict[str, Any]) -> str:
-    """Say what a file holds, and what not."""
+    """Return which messages an export holds, in words."""
     held, every = len(whole["messages"]), sum(count.messages for count in info.counts.values())
     who = f"user {place.user} and whom she met"
     if place.user is None:
