@@ -149,7 +149,7 @@ def test_runs_outside_the_folder_are_refused(outside):
             for what in ("overview", "lanes", "figures"):
                 status, _, body = ask(server, f"api/{what}?run={quote(name, safe='')}")
                 assert status == 400
-                assert "which alone is looked at" in json.loads(body)["error"]
+                assert "and no other folder is served" in json.loads(body)["error"]
 
 
 @pytest.mark.parametrize(
