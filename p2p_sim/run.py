@@ -26,7 +26,7 @@ from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.rundir import code_versions, run_directory
-from p2p_sim.rundir.population_file import Later
+from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
     Source,
@@ -73,7 +73,7 @@ class Run:
     counts: dict[tuple[str, int], Count]
     outputs: dict[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
-    population: Later = Later()  # noqa: RUF009 (a descriptor)
+    population: PopulationAttribute = PopulationAttribute()  # noqa: RUF009 (a descriptor)
     source: Protocol | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     faults: Faults | None = None

@@ -178,9 +178,9 @@ class ExportCommand:
             progress("writing", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
-            eyes = None if self.who is None else sequence.viewer_of(run, self.who)
-            view = None if eyes is None else str(eyes)
-            part = around(run, chosen, round=self.round, as_=eyes, channels=self.channels, limit=self.limit)
+            viewer = None if self.who is None else sequence.viewer_of(run, self.who)
+            view = None if viewer is None else str(viewer)
+            part = around(run, chosen, round=self.round, as_=viewer, channels=self.channels, limit=self.limit)
             page = sequence.export(
                 run, str(self.format), part, asked, self.cluster, self.round, self.run, view
             )

@@ -120,11 +120,11 @@ class ShowCommand:
 
         lazy_run = LazyRun(Path(self.run))
         run = lazy_run if self.who is None or lazy_run.cut_off else load(Path(self.run))
-        eyes = None if self.who is None else sequence.viewer_of(run, self.who)
+        viewer = None if self.who is None else sequence.viewer_of(run, self.who)
         filters: dict[str, Any] = {
             "kind": self.kind,
             "round": self.round,
-            "as_": eyes,
+            "as_": viewer,
             "channels": self.channels,
         }
         users: Any = None if self.user is None else [self.user]
@@ -135,11 +135,11 @@ class ShowCommand:
             part = neighbourhood.page(neighbourhood.around(run, users, **filters), self.limit, self.offset)
         document: dict[str, Any] = {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "view": self.who,
-            "coalition": None if eyes is None else str(eyes), "channels": self.channels,
+            "coalition": None if viewer is None else str(viewer), "channels": self.channels,
             "notes": list(part.notes), "messages": message_text.tables(part, self.offset),
         }  # fmt: skip
-        if self.who is not None and eyes is not None and self.kind is None and self.round is None:
-            document |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
+        if self.who is not None and viewer is not None and self.kind is None and self.round is None:
+            document |= self._own(run, self.who, users) if viewer.users or viewer.servers else {}
         return part, document
 
     def _own(self, run: RunRecord, who: str, users: Any) -> dict[str, Any]:

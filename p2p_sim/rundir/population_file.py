@@ -225,20 +225,20 @@ def _counted(labels: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Unread:
-    """A population in a run directory that has not been read; ``told``: run.json as it was when the run was opened.
+class UnreadPopulation:
+    """A population in a run directory that has not been read; ``run_json``: run.json as it was when the run was opened.
 
     Every read raises InputError if a file is missing or was altered.
     """
 
     folder: Path
-    told: Mapping[str, Any]
+    run_json: Mapping[str, Any]
     _near: dict[Any, Population | None] = field(default_factory=dict, repr=False)
 
     @property
     def users(self) -> int | None:
         """How many users there are; earlier versions did not say."""
-        users: int | None = self.told.get("users")
+        users: int | None = self.run_json.get("users")
         return users
 
     @property
@@ -254,7 +254,7 @@ class Unread:
         """Read all users and check their hash; None if the run was saved without its population."""
         self._check()  # also what is not read of the files
         file = self.folder / FILE
-        found = guarded(file, lambda: read(self.folder, self.told.get("stored_hash")))
+        found = guarded(file, lambda: read(self.folder, self.run_json.get("stored_hash")))
         if found is not None:
             agree(self.folder, "users", self.users, FILE, found.users)
         return found
@@ -288,7 +288,7 @@ class Unread:
 
     @property
     def _checksums(self) -> Mapping[str, str]:
-        kept: Mapping[str, str] = self.told.get("sha256", {})
+        kept: Mapping[str, str] = self.run_json.get("sha256", {})
         return kept
 
     def _check(self) -> None:
@@ -298,7 +298,7 @@ class Unread:
             )
 
 
-class Later:
+class PopulationAttribute:
     """The attribute ``population`` of a run: a descriptor that reads an unread population on first access."""
 
     @overload
@@ -316,14 +316,14 @@ class Later:
         found: Population | None = vars(run)["population"]
         return found
 
-    def __set__(self, run: object, population: Population | Unread | None) -> None:
+    def __set__(self, run: object, population: Population | UnreadPopulation | None) -> None:
         vars(run)["population"] = population
 
 
-def unread(run: object) -> Unread | None:
+def unread(run: object) -> UnreadPopulation | None:
     """Return a run's population if it has not been read; None if it has, or if there is none."""
     left = vars(run).get("population")
-    return left if isinstance(left, Unread) else None
+    return left if isinstance(left, UnreadPopulation) else None
 
 
 def some(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:

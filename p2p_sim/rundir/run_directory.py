@@ -28,8 +28,8 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import code_versions, integrity, manifest, parquet_columns, population_file, run_json
 from p2p_sim.rundir.integrity import guarded
-from p2p_sim.rundir.population_file import Later, Unread
-from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, text_of, to_list, told_of
+from p2p_sim.rundir.population_file import PopulationAttribute, UnreadPopulation
+from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, read_run_json, text_of, to_list
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import (
     Array,
@@ -211,7 +211,7 @@ def light(path: Path) -> dict[str, Any]:
 
 
 def _outputs(path: Path) -> dict[str, Columns]:
-    told = told_of(path)
+    told = read_run_json(path)
     integrity.check(path, told.get("sha256", {}), "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
     found = parquet_columns.read_apart(path / "outputs")
@@ -221,7 +221,7 @@ def _outputs(path: Path) -> dict[str, Columns]:
 
 
 def _faulty(path: Path) -> dict[str, Array]:
-    integrity.check(path, told_of(path).get("sha256", {}), "faults")
+    integrity.check(path, read_run_json(path).get("sha256", {}), "faults")
     return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
 
 
@@ -230,7 +230,7 @@ HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _fault
 
 
 def _light(path: Path) -> dict[str, Any]:
-    told = told_of(path)
+    told = read_run_json(path)
     plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
     read = Fields(path, told)
     seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
@@ -257,7 +257,7 @@ def _light(path: Path) -> dict[str, Any]:
     return {
         **plain, "seed": seed, "seed_source": told.get("seed_source"), "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
-        "population": Unread(path, told) if population_file.was_kept(path, told.get("stored_hash")) else None,
+        "population": UnreadPopulation(path, told) if population_file.was_kept(path, told.get("stored_hash")) else None,
         "users": told.get("users"), "compute": compute, "most": most,
         "crypto": told.get("crypto", MODELLED), "work": work, "versions": told.get("versions", {}), "_trace": trace,
     }  # fmt: skip
@@ -334,7 +334,7 @@ class LazyRun:
     compute: dict[tuple[str, int], float]
     work: dict[tuple[str, int, str], int]
     most: Most | None
-    population = Later()
+    population = PopulationAttribute()
     _trace: Mapping[str, Columns]
 
     def __init__(self, path: Path):
@@ -420,7 +420,7 @@ def open_trace(path: str | Path) -> Source:
 
 def _opened(folder: Path) -> Source:
     if (folder / run_json.RUN).is_file():
-        told = run_json.told_of(folder)
+        told = run_json.read_run_json(folder)
         if (folder / MESSAGES / manifest.NAME).is_file():
             return of_run(folder, told)
     for place in (folder / MESSAGES, folder):

@@ -97,7 +97,7 @@ _OPTIONAL: dict[str, _Check] = {
 """Fields that earlier versions did not write."""
 
 
-def told_of(path: Path) -> dict[str, Any]:
+def read_run_json(path: Path) -> dict[str, Any]:
     """Read and check run.json.
 
     Raises InputError that names the file, what is wrong and what to do: if it is missing, was written by a newer

@@ -17,7 +17,7 @@ from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source, Stored
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
-from p2p_sim.trace.slices import ADDRESS, Columns, Eyes, Slice, cut
+from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,7 @@ def around(
     *,
     kind: str | None = None,
     round: int | None = None,
-    as_: Eyes | None = None,
+    as_: Viewer | None = None,
     channels: str = "plain",
     limit: int | None = None,
     protocol: Protocol | None = None,
@@ -72,7 +72,7 @@ def around(
         query.check_user(query.census(run), user)
     program = run.source if protocol is None else protocol
     wanted = _Users(frozenset(users.tolist()))
-    source, kinds, notes = query.trace_for(run, program, eyes=wanted)
+    source, kinds, notes = query.trace_for(run, program, viewer=wanted)
     query.check_kind(kinds, kind)
     query.check_round(source, round)
     selected = {name: message for name, message in kinds.items() if kind in (None, name)}

@@ -23,7 +23,7 @@ from p2p_sim.rundir.run_json import recomputing
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source, check_number
 from p2p_sim.trace import recompute
-from p2p_sim.trace.slices import Eyes, Slice, blind, cut, sees_every
+from p2p_sim.trace.slices import Slice, Viewer, blind, cut, sees_every
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -33,47 +33,47 @@ _SPARE = 1 << 16  # rows that are held beside those asked for, so that they are 
 
 @dataclass(frozen=True)
 class Query:
-    """Which messages are wanted.  ``user``: that she sent or received; ``eyes``: the viewer, None to see everything."""
+    """Which messages are wanted.  ``user``: that she sent or received; ``viewer``: None sees everything."""
 
     user: int | None
     round: int | None
-    eyes: Eyes | None
+    viewer: Viewer | None
     channels: str
     limit: int | None
     offset: int
 
     def of(self, source: Source, message: Message) -> tuple[Columns, int]:
         """Return messages of a kind in the order (round, recipient, sender, seq), and how many there are in all."""
-        kind, round, eyes = message.kind, self.round, self.eyes
-        if eyes is None:
+        kind, round, viewer = message.kind, self.round, self.viewer
+        if viewer is None:
             return source.rows(kind, round=round, user=self.user, limit=self.limit, offset=self.offset)
-        if blind(eyes, message):
+        if blind(viewer, message):
             nothing, _ = source.rows(kind, limit=0)
-            return cut(eyes, message, nothing, self.channels), 0
-        if self.user is None and sees_every(eyes, message):
+            return cut(viewer, message, nothing, self.channels), 0
+        if self.user is None and sees_every(viewer, message):
             columns, total = source.rows(kind, round=round, limit=self.limit, offset=self.offset)
-            return cut(eyes, message, columns, self.channels), total
-        one = self._one(eyes)
+            return cut(viewer, message, columns, self.channels), total
+        one = self._one(viewer)
         if one is None:
-            return self._streamed(source, message, eyes)
+            return self._streamed(source, message, viewer)
         columns, _ = source.rows(kind, round=round, user=one)
-        seen = cut(eyes, message, columns, self.channels)
+        seen = cut(viewer, message, columns, self.channels)
         return _part(seen, slice(self.offset, self._end)), len(seen["round"])
 
     @property
     def _end(self) -> int | None:
         return None if self.limit is None else self.offset + self.limit
 
-    def _one(self, eyes: Eyes) -> int | None:
+    def _one(self, viewer: Viewer) -> int | None:
         """Return a user who sent or received every wanted message of a kind that no server handles; None if none."""
-        alone = self.user is None and not eyes.wire and len(eyes.users) == 1
-        return next(iter(eyes.users)) if alone else self.user
+        alone = self.user is None and not viewer.wire and len(viewer.users) == 1
+        return next(iter(viewer.users)) if alone else self.user
 
-    def _streamed(self, source: Source, message: Message, eyes: Eyes) -> tuple[Columns, int]:
+    def _streamed(self, source: Source, message: Message, viewer: Viewer) -> tuple[Columns, int]:
         """Read every message, but hold only the first of those that are seen, so that memory stays bounded."""
         total, buffered = 0, 0
         rows: list[Columns] = []
-        for columns in self._cuts(source, message, eyes):
+        for columns in self._cuts(source, message, viewer):
             total += len(columns["round"])
             if self._end is not None and rows and len(rows[0]["round"]) == self._end > 0:
                 columns = _may_precede(columns, rows[0])
@@ -90,11 +90,11 @@ class Query:
         order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
         return {name: column[order[: self._end]] for name, column in joined.items()}
 
-    def _cuts(self, source: Source, message: Message, eyes: Eyes) -> Iterator[Columns]:
+    def _cuts(self, source: Source, message: Message, viewer: Viewer) -> Iterator[Columns]:
         nothing, _ = source.rows(message.kind, limit=0)
-        yield cut(eyes, message, nothing, self.channels)
+        yield cut(viewer, message, nothing, self.channels)
         for columns in source.batches(message.kind, self.round):
-            yield cut(eyes, message, columns, self.channels)
+            yield cut(viewer, message, columns, self.channels)
 
 
 def _may_precede(columns: Columns, kept: Columns) -> Columns:
@@ -127,7 +127,7 @@ def messages(
     user: int | None = None,
     kind: str | None = None,
     round: int | None = None,
-    as_: Eyes | str | None = None,
+    as_: Viewer | str | None = None,
     channels: str = "plain",
     limit: int | None = None,
     offset: int = 0,
@@ -147,12 +147,12 @@ def messages(
         check_number(name, value)
     record = opened(run)
     program = record.source if protocol is None else protocol
-    eyes = _eyes(run, as_, program)
+    viewer = _viewer(run, as_, program)
     check_user(census(record), user)
-    source, kinds, notes = trace_for(record, program, user, eyes)
+    source, kinds, notes = trace_for(record, program, user, viewer)
     check_kind(kinds, kind)
     check_round(source, round)
-    query = Query(user, round, eyes, channels, limit, offset)
+    query = Query(user, round, viewer, channels, limit, offset)
     found = {name: query.of(source, message) for name, message in kinds.items() if kind in (None, name)}
     total = {name: number for name, (_, number) in found.items()}
     if user is not None and census(record) is None and not any(total.values()):
@@ -175,7 +175,7 @@ def trace_for(
     run: RunRecord,
     program: Protocol | None,
     user: int | None = None,
-    eyes: Eyes | None = None,
+    viewer: Viewer | None = None,
     *,
     whole: bool = False,
 ) -> tuple[run_directory.Source, dict[str, Message], tuple[str, ...]]:
@@ -191,7 +191,7 @@ def trace_for(
     try:
         if program is None:
             raise InputError(recomputing(run))
-        rerun = recompute.rerun_parties(run, program, _members(program, user, eyes), whole=whole)
+        rerun = recompute.rerun_parties(run, program, _members(program, user, viewer), whole=whole)
     except InputError as error:
         if run.trace in ("none", "counts"):
             raise InputError(f"this run kept no messages (trace={run.trace!r}), and {error}") from error
@@ -294,11 +294,11 @@ def check_round(source: HasCounts, round: int | None) -> None:
 class _NamesCoalitions(typing.Protocol):
     """A ``Run``: it turns the text of a coalition into the coalition."""
 
-    def coalition(self, name: str, *, protocol: Protocol | None = None) -> Eyes:
+    def coalition(self, name: str, *, protocol: Protocol | None = None) -> Viewer:
         """Return the coalition that a text names."""
 
 
-def _eyes(run: RunRecord | str | Path, as_: Eyes | str | None, program: Protocol | None) -> Eyes | None:
+def _viewer(run: RunRecord | str | Path, as_: Viewer | str | None, program: Protocol | None) -> Viewer | None:
     if not isinstance(as_, str):
         if as_ is not None and not all(hasattr(as_, part) for part in ("servers", "users", "wire")):
             raise InputError(
@@ -310,12 +310,12 @@ def _eyes(run: RunRecord | str | Path, as_: Eyes | str | None, program: Protocol
     return run.coalition(as_, protocol=program)
 
 
-def _members(program: Protocol, user: int | None, eyes: Eyes | None) -> dict[str, Array]:
+def _members(program: Protocol, user: int | None, viewer: Viewer | None) -> dict[str, Array]:
     """Return whose messages must be recomputed; nobody's draws are needed."""
     nobody = np.zeros(0, np.int64)
     if user is not None:
         return {USER: np.array([user])}
-    if eyes is not None and not eyes.servers and not eyes.wire:
-        return {USER: np.array(sorted(eyes.users))}
+    if viewer is not None and not viewer.servers and not viewer.wire:
+        return {USER: np.array(sorted(viewer.users))}
     servers = [role for role in program.roles() if role != USER] or ["everybody"]
     return {USER: nobody, **dict.fromkeys(servers, nobody)}

@@ -137,7 +137,7 @@ def history(path: Path, user: int) -> tuple[LazyRun, Population, UserHistory]:
     Raises InputError for a folder that is no run directory, a run that cannot be replayed, an altered population, and
     an unknown user.
     """
-    guarded(path, lambda: run_json.told_of(path))  # of a run that was cut off there is none
+    guarded(path, lambda: run_json.read_run_json(path))  # of a run that was cut off there is none
     run = LazyRun(path)
     if run.source is None:
         raise InputError(in_python(run, path, f"replay({user}"))

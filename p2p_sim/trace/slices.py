@@ -145,7 +145,7 @@ def _lists(columns: Columns, names: tuple[str, ...]) -> list[list[Any]]:
     return [columns[name].tolist() for name in names]
 
 
-class Eyes(typing.Protocol):
+class Viewer(typing.Protocol):
     """The viewer of messages: a ``p2p_sim.coalition.Coalition`` whose users all have ids."""
 
     @property
@@ -164,9 +164,9 @@ class Eyes(typing.Protocol):
         """Return two masks of messages: those it sees at all, and those whose fields it can read."""
 
 
-def cut(eyes: Eyes, message: Message, columns: Mapping[str, Array], channels: str) -> Columns:
+def cut(viewer: Viewer, message: Message, columns: Mapping[str, Array], channels: str) -> Columns:
     """Return what a viewer sees of messages of one kind: unreadable fields are 0, ``readable`` marks the others."""
-    seen, readable = eyes.sees(message, dict(columns), channels)
+    seen, readable = viewer.sees(message, dict(columns), channels)
     if not seen.all():
         columns, readable = {name: column[seen] for name, column in columns.items()}, readable[seen]
     shown = dict(columns) | {"readable": readable}
@@ -177,13 +177,13 @@ def cut(eyes: Eyes, message: Message, columns: Mapping[str, Array], channels: st
     return shown
 
 
-def blind(eyes: Eyes, message: Message) -> bool:
+def blind(viewer: Viewer, message: Message) -> bool:
     """Return whether the viewer sees no message of a kind, whoever sent it."""
-    users = USER in (message.sender, message.recipient) and bool(eyes.users)
-    return not (eyes.wire or users or {message.sender, message.recipient} & eyes.servers)
+    users = USER in (message.sender, message.recipient) and bool(viewer.users)
+    return not (viewer.wire or users or {message.sender, message.recipient} & viewer.servers)
 
 
-def sees_every(eyes: Eyes, message: Message) -> bool:
+def sees_every(viewer: Viewer, message: Message) -> bool:
     """Return whether the viewer sees something of every message of a kind, whoever sent it."""
-    handled = bool({message.sender, message.recipient} & eyes.servers)
-    return handled or (eyes.wire and message.sender != message.recipient)
+    handled = bool({message.sender, message.recipient} & viewer.servers)
+    return handled or (viewer.wire and message.sender != message.recipient)

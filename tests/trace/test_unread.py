@@ -14,7 +14,7 @@ from p2p_sim import InputError
 from p2p_sim.render import sequence
 from p2p_sim.run import Run
 from p2p_sim.rundir import population_file, run_directory, run_json
-from p2p_sim.rundir.population_file import Unread, near, unread
+from p2p_sim.rundir.population_file import UnreadPopulation, near, unread
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.causality import cone
@@ -159,7 +159,7 @@ def test_without_checksums_everybody_is_read(tmp_path: Path) -> None:
     """Earlier versions wrote none."""
     path = tmp_path / "run"
     run = saved(PeerToPeer(0.1), "scattered", path)
-    left = Unread(path, run_json.told_of(path) | {"sha256": {}})
+    left = UnreadPopulation(path, run_json.read_run_json(path) | {"sha256": {}})
     assert left.near(PeerToPeer(0.1), np.array([3])) is None
     assert left.whole().hash == run.population.hash
 

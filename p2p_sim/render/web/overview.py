@@ -11,7 +11,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
-from p2p_sim.trace.slices import Eyes
+from p2p_sim.trace.slices import Viewer
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Known:
 class Viewers:
     """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
 
-    coalition: Callable[[RunRecord, str, Known], Eyes]
+    coalition: Callable[[RunRecord, str, Known], Viewer]
     privacy: Callable[[RunRecord, str, str], dict[str, Any]]
 
 
