@@ -12,7 +12,7 @@ from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
 from p2p_sim.report import audit_table, figure_text, figures, terminal
-from p2p_sim.report.blocks import (
+from p2p_sim.report.page_layout import (
     Block,
     CodeBlock,
     Facts,

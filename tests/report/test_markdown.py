@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from p2p_sim.report import terminal
-from p2p_sim.report.blocks import Paragraph, Section, Table, markdown
+from p2p_sim.report.page_layout import Paragraph, Section, Table, markdown
 from tests.report.conftest import RUNS, page, read, tables, words
 from tests.trace_export.material import EVIL
 
