@@ -70,7 +70,7 @@ def benchmark(name: str) -> ModuleType:
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / f"{name}.py").is_file():
         raise InputError(
-            f"there are no benchmarks beside {root / 'p2p_sim'}: use a checkout, installed with pip install -e ."
+            f"there are no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

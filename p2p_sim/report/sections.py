@@ -12,6 +12,8 @@ from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
 from p2p_sim.report import audit_table, figure_text, figures, terminal
+from p2p_sim.report.document import WITHHELD
+from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 from p2p_sim.report.page_layout import (
     Block,
     CodeBlock,
@@ -27,8 +29,6 @@ from p2p_sim.report.page_layout import (
     together,
     whose,
 )
-from p2p_sim.report.document import WITHHELD
-from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 
 Document = Mapping[str, Any]
 
