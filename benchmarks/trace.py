@@ -29,7 +29,7 @@ from p2p_sim.report.view_summary import VIEWERS
 from p2p_sim.rundir import manifest, run_directory
 from p2p_sim.rundir.trace_writer import MESSAGES, Draft
 from p2p_sim.trace import stats
-from p2p_sim.trace.replay import life_of, relive
+from p2p_sim.trace.replay import history_of, rerun_world
 from p2p_sim.trace.size_estimate import predict
 
 Progress = Callable[[str, int, int], None]
@@ -220,8 +220,8 @@ def _replay(_folder: Path, users: int, repeat: int) -> list[Row]:
 
         def again(people: Population = people) -> None:
             row = np.array([users // 3])
-            past = relive(workload.PROTOCOL, people, workload.SEED, {USER: row}, digest=False)
-            life_of(workload.PROTOCOL, past, users // 3)
+            past = rerun_world(workload.PROTOCOL, people, workload.SEED, {USER: row}, digest=False)
+            history_of(workload.PROTOCOL, past, users // 3)
 
         for numba in (False, True):
             with measure.environment("P2P_SIM_NUMBA", "1" if numba else "0"):

@@ -13,7 +13,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.learning.experiment import Examples
 from p2p_sim.learning.training import models
 from p2p_sim.learning.training.models import one_thread
-from p2p_sim.report import whole_files
+from p2p_sim.report import output_files
 
 
 def check(parser: ArgumentParser, *places: Path) -> None:
@@ -24,7 +24,7 @@ def check(parser: ArgumentParser, *places: Path) -> None:
     for place in places:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            whole_files.check(str(place))
+            output_files.check(str(place))
         except InputError as error:
             parser.error(str(error))
         except OSError as error:
@@ -38,7 +38,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(page, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    whole_files.write(path, page.getvalue())
+    output_files.write(path, page.getvalue())
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

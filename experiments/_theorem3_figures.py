@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.report import whole_files
+from p2p_sim.report import output_files
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -172,4 +172,4 @@ def _save(figure: Any, path: Path) -> None:
         drawn = io.BytesIO()
         with matplotlib.rc_context({"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}):
             figure.savefig(drawn, format=kind, dpi=110, metadata=about)
-        whole_files.write(place, drawn.getvalue())
+        output_files.write(place, drawn.getvalue())

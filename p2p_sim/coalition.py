@@ -1,9 +1,9 @@
-"""``Coalition``: which parties look together, and which messages and fields they see.
+"""``Coalition``: parties that pool what they know, and which messages and fields they see.
 
 A coalition is written as parts joined by "+", in any order: a server's role, ``user:17``, ``3*user`` (any three
-users), ``user`` (any one), ``wire``.  It sees every message that one of its members sent or received; of a message's
-fields, those that are not sealed for somebody outside.  The wire sees, of every message that travels, sender,
-recipient, round and size, and the fields that are neither sealed nor on an encrypted channel.
+users), ``user`` (any one), ``wire``.  It sees every message that one of its members sent or received, and reads the
+fields unless they are sealed for somebody outside.  The wire sees sender, recipient, round and size of every message
+that travels, and reads the fields that are neither sealed nor on an encrypted channel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE_USER = re.compile(r"user:([0-9]{1,18})")
 
 @dataclass(frozen=True)
 class Coalition:
-    """Who pools what they see.  ``some_users``: how many users that are not named."""
+    """Parties that pool what they see.  ``users``: ids of named users; ``some_users``: how many others without id."""
 
     servers: frozenset[str]
     users: frozenset[int]
@@ -39,9 +39,9 @@ class Coalition:
 
     @classmethod
     def parse(cls, text: str, roles: Collection[str]) -> Coalition:
-        """Read ``learner+3*user+wire``; ``roles``: of the protocol.
+        """Read a text such as ``learner+3*user+wire``; ``roles``: of the protocol.
 
-        Raises InputError for an unknown part, listing the known ones, for a repeated part, and for no users.
+        Raises InputError for an unknown part (and lists the known ones), for a repeated part, and for ``0*user``.
         """
         servers, users, some, wire = set[str](), set[int](), 0, False
         for part in _parts(text, roles):
@@ -61,23 +61,23 @@ class Coalition:
 
     @property
     def user_count(self) -> int:
-        """How many users take part."""
+        """How many users are members."""
         return len(self.users) + self.some_users
 
     def at_most(self, users: int) -> Coalition:
-        """Return the coalition with at most so many users, who lose their names if there are fewer."""
+        """Return the coalition with at most so many users; if that removes any, the others become unnamed."""
         if self.user_count <= users:
             return self
         return Coalition(self.servers, frozenset(), users, self.wire)
 
     def __str__(self) -> str:
-        """Return how it is written: servers, users, the wire; empty if nobody takes part."""
+        """Return its text: servers, users, wire; empty if it has no members."""
         parts = sorted(self.servers) + [f"user:{user}" for user in sorted(self.users)]
         parts += [f"{self.some_users}*user"] if self.some_users else []
         return "+".join([*parts, *([WIRE] if self.wire else [])])
 
     def named(self, others: Collection[int]) -> Coalition:
-        """Return the coalition with its unnamed users chosen from ``others``, in order."""
+        """Return the coalition with its unnamed users replaced by the first ids of ``others``."""
         free = [user for user in others if user not in self.users]
         if self.some_users > len(free):
             raise InputError(
@@ -86,10 +86,10 @@ class Coalition:
         return Coalition(self.servers, self.users | set(free[: self.some_users]), 0, self.wire)
 
     def has(self, role: str) -> bool:
-        """Whether a server, or any user, is inside."""
+        """Return whether the server of this role, or any user, is a member."""
         return bool(self.users) if role == USER else role in self.servers
 
-    def touches(self, message: Message, columns: dict[str, Array]) -> Array:
+    def handled_by_members(self, message: Message, columns: dict[str, Array]) -> Array:
         """Return a mask of the messages that a member sent or received."""
         mask = np.zeros(len(columns["sender"]), np.bool_)
         for end, role in (("sender", message.sender), ("recipient", message.recipient)):
@@ -101,35 +101,35 @@ class Coalition:
         return np.fromiter(self.users, np.int64, len(self.users))
 
     def reads(self, message: Message) -> bool:
-        """Whether a member who handles such a message can read its fields: every layer takes its owner's key.
+        """Return whether a member who handles such a message can read its fields; every layer needs its owner's key.
 
-        What is sealed for one user is not read by whoever handles it; ``sees`` tells which of them members can read.
+        False for messages sealed for single users, unless users send them to users; see ``sees`` for single messages.
         """
         if message.sealed_for == USER:
             return message.sender == message.recipient == USER and bool(self.users)
         return message.sealed_for is None or all(map(self.has, (message.sealed_for, *message.layers)))
 
     def wire_reads(self, message: Message, channels: str) -> bool:
-        """Whether the fields can be read on the wire itself, with what the members know.
+        """Return whether the wire can read the fields, with the keys of the members.
 
-        A user's key opens what is sealed for her, not what is sealed for other users.
+        A user's key opens only what is sealed for her.
         """
         return channels == "plain" and message.sealed_for != USER and self.reads(message)
 
     def sees(self, message: Message, columns: dict[str, Array], channels: str) -> tuple[Array, Array]:
-        """Return two masks of messages: of which the coalition sees anything, and whose fields it can read.
+        """Return two masks of messages: those that the coalition sees at all, and those whose fields it can read.
 
-        Raises InputError for other channels than "plain" and "encrypted".
+        Raises InputError unless ``channels`` is "plain" or "encrypted".
         """
         if channels not in CHANNELS:
             raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
-        handled = self.touches(message, columns)
+        handled = self.handled_by_members(message, columns)
         seen = handled | travels(message, columns) if self.wire else handled
         readable = handled if self.reads(message) else self._sealed(message, columns)
         return seen, seen if self.wire and self.wire_reads(message, channels) else readable
 
     def _sealed(self, message: Message, columns: dict[str, Array]) -> Array:
-        """Return a mask of the messages that users among the members sealed, or that are sealed for one of them."""
+        """Return a mask of the messages that member users sealed, or that are sealed for one of them."""
         if message.sealed_for == USER and not message.layers:
             ends = [end for end in ("sender", "recipient") if getattr(message, end) == USER]
             return np.asarray(np.any([np.isin(columns[end], self._members) for end in ends], axis=0))
@@ -139,7 +139,7 @@ class Coalition:
 
 
 def _parts(text: Any, roles: Collection[str]) -> list[str]:
-    """Return the parts of a view's name; raises InputError for one that is not known."""
+    """Return the parts of a view's name; raises InputError for an unknown part."""
     parts = [part.strip() for part in text.split("+")] if isinstance(text, str) else [""]
     for part in parts:
         known = part == WIRE or part in roles or _ONE_USER.fullmatch(part) or _SOME_USERS.fullmatch(part)
@@ -153,7 +153,7 @@ def _parts(text: Any, roles: Collection[str]) -> list[str]:
 
 
 def travels(message: Message, columns: dict[str, Array]) -> Array:
-    """Return a mask of the messages that travel: all but those to oneself."""
+    """Return a mask of the messages that travel: all except those from a party to itself."""
     if message.sender == message.recipient:
         return np.asarray(columns["sender"] != columns["recipient"])
     return np.ones(len(columns["sender"]), np.bool_)

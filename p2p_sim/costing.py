@@ -1,4 +1,4 @@
-"""What a run cost each role, and how long its protocol would take between parties joined by given links."""
+"""The costs of a run for each role, and the simulated time of its protocol over given network links."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 NOT_RECEIVED = ("lost", "undelivered")
 NOT_SENT = ("duplicate", "replayed")
-"""Faults of messages that travelled, as ``Totals.faults`` names them."""
+"""Faults of messages that travelled but were not received, and that were received but not sent by their sender."""
 
 
 @dataclass
-class Costs:
-    """What a role's parties do together: messages and bytes on the wire, operations, seconds of computing."""
+class RoleCosts:
+    """The costs of a role, summed over its parties: messages and bytes on the wire, operations, CPU seconds."""
 
     role: str
     messages_up: int = 0
@@ -36,8 +36,8 @@ class Costs:
     operations: dict[str, int] = field(default_factory=dict)
     compute_seconds: float = 0.0
 
-    def add(self, other: Costs) -> None:
-        """Add what the same role did elsewhere."""
+    def add(self, other: RoleCosts) -> None:
+        """Add other costs of the same role."""
         self.messages_up += other.messages_up
         self.messages_down += other.messages_down
         self.bytes_up += other.bytes_up
@@ -48,22 +48,22 @@ class Costs:
 
 
 @dataclass
-class Figures:
-    """One role in one round: its costs, and bytes and seconds of the party that has most."""
+class RoundCosts:
+    """The costs of one role in one round, and the bytes and seconds of its busiest party."""
 
-    costs: Costs
+    costs: RoleCosts
     most_up: float = 0.0
     most_down: float = 0.0
     most_compute: float = 0.0
 
 
-Round = dict[str, Figures]
-"""One round's figures by role."""
+Round = dict[str, RoundCosts]
+"""The costs of one round by role."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What roles do before they send: ``operations`` by (role, round, name), ``seconds`` by (role, round)."""
+    """Work before sending: ``operations`` by (role, round, name), CPU ``seconds`` by (role, round)."""
 
     operations: Mapping[tuple[str, int, str], int] = field(default_factory=dict)
     seconds: Mapping[tuple[str, int], float] = field(default_factory=dict)
@@ -74,10 +74,11 @@ NONE = Work()
 
 
 @dataclass(frozen=True)
-class Leg:
-    """A round's part of the critical path.
+class PathStep:
+    """One round of the critical path.
 
-    ``sender`` takes longest to compute and send, ``recipient`` to receive; None where nobody does.  Seconds.
+    ``sender``: the role that takes longest to compute and send; ``recipient``: the role that takes longest to receive;
+    None if there is none.  Times are in seconds.
     """
 
     round: int
@@ -89,7 +90,7 @@ class Leg:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The seconds of the whole step."""
         return self.computing + self.sending + self.receiving
 
 
@@ -100,11 +101,11 @@ def rounds(
     work: Work = NONE,
     faults: Mapping[tuple[str, str, int], int] = MappingProxyType({}),
 ) -> dict[int, Round]:
-    """Return the figures of each round, ascending, from the engine's counts by (kind, round).
+    """Return the costs of each round, ascending, from message counts by (kind, round).
 
-    ``most``: for each (kind, round), the most that one user sends and the most that one receives; a server sends and
-    receives all of a kind.  ``faults``: messages by (fault, kind, round).  Raises InputError where ``most`` lacks what
-    users sent or received.
+    ``most``: for each (kind, round), the most messages that one user sends and that one user receives; a server sends
+    or receives all of a kind.  ``faults``: messages by (fault, kind, round).  Raises InputError if ``most`` lacks a
+    kind and round that users sent or received.
     """
     by_round: dict[int, Round] = {}
     for (kind, number), count in counts.items():
@@ -127,11 +128,11 @@ def rounds(
     return dict(sorted(by_round.items()))
 
 
-def critical_path(path: Mapping[int, Round], links: Mapping[str, Links]) -> list[Leg]:
-    """Return each round's slowest sending and slowest receiving, whose seconds add up to the protocol's."""
+def critical_path(path: Mapping[int, Round], links: Mapping[str, Links]) -> list[PathStep]:
+    """Return the slowest sender and recipient of each round; their seconds add up to those of the protocol."""
     legs = []
     for number, figures in path.items():
-        leg = Leg(number, None, 0.0, 0.0, None, 0.0)
+        leg = PathStep(number, None, 0.0, 0.0, None, 0.0)
         for role, figure in figures.items():
             sending = _link(links, role).sending(figure.most_up) if figure.most_up else 0.0
             if figure.most_compute + sending > leg.computing + leg.sending:
@@ -143,21 +144,21 @@ def critical_path(path: Mapping[int, Round], links: Mapping[str, Links]) -> list
     return legs
 
 
-def totals(path: Mapping[int, Round]) -> dict[str, Costs]:
-    """Return what each role did over all rounds."""
-    out: dict[str, Costs] = {}
+def totals(path: Mapping[int, Round]) -> dict[str, RoleCosts]:
+    """Return the costs of each role over all rounds."""
+    out: dict[str, RoleCosts] = {}
     for figures in path.values():
         for role, figure in figures.items():
-            out.setdefault(role, Costs(role)).add(figure.costs)
+            out.setdefault(role, RoleCosts(role)).add(figure.costs)
     return out
 
 
-def _figures(by_round: dict[int, Round], number: int, role: str) -> Figures:
-    return by_round.setdefault(number, {}).setdefault(role, Figures(Costs(role)))
+def _figures(by_round: dict[int, Round], number: int, role: str) -> RoundCosts:
+    return by_round.setdefault(number, {}).setdefault(role, RoundCosts(RoleCosts(role)))
 
 
-def _put(figures: Figures, total: int, each: int, largest: int, up: bool) -> None:
-    """Add messages of one kind that go up or down; ``largest``: how many of one party."""
+def _put(figures: RoundCosts, total: int, each: int, largest: int, up: bool) -> None:
+    """Add messages of one kind that are sent (``up``) or received; ``largest``: the most of one party."""
     costs = figures.costs
     if up:
         costs.messages_up += total
@@ -191,29 +192,31 @@ SERVERS = "1ms,1Gbit"
 
 
 @dataclass(frozen=True)
-class Bill:
-    """What a run cost.
+class RunCosts:
+    """The costs of a run.
 
-    ``roles``: what all parties of each role did together; ``parties``: how many they are; ``path``: each round's part
-    of the simulated time; ``channel``, ``servers``: links, as text; ``rates``: seconds an operation, None if there were
-    no operations.
+    ``roles``: costs summed over the parties of each role; ``parties``: how many these are; ``path``: the critical path,
+    one step a round; ``channel``, ``servers``: links of users and servers, as text; ``rates``: seconds of each
+    operation, None if there were no operations.
     """
 
-    roles: dict[str, Costs]
+    roles: dict[str, RoleCosts]
     parties: dict[str, int]
-    path: tuple[Leg, ...]
+    path: tuple[PathStep, ...]
     channel: str
     servers: str
     rates: Rates | None
 
     @property
     def seconds(self) -> float:
-        """The simulated seconds of the protocol: of its critical path."""
+        """The simulated seconds of the protocol: the length of its critical path."""
         return sum(leg.seconds for leg in self.path)
 
 
-def bill(run: RunRecord, protocol: Protocol, channel: str, servers: str, rates: Rates | None) -> Bill:
-    """Return what a run cost; see ``Run.costs``.  Roles that have no work are left out."""
+def run_costs(
+    run: RunRecord, protocol: Protocol, channel: str, servers: str, rates: Rates | None
+) -> RunCosts:
+    """Return the costs of a run; see ``Run.costs``.  Idle roles are left out."""
     messages: dict[str, Message] = protocol.messages()
     roles = [role for role in protocol.roles() if role not in protocol.idle_roles()]
     users = _check(run, messages)
@@ -227,13 +230,13 @@ def bill(run: RunRecord, protocol: Protocol, channel: str, servers: str, rates: 
     work = Work(run.work, seconds, users)
     by_round = rounds(run.counts, messages, run.most or {}, work, run.faults_seen)
     done = totals(by_round)
-    bills = {role: done.get(role, Costs(role)) for role in parties}
+    bills = {role: done.get(role, RoleCosts(role)) for role in parties}
     path = tuple(critical_path(by_round, links))
-    return Bill(bills, parties, path, channel, servers, rates if run.work else None)
+    return RunCosts(bills, parties, path, channel, servers, rates if run.work else None)
 
 
 def _seconds(run: RunRecord, rates: Rates | None) -> dict[tuple[str, int], float]:
-    """Return the seconds of each role before each round: measured ones of its programs, and its operations."""
+    """Return CPU seconds by (role, round): measured ones of programs, plus those of cryptographic operations."""
     seconds: dict[tuple[str, int], float] = dict(run.compute)
     for (role, number, operation), times in run.work.items():
         assert rates is not None
@@ -243,7 +246,7 @@ def _seconds(run: RunRecord, rates: Rates | None) -> dict[tuple[str, int], float
 
 
 def _links(run: RunRecord, parties: Mapping[str, int], texts: Mapping[str, str]) -> dict[str, Links]:
-    """Return the links of every role; of users who all have the same, one."""
+    """Return the links of every role; one link if all users have the same."""
     found = {}
     for role, number in parties.items():
         text = texts["channel" if role == USER else "servers"]
@@ -258,7 +261,7 @@ def _links(run: RunRecord, parties: Mapping[str, int], texts: Mapping[str, str])
 
 
 def _check(run: RunRecord, messages: Mapping[str, Message]) -> int:
-    """Return how many users there are; raises InputError unless all is known that the time of a user depends on."""
+    """Return how many users there are; raises InputError if the run lacks counts that a user's time depends on."""
     if run.users is None:
         raise InputError("this run directory does not say how many users there were: run the protocol again")
     speaking = [

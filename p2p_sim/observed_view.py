@@ -1,4 +1,4 @@
-"""What one coalition saw of a run, by the rule in ``coalition``: messages, what it reads, own inputs and draws."""
+"""``View``: what one coalition saw of a run (see ``coalition``): messages, readable fields, own inputs and draws."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from p2p_sim.rundir.trace_reader import check_kind, kept_by
 from p2p_sim.trace import recompute
 from p2p_sim.trace.query import census
 from p2p_sim.trace.recompute import ids_of, population_of
-from p2p_sim.trace.replay import Draws, Past
+from p2p_sim.trace.replay import Draws, Rerun
 from p2p_sim.trace.slices import cut
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 
 
-class Cuts(Mapping[str, Columns]):
-    """What a coalition sees of each kind, cut when it is first asked for: a kind may be large."""
+class LazyColumns(Mapping[str, Columns]):
+    """What a coalition sees of each kind, computed on first access, since a kind may be large."""
 
     def __init__(self, kinds: Mapping[str, Message], cut_of: Callable[[str], Columns]):
         self._kinds, self._cut_of = kinds, functools.cache(cut_of)
@@ -51,11 +51,11 @@ class Cuts(Mapping[str, Columns]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """What a coalition saw.  ``name``: as asked for; ``coalition``: the same with every user named.
+    """What a coalition saw.  ``name``: as requested; ``coalition``: the same with the ids of all users.
 
-    ``messages``: by kind, columns round, sender, recipient, seq, the fields, nbytes, and ``readable``: where it is
+    ``messages``: by kind: columns round, sender, recipient, seq, the fields, nbytes, and ``readable``: where it is
     false the fields are 0.  Order: (round, recipient, sender, seq).  ``missing``: what a sampled trace leaves out, in
-    words; None if nothing.
+    words; None if nothing is missing.
     """
 
     name: str
@@ -65,8 +65,8 @@ class View:
     missing: str | None
     kinds: Mapping[str, Message]
     _population: Callable[[], Population] = field(repr=False)
-    _hers: Callable[[], Population] = field(repr=False)
-    _past: Callable[[], Past] = field(repr=False)
+    _members_population: Callable[[], Population] = field(repr=False)
+    _past: Callable[[], Rerun] = field(repr=False)
     _cluster: int | None = None
 
     def __repr__(self) -> str:
@@ -75,9 +75,9 @@ class View:
         return f"<View of {self.name}{part}: {', '.join(counts)}>"
 
     def table(self, kind: str) -> Any:
-        """Return the messages of one kind as an Arrow table, null where a field cannot be read.
+        """Return the messages of one kind as an Arrow table, with null for unreadable fields.
 
-        Raises InputError for another kind.
+        Raises InputError for an unknown kind.
         """
         if kind not in self.messages:
             raise InputError(f"no message kind {kind!r} in this view; it has {list(self.messages)}")
@@ -87,7 +87,7 @@ class View:
 
     @functools.cached_property
     def public(self) -> Columns:
-        """What everybody knows of all users, a row each: user, cluster and x if there are, ``public/NAME``."""
+        """The public columns, one row a user: user, cluster and x if the population has them, ``public/NAME``."""
         people, rows = self._population(), self._rows()
         columns = {"user": ids_of(people)}
         columns |= {} if people.clusters is None else {"cluster": people.clusters.label}
@@ -97,9 +97,9 @@ class View:
 
     @functools.cached_property
     def inputs(self) -> Columns:
-        """What its users held, a row each: user, y, ``secret/NAME``."""
+        """The inputs of its users, one row each: user, y, ``secret/NAME``."""
         rows = self._rows()
-        people = self._hers() if rows is None else self._population()
+        people = self._members_population() if rows is None else self._population()
         mine = np.isin(ids_of(people), _users(self.coalition))
         own = np.flatnonzero(mine if rows is None else mine & rows)
         columns = {"user": ids_of(people), "y": people.y}
@@ -108,9 +108,9 @@ class View:
 
     @functools.cached_property
     def draws(self) -> Draws:
-        """What its members drew, by stream ``role/name/step``: columns party (id), slot, value.
+        """The draws of its members, by stream ``role/name/step``: columns party (id), slot, value.
 
-        Recomputed from the seed when first asked for.  Raises InputError if nothing can be recomputed.
+        Recomputed from the seed on first access.  Raises InputError if that is impossible.
         """
         drawn, rows = self._past().draws, self._rows()
         if rows is None:
@@ -123,9 +123,9 @@ class View:
         return cut
 
     def cluster_of(self, kind: str) -> Array:
-        """Return the cluster number of each message of a kind: of its sender, if that is a server of its recipient.
+        """Return the cluster number of each message of a kind: the sender's, or the recipient's if a server sent it.
 
-        A population without clusters is one cluster, 0; messages between servers belong to none, -1.
+        Without clusters, all users are in cluster 0; messages between servers have -1.
         """
         columns, message, people = self.messages[kind], self.kinds[kind], self._population()
         if USER not in (message.sender, message.recipient):
@@ -135,7 +135,7 @@ class View:
         return np.zeros(len(rows), np.int64) if people.clusters is None else people.clusters.label[rows]
 
     def world(self, cluster: int) -> View:
-        """Return the part of the view that concerns the users of one cluster; raises InputError for another."""
+        """Return the part of the view that concerns one cluster; raises InputError for an unknown cluster."""
         people = self._population()
         known = np.zeros(1, np.int64) if people.clusters is None else people.clusters.label
         if not bool((known == cluster).any()):
@@ -147,14 +147,14 @@ class View:
         return replace(self, messages=cut, _cluster=cluster)
 
     def _rows(self) -> Array | None:
-        """Return a mask of the users whom the view concerns, None for all."""
+        """Return a mask of the users whom the view concerns; None for all."""
         if self._cluster is None or (people := self._population()).clusters is None:
             return None
         return np.asarray(people.clusters.label == self._cluster)
 
 
-class Declares(typing.Protocol):
-    """A protocol, or what is known of one: its message kinds and roles."""
+class HasKinds(typing.Protocol):
+    """Anything with message kinds and roles, such as a protocol."""
 
     def messages(self) -> dict[str, Message]:
         """Return the message kinds by name."""
@@ -163,7 +163,7 @@ class Declares(typing.Protocol):
         """Return the roles."""
 
 
-def look(run: RunRecord, name: str, channels: str, protocol: Protocol) -> View:
+def view_of(run: RunRecord, name: str, channels: str, protocol: Protocol) -> View:
     """Return the view of a coalition in a run; see ``Run.view``."""
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
@@ -171,13 +171,13 @@ def look(run: RunRecord, name: str, channels: str, protocol: Protocol) -> View:
     kinds: dict[str, Message] = protocol.messages()
     past = functools.cache(lambda: _recomputed(run, protocol, coalition))
     messages, missing = _messages(run, past)
-    seen = Cuts(kinds, lambda kind: cut(coalition, kinds[kind], messages[kind], channels))
-    everybody, hers = lambda: population_of(run), lambda: _holding(run, protocol, coalition)
-    return View(name, coalition, channels, seen, missing, kinds, everybody, hers, past)
+    seen = LazyColumns(kinds, lambda kind: cut(coalition, kinds[kind], messages[kind], channels))
+    everybody, members_population = lambda: population_of(run), lambda: _holding(run, protocol, coalition)
+    return View(name, coalition, channels, seen, missing, kinds, everybody, members_population, past)
 
 
-def coalition_of(run: RunRecord, name: str, protocol: Declares) -> Coalition:
-    """Return a coalition of a run with every user named; raises InputError for an unknown part or user."""
+def coalition_of(run: RunRecord, name: str, protocol: HasKinds) -> Coalition:
+    """Return a coalition of a run with the ids of all its users; raises InputError for an unknown part or user."""
     coalition = Coalition.parse(name, protocol.roles())
     kinds: dict[str, Message] = protocol.messages()
     if census(run) is None and run.trace != "full":
@@ -186,9 +186,9 @@ def coalition_of(run: RunRecord, name: str, protocol: Declares) -> Coalition:
 
 
 def named(coalition: Coalition, name: str, ids: Sequence[int] | Array) -> Coalition:
-    """Return a coalition with its unnamed users chosen, the first of ``ids`` (ascending) that it does not name.
+    """Return a coalition whose unnamed users are the first of ``ids`` (ascending) that it does not name.
 
-    Raises InputError for a user who is not among them, and for more users than there are.
+    Raises InputError for a named user who is not in ``ids``, and if ``ids`` has too few users.
     """
     if coalition.user_count > len(ids):
         raise InputError(
@@ -203,8 +203,8 @@ def named(coalition: Coalition, name: str, ids: Sequence[int] | Array) -> Coalit
     return coalition.named([int(user) for user in ids[: coalition.user_count]])
 
 
-def _messages(run: RunRecord, past: Callable[[], Past]) -> tuple[Mapping[str, Columns], str | None]:
-    """Return messages among which are all that a coalition handled, and what is missing of them."""
+def _messages(run: RunRecord, past: Callable[[], Rerun]) -> tuple[Mapping[str, Columns], str | None]:
+    """Return messages that include all that a coalition handled, and a note on what is missing."""
     if run.trace == "full":
         return run.kept_messages, None
     try:
@@ -220,15 +220,15 @@ def _messages(run: RunRecord, past: Callable[[], Past]) -> tuple[Mapping[str, Co
         )
 
 
-def _recomputed(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Past:
+def _recomputed(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Rerun:
     servers = [role for role in protocol.roles() if role != USER and (coalition.wire or coalition.has(role))]
     members = {role: np.zeros(int(coalition.has(role)), np.int64) for role in servers}
     code_versions.warn("recomputed", code_versions.other_code(run, protocol))
-    return recompute.again(run, protocol, members | {USER: _users(coalition)})
+    return recompute.rerun_parties(run, protocol, members | {USER: _users(coalition)})
 
 
 def _holding(run: RunRecord, protocol: Protocol, coalition: Coalition) -> Population:
-    """Return of the population at least a coalition's users."""
+    """Return a part of the population with at least the coalition's users."""
     people = some(run, protocol, _users(coalition))
     return population_of(run) if people is None else people
 
@@ -238,7 +238,7 @@ def _users(coalition: Coalition) -> Array:
 
 
 def users_of(run: RunRecord, kinds: Mapping[str, Message]) -> Sequence[int] | Array:
-    """Return the ids of the run's users, ascending; without its population, of those who occur in its messages."""
+    """Return the ids of the run's users, ascending; without its population, of the users in its messages."""
     if (people := census(run)) is not None:
         ids: Sequence[int] | Array = range(people.users) if people.ids is None else people.ids
         return ids

@@ -29,7 +29,7 @@ Columns = dict[str, Array]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pair:
-    """Two runs that share all randomness and differ in the label of user ``change``, ``labels`` in turn."""
+    """Two runs that share all randomness and differ in one label: user ``change`` has ``labels[i]`` in ``runs[i]``."""
 
     runs: tuple[Run, Run]
     change: int
@@ -40,18 +40,18 @@ class Pair:
         return f"<Pair of {self.runs[0].protocol.partition(':')[2]} runs, user {self.change}: {before} -> {after}>"
 
     def diff(self, view: str, *, channels: str = "plain") -> dict[str, Columns]:
-        """Return what a coalition sees differently, by kind; kinds without a difference are left out.
+        """Return the differences that a coalition sees, by kind; kinds without a difference are left out.
 
-        A message is a row: round, sender, recipient, seq, ``first`` and ``second`` (whether it is in that run),
-        ``readable``, and for each field NAME ``NAME_first`` and ``NAME_second``, 0 where it is not there or cannot be
-        read.  Raises InputError as ``Run.view`` does.
+        Columns, one row a message: round, sender, recipient, seq; ``first`` and ``second``: whether it is in that run;
+        ``readable``; and for each field NAME ``NAME_first`` and ``NAME_second``, 0 if that run lacks the message or the
+        coalition cannot read it.  Raises InputError as ``Run.view`` does.
         """
         if channels not in CHANNELS:
             raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
         protocol, people = self._program, self.runs[0].population
         assert people is not None
         ids = np.arange(people.users) if people.ids is None else people.ids
-        return self._seen_by(named(Coalition.parse(view, protocol.roles()), view, ids), channels)
+        return self._visible_to(named(Coalition.parse(view, protocol.roles()), view, ids), channels)
 
     @property
     def _program(self) -> Protocol:
@@ -63,12 +63,12 @@ class Pair:
         """Return the differences of each server, of the wire, and of each single user who sees any."""
         roles = self._program.roles()
         found = {name: self.diff(name, channels=channels) for name in [*roles[1:], WIRE]}
-        for user in self._concerned():
-            single = self._seen_by(Coalition(frozenset(), frozenset({user}), 0, False), channels)
+        for user in self._affected_users():
+            single = self._visible_to(Coalition(frozenset(), frozenset({user}), 0, False), channels)
             found |= {f"user:{user}": single} if single else {}
         return found
 
-    def _seen_by(self, coalition: Coalition, channels: str) -> dict[str, Columns]:
+    def _visible_to(self, coalition: Coalition, channels: str) -> dict[str, Columns]:
         kinds = self._program.messages()
         cuts = {
             kind: _cut(coalition, kinds[kind], columns, channels)
@@ -76,7 +76,7 @@ class Pair:
         }
         return {kind: columns for kind, columns in cuts.items() if len(columns["round"])}
 
-    def _concerned(self) -> list[int]:
+    def _affected_users(self) -> list[int]:
         """Return the users who sent or received a message that differs, ascending."""
         kinds: Mapping[str, Message] = self._program.messages()
         ends = [np.zeros(0, np.int64)]
@@ -110,9 +110,9 @@ def paired(
 ) -> Pair:
     """Run a protocol twice with the same seed, the second time with user ``change``'s label replaced.
 
-    ``to``: her other label; by default the next one.  ``seed``: of both, None draws a fresh one.  ``faults``: shared,
-    as all randomness.  ``crypto``: as in run.
-    Raises InputError for a user or a label that there is not.
+    ``to``: her label in the second run; by default the next one.  ``seed``: of both runs, None draws a fresh one.
+    ``faults``: of both runs, with the same randomness.  ``crypto``: see ``run``.  Raises InputError for an unknown user
+    or label.
     """
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
@@ -137,10 +137,10 @@ def _cut(coalition: Coalition, message: Message, columns: Columns, channels: str
     """Return the differences that a coalition sees: not those in fields that it cannot read."""
     seen, readable = coalition.sees(message, columns, channels)
     seen = seen & (readable | ~(columns["first"] & columns["second"]))
-    kept = {name: column[seen] for name, column in columns.items()}
+    visible = {name: column[seen] for name, column in columns.items()}
     for name in message.fields:
         for end in ("first", "second"):
-            kept[f"{name}_{end}"][~readable[seen]] = 0
-    kept["readable"] = readable[seen]
+            visible[f"{name}_{end}"][~readable[seen]] = 0
+    visible["readable"] = readable[seen]
     head = ("round", "sender", "recipient", "seq", "first", "second", "readable")
-    return {name: kept[name] for name in [*head, *(name for name in kept if name not in head)]}
+    return {name: visible[name] for name in [*head, *(name for name in visible if name not in head)]}

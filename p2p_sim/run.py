@@ -1,4 +1,4 @@
-"""Runs: start a protocol on a population and hold what came of it."""
+"""Runs: ``run`` executes a protocol on a population and returns a ``Run`` with the results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.costing import Bill, bill
-from p2p_sim.observed_view import View, coalition_of, look
+from p2p_sim.costing import RunCosts, run_costs
+from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.rundir import code_versions, run_directory
-from p2p_sim.rundir.population_file import Later
+from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
     Source,
@@ -39,8 +39,8 @@ from p2p_sim.rundir.trace_reader import (
 )
 from p2p_sim.rundir.trace_writer import MESSAGES, Draft
 from p2p_sim.trace import query
-from p2p_sim.trace.recompute import nearby
-from p2p_sim.trace.replay import LOST, Life, life_of
+from p2p_sim.trace.recompute import rerun_users
+from p2p_sim.trace.replay import NO_REPLAY, UserHistory, history_of
 
 if TYPE_CHECKING:
     from p2p_sim.crypto.rates import Rates
@@ -50,11 +50,11 @@ Array = npt.NDArray[Any]
 
 @dataclass(repr=False)
 class Run:
-    """What a run left.
+    """The results of a run.
 
-    ``digest``: 32 hexadecimal digits, equal whenever every delivered message and every output is equal; None if not
-    asked for.  ``counts``: by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
-    ``faults``: what could go wrong, None for nothing; ``faults_seen``: messages that did, by (what, kind, round);
+    ``digest``: 32 hexadecimal digits, equal whenever all delivered messages and all outputs are equal; None if not
+    computed.  ``counts``: messages by (kind, round).  ``timings``: seconds by phase.  ``parameters``: of the protocol.
+    ``faults``: the injected faults, None for none; ``faults_seen``: affected messages by (fault, kind, round);
     ``faulty``: ids of the users who "dropped" out and who "lied", ascending.
     ``compute``: CPU seconds of a role's programs by (role, round), each counted before what is sent in the round;
     ``work``: cryptographic operations by (role, round, name), the names of ``p2p_sim.crypto.rates.Rates``; ``most``: of
@@ -72,7 +72,7 @@ class Run:
     counts: dict[tuple[str, int], Count]
     outputs: dict[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
-    population: Later = Later()  # noqa: RUF009 (a descriptor)
+    population: PopulationAttribute = PopulationAttribute()  # noqa: RUF009 (a descriptor)
     source: Protocol | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     faults: Faults | None = None
@@ -92,10 +92,10 @@ class Run:
         return f"<Run of {self.protocol.partition(':')[2]}({given}) on {self.backend}, digest {self.digest}>"
 
     def output(self, role: str) -> dict[str, Array]:
-        """Return what a role returned: columns, concatenated over its blocks.
+        """Return the output of a role: columns, concatenated over its blocks.
 
-        Users who dropped out, and a server that stopped, return nothing: a user column has an entry for each user who
-        is not in ``faulty["dropped"]``, in ascending id.  Raises InputError for another role.
+        Users who dropped out and a server that stopped have no output: a user column has one entry for each user who is
+        not in ``faulty["dropped"]``, by ascending id.  Raises InputError for an unknown role.
         """
         if role not in self.outputs:
             raise InputError(f"no role {role!r} in this run; it has {list(self.outputs)}")
@@ -104,26 +104,26 @@ class Run:
     def messages(self, kind: str) -> dict[str, Array]:
         """Return the traced messages of one kind as columns: round, sender, recipient, seq, fields, nbytes.
 
-        Order: (round, recipient, sender, seq).  Messages in a run directory are read now, all of the kind.  Raises
-        InputError for another kind, if the run kept no messages, or if a file was altered.
+        Order: (round, recipient, sender, seq).  From a run directory, all messages of the kind are read.  Raises
+        InputError for an unknown kind, if the run kept no messages, and if a file was altered.
         """
         check_kind(kind, tuple({name for name, _ in self.counts}), self.trace)
         return dict(self._trace[kind])
 
     @property
     def kept_messages(self) -> Mapping[str, dict[str, Array]]:
-        """The messages of the trace by kind: in memory, or read from a run directory when asked for."""
+        """The messages of the trace by kind: in memory, or read from a run directory on access."""
         return self._trace
 
     def messages_source(self, protocol: Protocol | None = None) -> Source:
-        """Return where the messages are read from, in memory or a run directory.
+        """Return the source of the messages, in memory or in a run directory.
 
-        ``protocol``: the run's, if it is not a shipped one.  Raises InputError if messages in memory need it.
+        ``protocol``: the run's protocol, if it is not shipped.  Raises InputError if messages in memory need it.
         """
         return source_of(self, protocol)
 
     def kept(self) -> int | None:
-        """Return how many messages the trace holds; None if none were to be kept."""
+        """Return how many messages the trace holds; None if the run was to keep none."""
         return kept_by(self)
 
     def by_kind(self) -> dict[str, Count]:
@@ -133,30 +133,31 @@ class Run:
             totals.setdefault(kind, Count()).add(count)
         return totals
 
-    def replay(self, user: int, *, protocol: Protocol | None = None) -> Life:
-        """Return one user's whole history, recomputed from the seed by re-running her closed world.
+    def replay(self, user: int, *, protocol: Protocol | None = None) -> UserHistory:
+        """Return one user's whole history, recomputed from the seed by running her closed world again.
 
-        Warns if other code computed the run.  Raises InputError for another user, and without the population.
+        Warns if other code computed the run.  Raises InputError for an unknown user, and for a run saved without its
+        population.
         """
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.seed is None or query.census(self) is None:
-            raise InputError(LOST)
+            raise InputError(NO_REPLAY)
         check_number("user", user)
         code_versions.warn("replayed", code_versions.other_code(self, program))
-        return life_of(program, nearby(self, program, np.array([user]), digest=False)[1], user)
+        return history_of(program, rerun_users(self, program, np.array([user]), digest=False)[1], user)
 
     def view(self, name: str, *, channels: str = "plain", protocol: Protocol | None = None) -> View:
         """Return what a coalition saw: "learner", "user:17", "wire", "learner+3*user", parts joined by "+".
 
-        ``channels``: "plain", or "encrypted" towards the wire.  Unnamed users are the first that are not named.
-        What the trace does not hold is recomputed from the seed: for users alone their closed world, otherwise the
-        whole run, of up to 1,000,000 users.  Raises InputError for an unknown part or user, and where nothing can be
-        recomputed.
+        ``channels``: what the wire can read, "plain" or "encrypted".  Unnamed users are the first ones not named.
+        Messages that the trace does not hold are recomputed from the seed: for users only, their closed world;
+        otherwise the whole run, up to 1,000,000 users.  Raises InputError for an unknown part or user, and if messages
+        cannot be recomputed.
         """
-        return look(self, name, channels, self._program(protocol, "view(name, protocol=...)"))
+        return view_of(self, name, channels, self._program(protocol, "view(name, protocol=...)"))
 
     def coalition(self, name: str, *, protocol: Protocol | None = None) -> Coalition:
-        """Return the coalition that a view's name stands for in this run, every user of it named.
+        """Return the coalition that a view's name stands for in this run, with the ids of all its users.
 
         Raises InputError for an unknown part or user.
         """
@@ -169,30 +170,30 @@ class Run:
         servers: str = costing.SERVERS,
         rates: Rates | None = None,
         protocol: Protocol | None = None,
-    ) -> Bill:
+    ) -> RunCosts:
         """Return what each role sent, received and computed, and the simulated seconds of the protocol.
 
         ``channel``: the link of each user, latency one way and bandwidth, such as "20ms,10Mbit" or "10-50ms,5-20Mbit",
-        drawn from the run's seed; ``servers``: that of each server; see ``p2p_sim.network.channels``.  ``rates``:
-        seconds a cryptographic operation, None measures them here, if there were any.  A user computes her role's
-        seconds divided by its users.  Raises InputError for a channel that cannot be read, and for a run without
-        ``costs=True``.
+        drawn from the run's seed; ``servers``: the link of each server; see ``p2p_sim.network.channels``.  ``rates``:
+        seconds of each cryptographic operation; None measures them here, if the run had any.  Each user computes for
+        her role's seconds divided by the number of users.  Raises InputError for a malformed channel, and for a run
+        without ``costs=True``.
         """
-        return bill(self, self._program(protocol, "costs(protocol=...)"), channel, servers, rates)
+        return run_costs(self, self._program(protocol, "costs(protocol=...)"), channel, servers, rates)
 
     def _program(self, given: Protocol | None, how: str) -> Protocol:
-        """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""
+        """Return the run's protocol; raises InputError for a loaded run whose protocol is not shipped and not given."""
         program = given if given is not None else self.source
         if program is None:
             raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}")
         return program
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:
-        """Write the run directory (run.json, population.parquet, outputs/, messages/), whole or not at all.
+        """Write the run directory (run.json, population.parquet, outputs/, messages/), completely or not at all.
 
-        ``force`` replaces an existing folder.  ``population=False`` leaves out labels and seed, from which the noise
-        could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and for a seed that is
-        left out but below 2^62, so that it could be guessed.
+        ``force``: replace an existing folder.  ``population=False``: leave out labels and seed, with which the noise
+        could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and if the seed is left
+        out but below 2^62, so that it could be guessed.
         """
         saved = run_directory.save(self, Path(path), force, population)
         if isinstance(self._trace, OnDemand):
@@ -201,9 +202,9 @@ class Run:
 
 
 def load(path: str | Path) -> Run:
-    """Read a run directory; raises InputError if there is none or it is damaged.
+    """Read a run directory; raises InputError if it does not exist or is damaged.
 
-    Of a population of more than 1,000,000 users no more is read than is asked for, when it is.
+    A population of more than 1,000,000 users is read on access, and only the part that is needed.
     """
     return Run(**run_directory.load(Path(path)))
 
@@ -228,14 +229,14 @@ def run(
     """Run a protocol on a population.
 
     ``seed``: decides every draw, 0 to 2^64 - 1; None: a fresh one from the system's entropy, see ``Run.seed``.
-    ``backend``: "local" (this process), "shards" (Ray actors holding blocks of users) or "actors" (one Ray actor a
-    user).  ``blocks``: into how many the users of a site are cut; ``shards``: how many Ray actors; ``address``:
-    host:port of a Ray cluster, None starts one here and stops it.  ``trace``: none, counts, sample=N or full.
-    ``faults``: what goes wrong, ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
-    ``costs``: whether messages are counted user by user, which ``Run.costs`` needs.
-    ``crypto``: "modelled" counts what sealing and keys cost, "real" does it, with keys from the seed: never for real
-    data.  ``out``: a folder for the run directory; then messages are written there as they come, not kept in memory.
-    Results do not depend on backend, blocks or shards.  Raises InputError for bad input or a folder that exists,
+    ``backend``: "local" (this process), "shards" (Ray actors, each with a range of users) or "actors" (one Ray actor a
+    user).  ``blocks``: number of blocks of users in a site; ``shards``: number of Ray actors; ``address``: host:port of
+    a Ray cluster, None starts one here and stops it.  ``trace``: "none", "counts", "sample=N" or "full".
+    ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
+    ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
+    ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
+    for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
+    memory.  Results do not depend on backend, blocks or shards.  Raises InputError for bad input or an existing folder,
     ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
@@ -244,9 +245,9 @@ def run(
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)
     number = seeds.chosen(seed)
-    wrong = Faults.of(faults)
+    injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, progress, wrong, costs, crypto
+        backend, blocks, shards, address, level, digest, progress, injected, costs, crypto
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)
@@ -266,7 +267,7 @@ def _run(
     trace: str,
     draft: Draft | None,
 ) -> Run:
-    """Run; ``draft``: where messages go meanwhile, None: into memory."""
+    """Run; ``draft``: the directory that messages are written to, None to keep them in memory."""
     start = time.perf_counter()
     streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
     if draft is not None and trace != "none":
@@ -275,13 +276,13 @@ def _run(
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
     finished, timings = backends.run(protocol, population, int(seed), settings)
-    silent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
-    counts = {(kind, 0): Count() for kind in silent} | finished.totals.counts
-    kept: Mapping[str, dict[str, Array]]
+    unsent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
+    counts = {(kind, 0): Count() for kind in unsent} | finished.totals.counts
+    messages: Mapping[str, dict[str, Array]]
     if draft is not None and streams:
-        kept = OnDemand(Stored(draft.end(counts, finished.totals.files)), draft)
+        messages = OnDemand(Stored(draft.end(counts, finished.totals.files)), draft)
     else:
-        kept = sorted_trace(protocol, finished.totals.trace, settings.trace)
+        messages = sorted_trace(protocol, finished.totals.trace, settings.trace)
     timings["total"] = time.perf_counter() - start
     return Run(
         protocol=f"{type(protocol).__module__}:{type(protocol).__name__}",
@@ -304,5 +305,5 @@ def _run(
         compute=dict(sorted(finished.totals.compute.items(), key=lambda item: item[0][::-1])),
         work=dict(sorted(finished.totals.work.items())),
         most=dict(sorted(finished.totals.most.items())) if settings.costs else None,
-        _trace=kept,
+        _trace=messages,
     )

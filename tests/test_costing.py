@@ -64,16 +64,16 @@ def ring(**how: Any) -> p2p_sim.Run:
 
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_every_figure_by_hand(blocks: int) -> None:
-    bill = ring(blocks=blocks).costs(**SLOW)
-    user, learner = bill.roles["user"], bill.roles["learner"]
+    run_costs = ring(blocks=blocks).costs(**SLOW)
+    user, learner = run_costs.roles["user"], run_costs.roles["learner"]
     assert (user.messages_up, user.messages_down) == (4 + 4 + 3, 4 + 4)
     assert (user.bytes_up, user.bytes_down) == (4 * 16 + 4 * 24 + 3 * 17, 4 * 16 + 4 * 24)
     assert (learner.messages_up, learner.messages_down, learner.bytes_down) == (0, 3, 3 * 17)
     assert (user.compute_seconds, learner.compute_seconds) == (3 * 1.5, 4.0)
     assert user.operations == learner.operations == {}
-    assert bill.parties == {"user": 3, "learner": 1}
-    assert bill.rates is None
-    one, two, three, four = bill.path
+    assert run_costs.parties == {"user": 3, "learner": 1}
+    assert run_costs.rates is None
+    one, two, three, four = run_costs.path
     # round 1: user 1 sends two asks, user 2 takes both in
     assert (one.computing, one.sending, one.receiving) == pytest.approx((0.5, 0.032 + 0.02, 0.032))
     # round 2: user 2 sends two answers, user 1 takes both in
@@ -82,7 +82,7 @@ def test_every_figure_by_hand(blocks: int) -> None:
     assert (three.computing, three.sending) == pytest.approx((0.0, 0.017 + 0.02))
     assert (three.recipient, three.receiving) == ("learner", pytest.approx(51 / 10_000))
     assert (four.sender, four.computing, four.sending, four.recipient) == ("learner", 4.0, 0.0, None)
-    assert bill.seconds == pytest.approx(0.584 + 1.116 + 0.0421 + 4.0)
+    assert run_costs.seconds == pytest.approx(0.584 + 1.116 + 0.0421 + 4.0)
 
 
 def test_lost_messages_cost_their_sender_and_second_copies_their_recipient() -> None:
@@ -110,13 +110,13 @@ def test_operations_take_the_time_of_their_rates() -> None:
         ("user", 2, "mask"): 3,
         ("learner", 4, "key"): 2,
     }
-    bill = run.costs(**SLOW, rates=RATES)
-    assert bill.roles["user"].operations == {"seal": 6, "open": 3, "mask": 3}
-    assert bill.roles["learner"].operations == {"key": 2}
-    assert bill.roles["user"].compute_seconds == 4.5 + 6 * 2 + 3 * 3 + 3 * 13
-    assert bill.roles["learner"].compute_seconds == 4 + 2
-    assert [leg.computing for leg in bill.path] == [0.5 + 4, 1 + 3 + 13, 0, 6]
-    assert bill.rates is RATES
+    run_costs = run.costs(**SLOW, rates=RATES)
+    assert run_costs.roles["user"].operations == {"seal": 6, "open": 3, "mask": 3}
+    assert run_costs.roles["learner"].operations == {"key": 2}
+    assert run_costs.roles["user"].compute_seconds == 4.5 + 6 * 2 + 3 * 3 + 3 * 13
+    assert run_costs.roles["learner"].compute_seconds == 4 + 2
+    assert [leg.computing for leg in run_costs.path] == [0.5 + 4, 1 + 3 + 13, 0, 6]
+    assert run_costs.rates is RATES
     measured = run.costs(**SLOW)
     assert measured.rates is not None
     assert measured.rates != RATES

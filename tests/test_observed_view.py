@@ -172,14 +172,14 @@ def test_what_was_not_kept_is_recomputed(name: str, trace: str) -> None:
 
 @pytest.mark.parametrize("protocol", [PeerToPeer(0.2), RandomizedResponse(1.0)], ids=repr)
 def test_users_alone_are_recomputed_in_their_closed_world(protocol: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     full, none = (p2p_sim.run(protocol, people(), seed=3, trace=level) for level in ("full", "none"))
     for name in ("user:4", "user:1+user:9"):
         assert same(none.view(name), full.view(name))
         assert none.view(name).draws.keys() == full.view(name).draws.keys() != set()
     with pytest.raises(InputError, match=r"up to 5 users.*has 12.*trace='full'"):
         none.view("learner")
-    with pytest.raises(InputError, match=r"up to 5 users.*has 12: look through the eyes of users only"):
+    with pytest.raises(InputError, match=r"up to 5 users.*has 12: choose a view of users only"):
         list(full.view("learner+user:4").draws)
     sampled = p2p_sim.run(protocol, people(), seed=3, trace="sample=2").view("learner")
     assert sampled.missing is not None

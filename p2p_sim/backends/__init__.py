@@ -19,9 +19,9 @@ __all__ = ["NAMES", "Settings", "opened", "run"]
 def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
-    """Run on the backend that the settings name; return what came of it and seconds by phase.
+    """Run on the backend of the settings; return the result and the seconds by phase.
 
-    Raises InputError if a server was to stop before a step that its program does not have.
+    Raises InputError if the fault ``stop`` names a step that the server's program does not have.
     """
     finished, timings = _run(protocol, population, seed, settings)
     stop = None if settings.faults is None else settings.faults.stop
@@ -53,7 +53,7 @@ def _run(
 
 @contextlib.contextmanager
 def opened(settings: Settings, users: int) -> Iterator[None]:
-    """Keep what the settings name open over several runs of up to ``users`` users, and close it on every way out."""
+    """Keep one Ray session open for several runs of up to ``users`` users each; nothing to do for "local"."""
     if settings.backend == "local":
         yield
         return

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, slim, tables
+from p2p_sim.backends.ray_site import Plan, RaySite, SiteActors, strip_tables, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
@@ -21,8 +21,8 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory
 
-BOOTING = 4
-"""How many actors boot at a time."""
+STARTING_AT_ONCE = 4
+"""How many actors start at the same time."""
 
 STORE_BYTES = 100 << 20
 
@@ -30,11 +30,11 @@ STORE_BYTES = 100 << 20
 def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
-    """Run with an actor a party; raises InputError above 128 users."""
+    """Run with one actor a party; return the result and seconds by phase.  Raises InputError above 128 users."""
     layout.check(protocol, population, settings.faults)
     check_users(population.users)
     start = time.perf_counter()
-    settings.tell("starting Ray")
+    settings.announce("starting Ray")
     actors: list[Any] = []
     with session(settings.address, population.users + 1, STORE_BYTES), ended(actors):
         engine = _set_up(protocol, population, seed, settings, actors)
@@ -48,34 +48,36 @@ def run(
 def _set_up(
     protocol: Protocol, population: Population, seed: int, settings: Settings, actors: list[Any]
 ) -> Engine:
-    """Start an actor a party, adding each to ``actors`` at once; return the engine over them."""
+    """Start one actor a party; each is added to ``actors`` as soon as it starts.  Return the engine over them."""
     users, servers = population.users, [role for role in protocol.roles() if role != USER]
     world = layout.world_of(protocol, population, settings.crypto)
     directory = Directory(
         tuple(range(users + 1)), tuple(range(users)), {role: users + i for i, role in enumerate(servers)}
     )
-    kept = (settings.digest, settings.trace, settings.faults, settings.costs)
-    plan = Plan(protocol, world, directory, seed, kernels.NUMPY, *kept)  # numpy: an actor need not load numba
-    shared, emptied = tables(population)
+    flags = (settings.digest, settings.trace, settings.faults, settings.costs)
+    plan = Plan(
+        protocol, world, directory, seed, kernels.NUMPY, *flags
+    )  # numpy: an actor need not load numba
+    shared, without_tables = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    given: list[tuple[Any, ...]] = []
+    arguments: list[tuple[Any, ...]] = []
     for row in range(users):
-        columns = slim(layout.slice_of(population, row, row + 1, binary), shared, emptied)
-        given.append((plan, row, [], row, [0, 1], columns, shared_ref))
-    given += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
-    _start(Hosts.of(protocol, actors), given, settings)
-    places: list[SiteHandle] = [RayPlace(actor, directory.sites) for actor in actors]
+        columns = strip_tables(layout.slice_of(population, row, row + 1, binary), shared, without_tables)
+        arguments.append((plan, row, [], row, [0, 1], columns, shared_ref))
+    arguments += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
+    _start(SiteActors.of(protocol, actors), arguments, settings)
+    places: list[SiteHandle] = [RaySite(actor, directory.sites) for actor in actors]
     return Engine(protocol, directory, places, users, settings.progress)
 
 
-def _start(hosts: Hosts, given: list[tuple[Any, ...]], settings: Settings) -> None:
+def _start(hosts: SiteActors, arguments: list[tuple[Any, ...]], settings: Settings) -> None:
     """Start the actors a few at a time: all at once, their processes would starve each other."""
-    booting: list[Any] = []
-    for host in given:
-        if len(booting) == BOOTING:
-            done, booting = ray.wait(booting)
+    starting: list[Any] = []
+    for host in arguments:
+        if len(starting) == STARTING_AT_ONCE:
+            done, starting = ray.wait(starting)
             hosts.check(done)
-        booting.append(hosts.start(host, num_cpus=0))
+        starting.append(hosts.start(host, num_cpus=0))
         if settings.progress is not None:
-            settings.progress("starting actors", len(hosts.actors), len(given))
-    hosts.check(booting)
+            settings.progress("starting actors", len(hosts.actors), len(arguments))
+    hosts.check(starting)

@@ -1,4 +1,4 @@
-"""Does Ray answer at an address?  Asked from outside, since ``ray.init`` itself would wait for minutes."""
+"""Checks whether Ray answers at an address, before ``ray.init``, which would wait for minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANSWER_SECONDS = 14.0
 
 
 def probe(address: str) -> None:
-    """Check that Ray answers at host:port; raises InputError, at the latest after 20 seconds."""
+    """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
     host, _, port = str(address).rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or "/" in address:
         raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")

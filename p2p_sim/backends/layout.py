@@ -1,4 +1,4 @@
-"""How a run is divided: user sites, blocks within a site, and the party columns of each block."""
+"""The layout of a run: sites of users, blocks within a site, and the columns of each block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from p2p_sim.network.adjacency import require
 
 
 def check(protocol: Protocol, population: Population, faults: Faults | None = None) -> None:
-    """Check a protocol's declaration, that it can handle the population's labels and graph, and the faults."""
+    """Check a protocol's declaration and faults, and that it can handle the population's labels and graph.
+
+    Raises InputError.
+    """
     protocol.check()
     if faults is not None:
         faults.check(protocol)
@@ -39,7 +42,7 @@ def check(protocol: Protocol, population: Population, faults: Faults | None = No
 
 
 def no_graph(protocol: Protocol) -> InputError:
-    """Return the error of a protocol that was given no graph."""
+    """Return the error for a protocol that needs a graph and has none."""
     within = protocol.graph_over() == "cluster"
     return InputError(
         f"{type(protocol).__name__} needs a graph {'within each cluster' if within else 'that joins everybody'}: give "
@@ -49,9 +52,9 @@ def no_graph(protocol: Protocol) -> InputError:
 
 
 def _check_graph(protocol: Protocol, population: Population, over: str) -> None:
-    """Check that there is a graph, that nobody is alone in it, and that it is connected, in each cluster if need be.
+    """Check that there is a graph without isolated users that is connected (``over`` "cluster": in each cluster).
 
-    A part of a population was checked when it was whole.
+    Part of a population is not checked: the whole was.
     """
     if population.graph is None:
         raise no_graph(protocol)
@@ -60,17 +63,20 @@ def _check_graph(protocol: Protocol, population: Population, over: str) -> None:
 
 
 def edges(total: int, parts: int) -> list[int]:
-    """Divide 0 .. total into ``parts`` consecutive ranges of nearly one size."""
+    """Divide 0 .. total into ``parts`` consecutive ranges of nearly equal size; return their ``parts + 1`` bounds."""
     return [total * i // parts for i in range(parts + 1)]
 
 
 def world_of(protocol: Protocol, population: Population, crypto: str = MODELLED) -> World:
-    """Return who can be addressed, and whether what is sealed is really sealed."""
+    """Return which users can be addressed, and whether messages are really sealed."""
     return World(population.users, population.ids, protocol.vector_lengths(), crypto == REAL)
 
 
 def seals_of(protocol: Protocol, world: World, seed: int, workers: int | None = None) -> Seals | None:
-    """Return what seals and opens at one site, in so many processes (None: one a core); None where modelled."""
+    """Return what seals and opens messages at one site, in ``workers`` processes (None: one a core).
+
+    None if cryptography is modelled.
+    """
     if not world.real:
         return None
     from p2p_sim.crypto.envelopes import Envelopes
@@ -79,7 +85,7 @@ def seals_of(protocol: Protocol, world: World, seed: int, workers: int | None = 
 
 
 def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[str, Any]:
-    """Return the columns of the users ``low .. high - 1``: what travels to the site that hosts them."""
+    """Return the columns of the users ``low .. high - 1``, which are sent to their site; ``binary``: labels as bool."""
     y = population.y[low:high]
     columns: dict[str, Any] = {"y": y.astype(np.bool_, copy=False) if binary else y.astype(np.uint8)}
     if population.x is not None:
@@ -94,14 +100,14 @@ def slice_of(population: Population, low: int, high: int, binary: bool) -> dict[
 
 
 def injection_of(faults: Faults | None, seed: int, compute: ModuleType) -> FaultInjection | None:
-    """Return what carries faults out at one site, None if nothing can go wrong."""
+    """Return what injects faults at one site; None if there are no faults."""
     return None if faults is None else FaultInjection(faults, KeyedFaultDraws(seed, compute))
 
 
 def lie(
     columns: dict[str, Any], world: World, first: int, labels: int, injection: FaultInjection | None
 ) -> None:
-    """Replace the labels of users who lie in the columns of a site, whose users are the rows from ``first`` on."""
+    """Replace the labels of users who lie, in the columns of a site whose first user is row ``first``."""
     if injection is not None:
         ids = world.names(range(first, first + len(columns["y"])))
         columns["y"] = injection.labels_given(columns["y"], ids, labels)
@@ -132,7 +138,7 @@ def server_party(role: str, seed: int, compute: ModuleType, *, real: bool = Fals
 
 
 def block_of(columns: dict[str, Any], low: int, high: int, world: World) -> dict[str, Any]:
-    """Return the columns of one block, read-only; without clusters, everybody is in one."""
+    """Return the columns of one block, read-only; without clusters, all users are in one cluster."""
     part: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, Members):

@@ -1,4 +1,4 @@
-"""The embedded backend: every party in this process, users in blocks that fit the processor's cache."""
+"""The local backend: all parties in this process, users in blocks that fit the processor's cache."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
 
 Watch = Callable[[str, range | npt.NDArray[np.integer[Any]]], Observer | None]
-"""Asked for every block, with its role and ids: who is told of its draws, None for nobody."""
+"""Called with the role and ids of each block; returns the observer of its draws, or None."""
 
 
 def nobody(_role: str, _ids: Any) -> None:
-    """Watch no draws."""
+    """Observe no draws."""
 
 
-class LocalPlace:
-    """A site in this process; ``resolve`` turns bundles from elsewhere into values."""
+class LocalSite:
+    """The engine's handle on a site in this process; ``resolve`` fetches bundles of other sites."""
 
     def __init__(self, site: Site, resolve: Callable[[list[Any]], list[Any]] = list):
         self.site, self._resolve = site, resolve
@@ -64,10 +64,10 @@ def run(
     costs: bool = False,
     crypto: str = MODELLED,
 ) -> Finished:
-    """Run a protocol here.
+    """Run a protocol in this process.
 
-    ``blocks``: into how many the users are cut; ``watch``: who is told of whose draws; ``costs``: whether messages are
-    counted user by user.
+    ``blocks``: number of blocks of users, None for the best size.  ``watch``: returns the observer of a block's draws.
+    ``costs``: whether to count messages user by user.
     """
     layout.check(protocol, population, faults)
     if progress is not None:
@@ -85,6 +85,6 @@ def run(
         me.draw.observer = watch(me.role, me.ids)
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
     seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
-    kept = (digest, trace, progress, injection, costs)
-    site = Site(protocol, world, directory, 0, parties, compute, *kept, clock=clock, seals=seals)
-    return Engine(protocol, directory, [LocalPlace(site)], users, progress).run(digest, compute)
+    flags = (digest, trace, progress, injection, costs)
+    site = Site(protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals)
+    return Engine(protocol, directory, [LocalSite(site)], users, progress).run(digest, compute)

@@ -23,8 +23,8 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
 from p2p_sim.core.trace_level import TraceLevel
 
-_OTHER = "the Ray worker in {} does not have the code of this process"
-_SAME = (
+_OTHER_CODE = "the Ray worker in {} does not have the code of this process"
+_INSTALL_SAME = (
     "install the same there; if this program called ray.init itself, leave that to p2p-sim (ray.shutdown() before the "
     "run)"
 )
@@ -33,7 +33,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What every site of a run is told: small things that all share."""
+    """The small settings that all sites of a run share."""
 
     protocol: Protocol
     world: World
@@ -46,20 +46,20 @@ class Plan:
     costs: bool = False
 
 
-class Host:
-    """The actor's inside: one site.  ``own``: where modules of one's own are found."""
+class SiteActor:
+    """The class of the Ray actors: each holds one site.  ``own``: where the user's own modules are found."""
 
     def __init__(self, own: tuple[module_finder.Own, ...]):
         for each in own:
             each.open()
 
     def code(self, modules: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-        """Return where this process is and what it computes with; raises InputError if a module is not found."""
+        """Return where this process runs and the code of its modules; raises InputError if a module is missing."""
         where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
         try:
             return where, fingerprint.code_of(modules)
         except ImportError as error:
-            raise InputError(f"{_OTHER.format(where)}: {error}; {_SAME}") from error
+            raise InputError(f"{_OTHER_CODE.format(where)}: {error}; {_INSTALL_SAME}") from error
 
     def ready(
         self,
@@ -87,17 +87,17 @@ class Host:
         if len(cuts) > 1:
             layout.lie(whole, plan.world, first, plan.protocol.label_count(), injection)
             parties[USER] = layout.user_parties(whole, plan.world, first, cuts, plan.seed, compute)
-        kept = (plan.digest, plan.trace, None, injection, plan.costs)
+        flags = (plan.digest, plan.trace, None, injection, plan.costs)
         seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
-        how: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
-        self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *kept, **how)
+        extra: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
+        self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *flags, **extra)
         target = self.site.trace.target
         if target is not None:
             target.check()
         return True
 
     def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:
-        """Run ``Site.advance``; the report and each site's bundle are results of their own."""
+        """Run ``Site.advance``; the report and each site's bundle are separate Ray results."""
         report, out = self.site.advance(role, clock, wanted, list(bundles))
         return (report, *out)
 
@@ -107,51 +107,53 @@ class Host:
 
 
 @dataclass
-class Hosts:
-    """The actors of a run of a protocol, as they start; ``actors``: theirs, each added at once.
+class SiteActors:
+    """Starts the actors of a run; ``actors``: receives each one as soon as it is started.
 
-    None is waited for longer than for its code: no round is run unless that is the code of this process.
+    No round is run unless every actor has the code of this process.
     """
 
     actors: list[Any]
     modules: tuple[str, ...]
     here: dict[str, str]
-    told: dict[Any, Any] = field(default_factory=dict)
+    checks: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, protocol: Protocol, actors: list[Any]) -> Hosts:
-        """Return the hosts of a protocol."""
+    def of(cls, protocol: Protocol, actors: list[Any]) -> SiteActors:
+        """Return a starter of actors for a protocol."""
         modules = fingerprint.modules_of(protocol)
         return cls(actors, modules, fingerprint.code_of(modules))
 
     def start(self, given: tuple[Any, ...], **options: Any) -> Any:
-        """Start an actor with what ``Host.ready`` is given; return the handle that ``check`` waits for."""
-        actor = ray.remote(Host).options(**options).remote(module_finder.opened())
+        """Start an actor with what ``SiteActor.ready`` is given; return the handle that ``check`` waits for."""
+        actor = ray.remote(SiteActor).options(**options).remote(module_finder.opened())
         self.actors.append(actor)
-        told = actor.code.remote(self.modules)
+        check = actor.code.remote(self.modules)
         ready = actor.ready.remote(*given)
-        self.told[ready] = told
+        self.checks[ready] = check
         return ready
 
     def check(self, ready: Sequence[Any]) -> None:
-        """Wait for actors; raises InputError if one imports other code than this process, or cannot write."""
+        """Wait for actors; raises InputError if one has other code than this process, or cannot write its trace."""
         try:
-            told = fetch([self.told.pop(each) for each in ready])
+            codes = fetch([self.checks.pop(each) for each in ready])
         except RunLostError as error:
             why = str(error.__cause__).strip().rpartition("\n")[2]
             if "Error" not in why:  # its process died, and left no error of Python
                 raise
-            raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_SAME}") from error
-        for where, there in told:
+            raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_INSTALL_SAME}") from error
+        for where, there in codes:
             other = fingerprint.differences(there, self.here)
             if other:
                 more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
-                raise InputError(f"{_OTHER.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_SAME}")
+                raise InputError(
+                    f"{_OTHER_CODE.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_INSTALL_SAME}"
+                )
         fetch(list(ready))
 
 
-class RayPlace:
-    """The engine's handle on a host."""
+class RaySite:
+    """The engine's handle on a site in a Ray actor."""
 
     def __init__(self, actor: Any, sites: int):
         self.actor, self._sites = actor, sites
@@ -159,7 +161,7 @@ class RayPlace:
     def start(
         self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
     ) -> tuple[Any, list[Any]]:
-        """Call ``advance``; bundles go from host to host without passing here."""
+        """Call ``advance``; bundles go from actor to actor without passing through this process."""
         call = self.actor.advance.options(num_returns=1 + self._sites)
         report, *out = call.remote(role, clock, wanted, *bundles)
         return report, out
@@ -174,7 +176,7 @@ class RayPlace:
 
 
 def fetch(handles: Any) -> Any:
-    """Fetch values; an error of a program is raised as it was raised there, a lost actor is explained."""
+    """Fetch values; raises the error of a program as the actor raised it, and RunLostError for a lost actor."""
     try:
         return ray.get(handles)
     except ray.exceptions.RayTaskError as error:
@@ -189,12 +191,12 @@ def fetch(handles: Any) -> Any:
 
 
 def resolve(bundles: list[Any]) -> list[Any]:
-    """Fetch those bundles that lie elsewhere."""
+    """Fetch the bundles that are in the object store."""
     return [fetch(bundle) if isinstance(bundle, ray.ObjectRef) else bundle for bundle in bundles]
 
 
 def tables(population: Population) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Return the group tables that all sites share, and the same fields emptied (what a slice carries instead)."""
+    """Return the group tables that all sites share, and empty fields that replace them in each slice."""
     shared: dict[str, dict[str, Any]] = {}
     for name, members in (("cluster", population.clusters), ("neighbours", population.graph)):
         if members is not None:
@@ -202,8 +204,11 @@ def tables(population: Population) -> tuple[dict[str, dict[str, Any]], dict[str,
     return shared, {"starts": None, "order": None, "labels": None}
 
 
-def slim(columns: dict[str, Any], shared: dict[str, Any], emptied: dict[str, Any]) -> dict[str, Any]:
-    """Take the shared tables out of a slice, so that they are sent once and not once a site."""
+def strip_tables(
+    columns: dict[str, Any], shared: dict[str, Any], without_tables: dict[str, Any]
+) -> dict[str, Any]:
+    """Remove the shared tables from a slice, so that they are sent once and not once a site."""
     return {
-        name: replace(column, **emptied) if name in shared else column for name, column in columns.items()
+        name: replace(column, **without_tables) if name in shared else column
+        for name, column in columns.items()
     }

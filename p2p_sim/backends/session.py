@@ -1,6 +1,6 @@
-"""A Ray session: started quietly, joined with a time limit, and always ended.
+"""A Ray session: started without output, joined with a time limit, and always ended.
 
-Ray that is running in this process already is used and left running.
+If Ray already runs in this process, it is used and left running.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ STORE_LIMITS = (100 << 20, 2 << 30)
 
 
 class _Job(JobConfig):  # type: ignore[misc]
-    """Workers import from the folders of this process, in its order, before any of their own.
+    """Makes workers import from the folders of this process, in its order, before any others.
 
-    Ray lets them look in the current folder and in the script's first, and has no setting for it: what it is about
-    to tell them is replaced here.
+    Ray puts the current folder and the script's folder first and has no setting for it, so the search path that it
+    sends to workers is replaced here.
     """
 
     def _serialize(self) -> Any:
@@ -46,10 +46,10 @@ class _Job(JobConfig):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None]:
-    """Join the cluster at ``address`` (host:port), or start Ray here for ``actors``; end it on every way out.
+    """Join the Ray cluster at ``address`` (host:port), or start Ray here for ``actors`` actors; always end it.
 
-    ``store_bytes``: wanted object store, kept between 100 MiB and 2 GiB.  While Ray lives, what its processes write to
-    standard output goes to standard error.  Raises InputError within 20 seconds if nothing, or not Ray, answers.
+    ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
+    processes goes to standard error.  Raises InputError within 20 seconds if Ray does not answer.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -76,7 +76,7 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two spellings name one address: a name and its number, or this machine's loopback and its own number."""
+    """Return whether two texts are one address: host name and IP, or this machine's loopback and its own IP."""
     places = []
     for address in (one, other):
         host, _, port = address.rpartition(":")
@@ -89,7 +89,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _remove(folder: str) -> None:
-    """Remove Ray's folder; a process that is just ending may still write into it, so try for a while."""
+    """Remove Ray's folder; a process that is just ending may still write into it, so retry for two seconds."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not Path(folder).exists():
@@ -125,7 +125,7 @@ def _start(actors: int, store_bytes: int, folder: str) -> None:
 
 @contextlib.contextmanager
 def _sigterm_kept() -> Iterator[None]:
-    """Keep a program's own handler of SIGTERM: Ray's gives its end three seconds, then aborts it."""
+    """Keep the program's own handler of SIGTERM: Ray's handler aborts the program after three seconds."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -140,7 +140,7 @@ def _sigterm_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable for the processes that are started meanwhile."""
+    """Set an environment variable for processes started inside the ``with`` block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -154,7 +154,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def ended(actors: list[Any]) -> Iterator[None]:
-    """End the actors of a list, as far as it is filled, on every way out."""
+    """Kill the actors that are in the list at the end, also after an error."""
     try:
         yield
     finally:
@@ -165,10 +165,10 @@ def ended(actors: list[Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Ray's own processes inherit standard output and warn on it: keep it clean for a caller's results."""
+    """Send standard output to standard error: Ray's processes inherit it and warn on it, results must stay clean."""
     sys.stdout.flush()
     try:
-        kept = os.dup(1)
+        saved = os.dup(1)
     except OSError:  # no standard output: nothing to protect
         yield
         return
@@ -177,5 +177,5 @@ def _stdout_to_stderr() -> Iterator[None]:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)

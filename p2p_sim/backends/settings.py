@@ -1,4 +1,4 @@
-"""How a run is carried out: but for faults, choices that change nothing of what comes out of it."""
+"""The settings of a run; except for faults, they do not change the results."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from p2p_sim.core.trace_level import TraceLevel
 NAMES = ("local", "shards", "actors")
 
 NO_TRACE = TraceLevel("none")
-MOST_ACTORS = 128
-"""Most users of backend "actors": a process each, about 80 MB and half a second to start."""
+MAX_ACTORS = 128
+"""The largest number of users of backend "actors": each is a process, with about 80 MB and half a second to start."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a run takes place, what is kept of it, what goes wrong; see ``p2p_sim.run``.
+    """The backend, the trace and the faults of a run; see ``p2p_sim.run``.
 
-    Raises InputError if they clash.
+    Raises InputError for a value that is not allowed, and for settings that contradict each other.
     """
 
     backend: str = "local"
@@ -58,8 +58,8 @@ class Settings:
                 f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'"
             )
 
-    def tell(self, what: str) -> None:
-        """Say what begins."""
+    def announce(self, what: str) -> None:
+        """Report the start of a phase to ``progress``."""
         if self.progress is not None:
             self.progress(what, 0, 1)
 
@@ -72,9 +72,9 @@ def _check_count(name: str, value: int | None) -> None:
 
 
 def check_users(users: int) -> None:
-    """Check that users can be an actor each; raises InputError above 128."""
-    if users > MOST_ACTORS:
+    """Raise InputError if there are too many users (more than 128) for an actor each."""
+    if users > MAX_ACTORS:
         raise InputError(
-            f"{users:,} users are too many for backend 'actors' (one process each, at most {MOST_ACTORS}): "
+            f"{users:,} users are too many for backend 'actors' (one process each, at most {MAX_ACTORS}): "
             "use backend 'shards', which gives the same bits"
         )

@@ -1,4 +1,4 @@
-"""Ray shards: each actor holds the users of a range of rows, in blocks; blocks travel all-to-all, servers stay here."""
+"""Ray shards: each actor holds a range of users, in blocks; shards exchange bundles, servers run in this process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.local import LocalPlace
-from p2p_sim.backends.ray_site import Hosts, Plan, RayPlace, resolve, slim, tables
+from p2p_sim.backends.local import LocalSite
+from p2p_sim.backends.ray_site import Plan, RaySite, SiteActors, resolve, strip_tables, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
@@ -28,11 +28,11 @@ STORE_BYTES_A_USER = 64
 def run(
     protocol: Protocol, population: Population, seed: int, settings: Settings
 ) -> tuple[Finished, dict[str, float]]:
-    """Run over Ray shards; return what came of it, and seconds of start-up, rounds and shut-down."""
+    """Run over Ray shards; return the result, and the seconds of start-up, rounds and shut-down."""
     layout.check(protocol, population, settings.faults)
     wanted = min(settings.shards or os.cpu_count() or 1, population.users)
     start = time.perf_counter()
-    settings.tell("starting Ray")
+    settings.announce("starting Ray")
     actors: list[Any] = []
     with session(settings.address, wanted, population.users * STORE_BYTES_A_USER), ended(actors):
         if settings.address is not None:
@@ -47,7 +47,7 @@ def run(
 
 
 def _fitting(wanted: int, users: int, settings: Settings) -> int:
-    """Return how many shards a cluster gets: as many as asked for, or one a processor."""
+    """Return how many shards to start on a cluster: as many as requested, or one for each CPU."""
     cpus = int(ray.cluster_resources().get("CPU", 0))
     if settings.shards is None:
         return min(users, max(1, cpus))
@@ -67,29 +67,29 @@ def _set_up(
     compute: Any,
     actors: list[Any],
 ) -> Engine:
-    """Start an actor a shard, adding each to ``actors`` at once; return the engine over them, once they are ready."""
-    hosts, ready = Hosts.of(protocol, actors), list[Any]()
+    """Start one actor a shard, each added to ``actors`` as it starts; return the engine once all are ready."""
+    hosts, ready = SiteActors.of(protocol, actors), list[Any]()
     world = layout.world_of(protocol, population, settings.crypto)
     servers = [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
-    kept = (settings.digest, settings.trace)
+    flags = (settings.digest, settings.trace)
     name = compute.__name__.rpartition(".")[2]
-    plan = Plan(protocol, world, directory, seed, name, *kept, settings.faults, settings.costs)
-    shared, emptied = tables(population)
+    plan = Plan(protocol, world, directory, seed, name, *flags, settings.faults, settings.costs)
+    shared, without_tables = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     cpus = 0 if settings.address is None else 1
     options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD"}
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
-        columns = slim(layout.slice_of(population, low, high, binary), shared, emptied)
+        columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         ready.append(hosts.start((plan, number, [], low, cuts, columns, shared_ref), **options))
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     injection = layout.injection_of(settings.faults, seed, compute)
-    how: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
-    here = Site(protocol, world, directory, shards, parties, compute, *kept, injection=injection, **how)
+    extra: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
+    here = Site(protocol, world, directory, shards, parties, compute, *flags, injection=injection, **extra)
     hosts.check(ready)
-    places: list[SiteHandle] = [RayPlace(actor, directory.sites) for actor in actors]
-    places.append(LocalPlace(here, resolve))
+    places: list[SiteHandle] = [RaySite(actor, directory.sites) for actor in actors]
+    places.append(LocalSite(here, resolve))
     return Engine(protocol, directory, places, population.users, settings.progress)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    ASKED,
-    HOW,
-    KEPT,
+    EXECUTION,
+    OUTPUT,
+    REQUEST,
     SYNTHETIC,
     Channels,
     ClusterColumn,
@@ -51,17 +51,17 @@ if TYPE_CHECKING:
     epilog="Example: p2p-sim account peer-to-peer --alpha 0.1 --theta 0.5 --cluster-size 1000 --delta 1e-6",
 )
 @dataclass(frozen=True)
-class Account:
-    """Say what each party learns of one label: exactly, and by the theorems.  Nothing is run."""
+class AccountCommand:
+    """Print what each party learns about one label: the exact ε at δ, and the theorems.  Nothing is run."""
 
     words: Words = None
     view: Annotated[
         list[str] | None,
-        texts(ASKED, "Who looks, such as learner+3*user: only these rows.  May be repeated."),
+        texts(REQUEST, "Show only this view, such as learner+3*user.  May be repeated."),
     ] = None
     delta: Delta = 1e-6
     composition: Annotated[
-        str, text(ASKED, "Labels of the other users; default worst.", "worst|ONES|population")
+        str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
     channels: Channels = "plain"
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
@@ -74,62 +74,64 @@ class Account:
     test: Test = None
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[int, count(HOW, "Decides the test rows, k-means and the graph; default 0.")] = 0
-    plot: Annotated[str | None, text(KEPT, "Draw δ(ε) of all views.", "FILE.svg|png")] = None
+    seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
+    plot: Annotated[str | None, text(OUTPUT, "Draw δ(ε) of all views into a file.", "FILE.svg|png")] = None
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Account, draw, tell."""
+    def execute(self, _command: Command) -> int:
+        """Compute the table, draw the curves, print."""
         from p2p_sim.cli import parameters
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered, "account")
         self._check()
         experiment.check(chosen.protocol, self.graph)
-        with Progress() as progress, terminal.stdout_kept():
-            told = self._told(chosen, progress)
+        with Progress() as progress, terminal.stdout_to_stderr():
+            document = self._document(chosen, progress)
         from p2p_sim.report import privacy_table
 
-        head = f"{told['protocol']}: {terminal.parameters(told)}"
-        shown = "\n\n".join([head, privacy_table.as_text(told), *privacy_table.drawn(told)]) + "\n"
-        sys.stdout.write(terminal.as_json(told) if as_json else shown)
+        head = f"{document['protocol']}: {terminal.parameters(document)}"
+        shown = "\n\n".join([head, privacy_table.as_text(document), *privacy_table.drawn(document)]) + "\n"
+        sys.stdout.write(terminal.as_json(document) if as_json else shown)
         return 0
 
-    def _told(self, chosen: Any, progress: Any) -> dict[str, Any]:
+    def _document(self, chosen: Any, progress: Any) -> dict[str, Any]:
         from p2p_sim.privacy import accountant
         from p2p_sim.report import curves, privacy_table
-        from p2p_sim.report.privacy_table import Question
+        from p2p_sim.report.privacy_table import AccountRequest
 
         protocol = chosen.protocol
         people, graph = self._population(protocol, progress)
         size = self.cluster_size if people is None else None
-        question = Question(
+        request = AccountRequest(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        table = privacy_table.table_of(question, accountant.of, accountant.local_epsilon(protocol), progress)
+        table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        told = head | table | {"plot": self.plot, "graph": graph}
+        document = head | table | {"plot": self.plot, "graph": graph}
         if self.plot is not None:
-            title = privacy_table.title(told)
-            curves.curves(privacy_table.profiles(question, table), title, self.plot, self.delta, progress)
-        return told
+            title = privacy_table.title(document)
+            curves.curves(privacy_table.profiles(request, table), title, self.plot, self.delta, progress)
+        return document
 
     def _population(self, protocol: Protocol, progress: Any) -> Joined | tuple[None, None]:
-        """Return the users, None where a size says enough, and the numbers of their graph."""
+        """Return the users (None if the cluster size is enough) and the figures of their graph."""
         from p2p_sim.learning import experiment
 
         if self.users is not None:
             return synthetic(self, protocol, self.users, self.cluster_size, progress)
         if self.data is None:
-            if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
-                raise InputError("nothing to account: give --cluster-size N, or --data NAME_OR_FILE")
+            if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
+                raise InputError(
+                    "there are no users to account for: give --cluster-size N, or --data NAME_OR_FILE"
+                )
             one = self.cluster_size if self.graph is not None else None  # a cluster, and its graph
             return (None, None) if one is None else synthetic(self, protocol, one, None, progress)
         return users_of_data(self, protocol, progress)

@@ -1,4 +1,4 @@
-"""The program that the verbs add themselves to, from words to an exit status; the errors of every verb end here."""
+"""The command line program: commands register here; ``main`` runs one, prints errors and returns the exit status."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ app = typer.Typer(
 
 
 class OnceCommand(TyperCommand):
-    """Refuses an option that is given twice, of which the first would be dropped in silence."""
+    """Refuses an option that is given twice; otherwise the first value would be dropped silently."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; raises InputError."""
-        _, _, told = self.make_parser(ctx).parse_args(args=list(args))
-        for number, given in enumerate(told):
+        """Parse the arguments; raises InputError for a repeated option."""
+        _, _, options = self.make_parser(ctx).parse_args(args=list(args))
+        for number, given in enumerate(options):
             once = isinstance(given, TyperOption) and not (given.multiple or given.is_flag)
-            if once and given in told[:number]:
+            if once and given in options[:number]:
                 raise InputError(f"{given.opts[0]} is given twice: give it once")
         return super().parse_args(ctx, args)
 
 
 class ProtocolCommand(OnceCommand):
-    """Adds the parameters of all protocols to the help, when it is asked for."""
+    """Adds the parameters of all protocols to the help text."""
 
     def collect_usage_pieces(self, _ctx: Any) -> list[str]:
-        """Return how the verb is called."""
+        """Return the usage of the command."""
         return ["PROTOCOL", "[OPTIONS]"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, the parameters of all protocols at its end."""
+        """Write the help text, with the parameters of all protocols at the end."""
         from p2p_sim.cli import parameters
 
         self.epilog = f"{parameters.describe(catalogue.everything())}\n\n{self.epilog}"
@@ -68,7 +68,7 @@ def _no_verb(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """The lab for private labels: run a label-privacy protocol message by message, see what comes of it."""
+    """The lab for private labels: run a label-privacy protocol message by message, and see what each party learns."""
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = app(words, prog_name="p2p-sim", standalone_mode=False)
-            status = int(verb.work(words) if hasattr(verb, "work") else verb or 0)
+            status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:
         return _refused(str(error))
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _gone() -> str:
-    """Say that the current folder is not there any more, if so: no path of it has a name then."""
+    """Return an error text if the current folder was removed, otherwise nothing."""
     try:
         Path.cwd()
     except FileNotFoundError:

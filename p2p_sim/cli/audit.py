@@ -1,4 +1,4 @@
-"""``p2p-sim audit``, of a protocol or, with ``--run``, of a run that was made."""
+"""``p2p-sim audit``: of a protocol or, with ``--run``, of a saved run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    ASKED,
-    HOW,
+    EXECUTION,
+    REQUEST,
     Channels,
     Fault,
     Format,
@@ -44,25 +44,25 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.run_record import RunRecord
 
 
-_LONG = 10**10
-"""Users of all worlds, from which on an audit is said to take long."""
+_MANY_USERS = 10**10
+"""Users of all worlds together; above this, a warning says that the audit takes long."""
 
 
-def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
-    """Return what an audit of the run ``command.run`` tells, and the run; ``command``: the verb with its options.
+def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[str, Any], Run]:
+    """Audit the run ``command.run``; return the results and the run.  ``command``: the command with its options.
 
-    Raises InputError for options that contradict the run, and for a file of kept audits that cannot be added to.
+    Raises InputError for options that contradict the run, and for a file of audits that cannot be extended.
     """
     from p2p_sim.cli.parameters import Chosen
     from p2p_sim.privacy.auditing.worlds_of_run import world_of
-    from p2p_sim.report import kept_audits
+    from p2p_sim.report import audit_file
     from p2p_sim.run import load
     from p2p_sim.rundir import code_versions
 
     progress(f"reading {command.run}", 0, 0)
     path = Path(command.run)
     run = load(path)
-    kept_audits.check(path, run)
+    audit_file.check(path, run)
     program = _program(command, run)
     _check(command, run)
     world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
@@ -70,10 +70,10 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     if other:
         warnings.warn(f"audited by other code than the run's: {'; '.join(other)}", stacklevel=2)
     users = 2 * command.trials * world.cluster_size
-    if users > _LONG:
+    if users > _MANY_USERS:
         warnings.warn(
             f"worlds of {world.cluster_size:,} users ({world.about}): {users:,} users in all, which takes long; "
-            "fewer --trials show less and are done sooner",
+            "fewer --trials are faster and give a weaker bound",
             stacklevel=2,
         )
     texts = None if world.faults is None else world.faults.texts()
@@ -81,17 +81,17 @@ def run_words(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
         command, cluster_size=world.cluster_size, fault=texts, graph=world.graph, crypto=world.crypto
     )
     chosen = Chosen(world.protocol, tuple(run.notes.get("defaults", ())))
-    found = changed.told(chosen, kind, at, progress, world.public)
-    again = command.again(world.protocol, {}, kind, at)
+    found = changed.audit_views(chosen, kind, at, progress, world.public)
+    again = command.repeat_command(world.protocol, {}, kind, at)
     found |= {"run": command.run, "world": world.about, "graph": _graph(run), "command": again}
     return found, run
 
 
 def _program(command: Any, run: RunRecord) -> Protocol:
-    """Return the protocol of a run; raises InputError if words contradict it, or have to name it and do not."""
+    """Return the protocol of a run; raises InputError if the arguments contradict it, or must name it and do not."""
     from p2p_sim.cli import parameters
 
-    words, offered = parameters.own(command.words or [], catalogue.everything())
+    words, offered = parameters.resolve(command.words or [], catalogue.everything())
     if not words:
         if run.source is None:
             raise InputError(
@@ -100,7 +100,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
         return run.source
     if run.source is not None and words[0].startswith("-"):
         words = [run.source.command_name(), *words]
-    named, _, values = parameters.given(words, offered, "audit")
+    named, _, values = parameters.parse(words, offered, "audit")
     if f"{named.__module__}:{named.__name__}" != run.protocol:
         raise _contradicts(named.command_name(), command.run, run.protocol)
     for name, value in values.items():
@@ -110,7 +110,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
 
 
 def _check(command: Any, run: RunRecord) -> None:
-    """Check options of which the run has its own; one that says the same may be there."""
+    """Raise InputError for options that contradict the run's own settings."""
     faults = Faults.of(command.fault)
     if command.fault and faults != run.faults:
         own = "none" if run.faults is None else ", ".join(run.faults.texts())
@@ -126,15 +126,15 @@ def _contradicts(given: str, run: str, own: str) -> InputError:
 
 
 def _graph(run: RunRecord) -> str | None:
-    """Return where the graph of a run comes from, in a word."""
-    told = run.notes.get("graph")
-    if told is not None:
-        return str(told["source"])
+    """Return the source of a run's graph; None if it has none."""
+    about = run.notes.get("graph")
+    if about is not None:
+        return str(about["source"])
     return None if run.population is None or run.population.graph is None else "given from Python"
 
 
 def _views(command: Any, program: Protocol) -> list[str]:
-    """Return the names of the views that are asked for."""
+    """Return the names of the requested views."""
     from p2p_sim.privacy.table_rows import rows
 
     if command.all_views:
@@ -142,10 +142,10 @@ def _views(command: Any, program: Protocol) -> list[str]:
     return command.view or ["learner"]
 
 
-SEEN = 100
-"""Trials in which something of the default delta is expected to be seen."""
+EXPECTED_TRIALS = 100
+"""The default δ is this number divided by the trials: an event of probability δ is expected so many times."""
 
-CHANGED = (
+REPEATED_OPTIONS = (
     "cluster_size",
     "claim",
     "composition",
@@ -157,7 +157,7 @@ CHANGED = (
     "shards",
     "address",
 )
-"""Options that a command to do it again names where they are not the default."""
+"""Options that the command to repeat an audit names if they are not the default."""
 
 
 @app.command(
@@ -167,68 +167,88 @@ CHANGED = (
     epilog="Example: p2p-sim audit peer-to-peer --alpha 0.1 --view learner --cluster-size 100 --delta 1e-3",
 )
 @dataclass(frozen=True)
-class Audit:
-    """Run many small worlds and measure what a view learns of one label.  Exit status 1: a claim is violated."""
+class AuditCommand:
+    """Run many small worlds and measure what a view learns about one label.  Exit status 1: a claim is violated."""
 
     words: Words = None
     run: Annotated[
-        str | None, text(ASKED, "A run directory: audits what ran there, and keeps the result in it.", "RUN")
+        str | None,
+        text(REQUEST, "Audit this run directory, and save the result in it.", "RUN"),
     ] = None
-    view: Annotated[list[str] | None, texts(ASKED, "Who looks; default learner.  May be repeated.")] = None
+    view: Annotated[
+        list[str] | None, texts(REQUEST, "The view to audit; default learner.  May be repeated.")
+    ] = None
     all_views: Annotated[
-        bool, flag(ASKED, "Every row of account whose users follow the protocol.", "--all-views")
+        bool, flag(REQUEST, "All views of account whose users follow the protocol.", "--all-views")
     ] = False
-    cluster_size: Annotated[int | None, count(ASKED, "Users of a world: the victim's cluster.")] = None
-    delta: Annotated[
-        float | None, ratio(ASKED, f"Measure ε at this δ, in [0, 1); default {SEEN} / trials.")
+    cluster_size: Annotated[
+        int | None, count(REQUEST, "Users of one world, which is the victim's cluster.")
     ] = None
-    at_epsilon: Annotated[float | None, ratio(ASKED, "Instead: measure δ at this ε, in nats.")] = None
-    claim: Annotated[float | None, ratio(ASKED, "A figure of your own to check: ε at δ, or δ at ε.")] = None
-    composition: Annotated[str, text(ASKED, "Labels of the other users; default worst.", "worst|ONES")] = (
+    delta: Annotated[
+        float | None,
+        ratio(REQUEST, f"Measure ε at this δ, in [0, 1); default {EXPECTED_TRIALS} / trials."),
+    ] = None
+    at_epsilon: Annotated[float | None, ratio(REQUEST, "Measure δ at this ε (in nats) instead.")] = None
+    claim: Annotated[float | None, ratio(REQUEST, "Check a claim of your own: ε at δ, or δ at ε.")] = None
+    composition: Annotated[str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES")] = (
         "worst"
     )
     channels: Channels = "plain"
-    trials: Annotated[int, count(HOW, "Worlds for each label of the victim; default 100000.")] = 100_000
-    confidence: Annotated[float, ratio(HOW, "That all lower bounds of the table hold; default 0.95.")] = 0.95
-    statistic: Annotated[str, text(HOW, "What is counted; default auto.", "auto|exact|classifier")] = "auto"
+    trials: Annotated[int, count(EXECUTION, "Worlds for each label of the victim; default 100000.")] = 100_000
+    confidence: Annotated[
+        float, ratio(EXECUTION, "Confidence of all lower bounds together; default 0.95.")
+    ] = 0.95
+    statistic: Annotated[
+        str, text(EXECUTION, "The test statistic; default auto.", "auto|exact|classifier")
+    ] = "auto"
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[int, count(HOW, "Decides every draw; default 0.")] = 0
-    backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
-    shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
-    address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    seed: Annotated[int, count(EXECUTION, "Seed of all draws; default 0.")] = 0
+    backend: Annotated[
+        str, text(EXECUTION, "Where the worlds run; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
+    address: Annotated[
+        str | None,
+        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
+    ] = None
     crypto: Annotated[
-        str | None, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+        str | None,
+        text(
+            EXECUTION,
+            "Whether cryptography is only modelled, or carried out; default modelled.",
+            "modelled|real",
+        ),
     ] = None
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Audit and tell; 1 if a claim is violated or the worlds do not follow their law."""
+    def execute(self, _command: Command) -> int:
+        """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
-        from p2p_sim.report import audit_table, kept_audits
+        from p2p_sim.report import audit_file, audit_table
 
         as_json, run = wants_json(self.json, self.format), None
         kind, at = self.point()
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             if self.run is None:
                 chosen = self._chosen()
                 experiment.check(chosen.protocol, self.graph)
-                told = self.told(chosen, kind, at, progress)
-                told["command"] = self.again(chosen.protocol, told["parameters"], kind, at)
+                document = self.audit_views(chosen, kind, at, progress)
+                document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
-                told, run = run_words(self, kind, at, progress)
-        sys.stdout.write(terminal.as_json(told) if as_json else audit_table.as_text(told))
+                document, run = audit_run(self, kind, at, progress)
+        sys.stdout.write(terminal.as_json(document) if as_json else audit_table.as_text(document))
         if self.run is not None and run is not None:
-            place = kept_audits.add(Path(self.run), run, told)
+            place = audit_file.add(Path(self.run), run, document)
             sys.stdout.write("" if as_json else f"Kept in {terminal.visible(str(place))}\n")
-        return int(any(row.get("failed") for row in told["views"]))
+        return int(any(row.get("failed") for row in document["views"]))
 
     def _chosen(self) -> Chosen:
         from p2p_sim.cli import parameters
 
-        words, offered = parameters.own(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words or [], catalogue.everything())
         try:
             return parameters.choose(words, offered, "audit")
         except InputError as error:
@@ -238,10 +258,10 @@ class Audit:
                 "--epsilon is no parameter of this protocol; to measure δ at an ε: --at-epsilon"
             ) from error
 
-    def told(
+    def audit_views(
         self, chosen: Chosen, kind: str, at: float, progress: Any, public: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Audit the views of a protocol and return what is told of them; ``public``: columns of a world's users."""
+        """Audit the views of a protocol and return the results as a JSON document; ``public``: columns of a world's users."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
 
@@ -265,27 +285,27 @@ class Audit:
         }  # fmt: skip
 
     def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
-        """Return who looks, and of each why a world has no room for it; raises InputError."""
+        """Return the views, and for each why it is not audited (empty if it is); raises InputError."""
         from p2p_sim.learning import experiment
         from p2p_sim.privacy.auditing.arguments import coalition_of
         from p2p_sim.report import audit_table
-        from p2p_sim.report.privacy_table import Question
+        from p2p_sim.report.privacy_table import AccountRequest
 
         if self.all_views and self.view:
-            raise InputError("--all-views and --view are both there: give one of them")
-        if self.cluster_size is None and (self.graph is not None or experiment.speaks(protocol)):
-            raise InputError("nothing to audit: give --cluster-size N, the users of a world")
+            raise InputError("--all-views and --view are both given: give one of them")
+        if self.cluster_size is None and (self.graph is not None or experiment.clusters_matter(protocol)):
+            raise InputError("the size of a world is missing: give --cluster-size N, its number of users")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
         only = () if self.all_views else tuple(self.view or ["learner"])
-        question = Question(
+        request = AccountRequest(
             protocol, delta, self.cluster_size or 1, None, self.channels,
             only=only, composition=composition_of(self.composition, "worst"),
             faults=faults_of(self.fault, protocol),
         )  # fmt: skip
-        views = [view for view in question.views() if self.all_views or view.users == "curious"]
+        views = [view for view in request.views() if self.all_views or view.users == "curious"]
         misfits = [
-            question.misfit(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
+            request.why_impossible(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
             for view in views
         ]
         for view, why in zip(views, misfits, strict=True):
@@ -312,18 +332,18 @@ class Audit:
         )  # fmt: skip
 
     def point(self) -> tuple[str, float]:
-        """Return the figure that is given, and its value."""
+        """Return which of delta and epsilon is given, and its value."""
         if self.delta is not None and self.at_epsilon is not None:
-            raise InputError("--delta and --at-epsilon are both there: the one is measured at the other")
+            raise InputError("--delta and --at-epsilon are both given: give one, the other is measured")
         if self.at_epsilon is not None:
             return "epsilon", self.at_epsilon
-        return "delta", min(0.1, SEEN / max(1, self.trials)) if self.delta is None else self.delta
+        return "delta", min(0.1, EXPECTED_TRIALS / max(1, self.trials)) if self.delta is None else self.delta
 
-    def again(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
-        """Return the command that gives the same figures."""
+    def repeat_command(self, protocol: Protocol, values: dict[str, Any], kind: str, at: float) -> str:
+        """Return the command that repeats the audit, with the same figures."""
         from p2p_sim.cli import parameters
 
-        own = parameters.named(self.words or [])
+        own = parameters.custom_name(self.words or [])
         words = ["p2p-sim", "audit"]
         if self.run is None:
             words += [own or protocol.command_name()]
@@ -339,7 +359,7 @@ class Audit:
             words += ["--fault", fault]
         for name in ("trials", "confidence", "seed"):
             words += [option(name), str(getattr(self, name))]
-        for name in CHANGED:
+        for name in REPEATED_OPTIONS:
             default = MODELLED if name == "crypto" else type(self).__dataclass_fields__[name].default
             if getattr(self, name) not in (None, default):
                 words += [option(name), str(getattr(self, name))]

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import HOW, Format, Json, comma_list, count, text, wants_json
+from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text, wants_json
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -23,34 +23,37 @@ BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
     "bench", cls=OnceCommand, epilog="Example: p2p-sim bench engine --users 1e6 --cases local,digest --json"
 )
 @dataclass(frozen=True)
-class Bench:
+class BenchCommand:
     """Measure performance as ratios within one call.  Needs a checkout of the repository."""
 
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
     users: Annotated[
-        int | None, count(HOW, "How many; default 1e7, and 1e6 for account, walks and crypto.")
+        int | None,
+        count(EXECUTION, "Number of users; default 1e7, and 1e6 for account, walks and crypto."),
     ] = None
-    trials: Annotated[int | None, count(HOW, "For audit, instead: worlds a label; default 20000.")] = None
-    cases: Annotated[str | None, text(HOW, "Which rows; default all.", "A,B")] = None
-    repeat: Annotated[int, count(HOW, "Medians of how many repeats; default 5.")] = 5
+    trials: Annotated[
+        int | None, count(EXECUTION, "Worlds for each label, for audit only; default 20000.")
+    ] = None
+    cases: Annotated[str | None, text(EXECUTION, "Which cases to measure; default all.", "A,B")] = None
+    repeat: Annotated[int, count(EXECUTION, "Number of repeats, of which the median counts; default 5.")] = 5
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Measure and tell."""
+    def execute(self, _command: Command) -> int:
+        """Measure and print."""
         from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         module = benchmark(self.name)
         cases = module.CASES if self.cases is None else tuple(comma_list(self.cases))
         size = self._size(module)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             result = module.main(size, cases, self.repeat, progress)
         sys.stdout.write(terminal.as_json(result) if as_json else terminal.measured(result))
         return 0
 
     def _size(self, module: ModuleType) -> int:
-        """Return how large the largest cases are; raises InputError for the size of another benchmark."""
+        """Return the size of the largest cases; raises InputError for an option of another benchmark."""
         trials = self.name == "audit"
         wrong, name = (self.users, "users") if trials else (self.trials, "trials")
         if wrong is not None:
@@ -61,13 +64,13 @@ class Bench:
 
 
 def benchmark(name: str) -> ModuleType:
-    """Import a benchmark from the checkout this package lies in; raises InputError if there is none."""
+    """Import a benchmark from the checkout that holds this package; raises InputError if there is none."""
     if name not in BENCHMARKS:
         raise InputError(f"unknown benchmark {name!r}; known benchmarks: {', '.join(BENCHMARKS)}")
     root = Path(__file__).resolve().parents[2]
     if not (root / "benchmarks" / f"{name}.py").is_file():
         raise InputError(
-            f"no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
+            f"there are no benchmarks beside {root / 'p2p_sim'}: run from a checkout, installed with pip install -e ."
         )
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    ASKED,
-    HOW,
+    EXECUTION,
+    REQUEST,
     SYNTHETIC,
     Channels,
     ClusterColumn,
@@ -46,13 +46,13 @@ from p2p_sim.report import terminal
     epilog="Example: p2p-sim calibrate peer-to-peer --vary alpha --view learner --cluster-size 1000 --epsilon 1",
 )
 @dataclass(frozen=True)
-class Calibrate:
-    """Find the parameter at which a view is (ε, δ)-private, and say what every other view gets there."""
+class CalibrateCommand:
+    """Find the parameter at which a view is (ε, δ)-private, and print what every other view learns there."""
 
     words: Words = None
-    vary: Annotated[str, text(ASKED, "The parameter to find, or cluster-size; default alpha.")] = "alpha"
-    view: Annotated[str, text(ASKED, "Who looks, such as learner+3*user; default learner.")] = "learner"
-    epsilon: Annotated[float | None, ratio(ASKED, "What the view may learn, in nats.")] = None
+    vary: Annotated[str, text(REQUEST, "The parameter to find, or cluster-size; default alpha.")] = "alpha"
+    view: Annotated[str, text(REQUEST, "The view, such as learner+3*user; default learner.")] = "learner"
+    epsilon: Annotated[float | None, ratio(REQUEST, "The target ε of the view, in nats.")] = None
     delta: Delta = 1e-6
     channels: Channels = "plain"
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
@@ -64,28 +64,28 @@ class Calibrate:
     test: Test = None
     fault: Fault = None
     graph: Graph = None
-    seed: Annotated[int, count(HOW, "Decides the test rows, k-means and the graph; default 0.")] = 0
+    seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Solve and tell."""
+    def execute(self, _command: Command) -> int:
+        """Solve and print."""
         from p2p_sim.cli import parameters
         from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], catalogue.everything())
-        kind, named, values = parameters.given(words, offered, "calibrate")
+        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        kind, named, values = parameters.parse(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = {p.name: p.default for p in named.values() if p.name != vary} | values
         self._check(kind, fixed)
-        with Progress() as progress, terminal.stdout_kept():
-            told = self._told(kind, vary, fixed, progress)
-        told["defaults"] = [name for name in fixed if name not in values]
-        sys.stdout.write(terminal.as_json(told) if as_json else _as_text(told))
+        with Progress() as progress, terminal.stdout_to_stderr():
+            document = self._document(kind, vary, fixed, progress)
+        document["defaults"] = [name for name in fixed if name not in values]
+        sys.stdout.write(terminal.as_json(document) if as_json else _as_text(document))
         return 0
 
-    def _told(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> dict[str, Any]:
+    def _document(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> dict[str, Any]:
         from p2p_sim import privacy
 
         assert self.epsilon is not None
@@ -123,7 +123,7 @@ class Calibrate:
     def _people(
         self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any
     ) -> Joined | tuple[None, None]:
-        """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
+        """Return the users of ``--data``, or of one cluster with a graph, and the figures of the graph."""
         from p2p_sim.learning import experiment
 
         if self.data is None and self.graph is None:
@@ -137,25 +137,25 @@ class Calibrate:
         return synthetic(self, protocol, self.cluster_size, None, progress)
 
     def _others(self, found: Any, people: Population | None, progress: Any) -> dict[str, Any]:
-        """Return the figures of the other views; with many clusters as a table of ``p2p-sim account`` has them."""
+        """Return the figures of the other views; with many clusters, as in the table of ``p2p-sim account``."""
         from p2p_sim.privacy.calibrate import others
         from p2p_sim.report import privacy_table
-        from p2p_sim.report.privacy_table import Question
+        from p2p_sim.report.privacy_table import AccountRequest
 
         views = {view.key: view for view in others(found.protocol, self.view) if view.key in found.views}
         if people is None:
-            told = {key: _figure(found.views[key], self.delta) for key in views}
+            figures = {key: _figure(found.views[key], self.delta) for key in views}
         else:
             wrong = faults_of(self.fault, found.protocol)
-            question = Question(found.protocol, self.delta, None, people, self.channels, faults=wrong)
-            table = privacy_table.table_of(question, _none, None, progress)["views"]
+            request = AccountRequest(found.protocol, self.delta, None, people, self.channels, faults=wrong)
+            table = privacy_table.table_of(request, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
-            told = {
+            figures = {
                 key: row["exact"] or {"refused": row["refused"], "basis": "refused"}
                 for key, row in each.items()
             }
-        return {key: {"view": view.title} | told[key] for key, view in views.items()}
+        return {key: {"view": view.title} | figures[key] for key, view in views.items()}
 
 
 def _figure(profile: Any, delta: float) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _hidden(delta: float, size: int | None, people: Population | None) -> str:
     from p2p_sim.report import privacy_table
 
     largest = size if people is None else int(people.sizes.max())
-    return "" if largest is None else privacy_table.little(delta, largest)
+    return "" if largest is None else privacy_table.delta_warning(delta, largest)
 
 
 def _clusters(people: Population | None) -> dict[str, int] | None:
@@ -183,32 +183,36 @@ def _clusters(people: Population | None) -> dict[str, int] | None:
     return {"count": len(sizes), "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
 
-def _as_text(told: Mapping[str, Any]) -> str:
+def _as_text(document: Mapping[str, Any]) -> str:
     from p2p_sim.report.figure_text import bracket_text
 
     fixed = (
-        terminal.parameters({"parameters": told["fixed"], "defaults": told["defaults"]})
-        if told["fixed"]
+        terminal.parameters({"parameters": document["fixed"], "defaults": document["defaults"]})
+        if document["fixed"]
         else ""
     )
-    size, many = f"; cluster of {told['cluster_size']:,}" if told["cluster_size"] else "", told["clusters"]
+    size, many = (
+        f"; cluster of {document['cluster_size']:,}" if document["cluster_size"] else "",
+        document["clusters"],
+    )
     if many:
         size = f"; each of {many['count']:,} clusters of {many['smallest']:,} to {many['largest']:,}"
-    value = told["value"]
-    exact = f"{int(value):,}" if told["vary"] == "cluster_size" else f"{value:.10g}"
-    wrong = f"; faults: {', '.join(told['faults'])}" if told["faults"] else ""
-    reached = told["achieved"]
+    value = document["value"]
+    exact = f"{int(value):,}" if document["vary"] == "cluster_size" else f"{value:.10g}"
+    wrong = f"; faults: {', '.join(document['faults'])}" if document["faults"] else ""
+    reached = document["achieved"]
     lines = [
-        f"{told['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
-        f"{told['vary']} = {exact} keeps {told['view']} at ε <= {told['epsilon_target']:g}, δ = {told['delta']:g}",
-        f"achieved ε {bracket_text(reached)} ({reached['basis']}), {told['slack']:.3g} below the target",
+        f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
+        f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, "
+        f"δ = {document['delta']:g}",
+        f"achieved ε {bracket_text(reached)} ({reached['basis']}), {document['slack']:.3g} below the target",
     ]
     rows = [
         [found["view"], "refused", found["refused"]]
         if "refused" in found
         else [found["view"], bracket_text(found), found["basis"]]
-        for found in told["views"].values()
+        for found in document["views"].values()
     ]
     head = ["What other views get", "ε (nats)", "basis"]
-    remarks = [f"note: {told['hidden']}"] if told["hidden"] else []
+    remarks = [f"note: {document['hidden']}"] if document["hidden"] else []
     return "\n".join([*lines, "", terminal.table(head, rows), *remarks]) + "\n"

@@ -11,13 +11,13 @@ from p2p_sim.cli.options import Format, Json, wants_json
 
 @app.command("data", cls=OnceCommand, epilog="Example: p2p-sim data --json")
 @dataclass(frozen=True)
-class Data:
-    """List the data sets that are known by name, and where each would come from.  Nothing is loaded."""
+class DataCommand:
+    """List the data sets that have a name here, and where each would be loaded from.  Nothing is loaded."""
 
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """List them."""
         from p2p_sim.learning.data import datasets
         from p2p_sim.report import terminal

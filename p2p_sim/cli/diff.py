@@ -16,10 +16,10 @@ from p2p_sim.report import terminal
 
 @app.command("diff", cls=OnceCommand, epilog="Example: p2p-sim diff runs/first runs/second")
 @dataclass(frozen=True)
-class Diff:
-    """Compare two runs: settings, labels, counts, outputs, and message by message; exit status 1 if they differ.
+class DiffCommand:
+    """Compare two runs: settings, labels, counts, outputs and single messages.  Exit status 1: they differ.
 
-    Names the first message that differs, in causal order, and its parties.
+    Prints the first message that differs, in causal order, and its parties.
     """
 
     first: Annotated[str, typer.Argument(metavar="RUN_A", help="A run directory.")]
@@ -27,17 +27,17 @@ class Diff:
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Compare and tell."""
+    def execute(self, _command: Command) -> int:
+        """Compare and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.trace.diff import compare
 
         as_json = wants_json(self.json, self.format)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("comparing", 0, 0)
             found = compare(Path(self.first), Path(self.second))
-            told: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
-            told |= message_text.diff_document(found)
-        sys.stdout.write(terminal.as_json(told) if as_json else message_text.diff_text(told))
+            document: dict[str, Any] = {"first_run": self.first, "second_run": self.second}
+            document |= message_text.diff_document(found)
+        sys.stdout.write(terminal.as_json(document) if as_json else message_text.diff_text(document))
         return 0 if found.equal else 1

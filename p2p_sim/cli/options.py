@@ -1,4 +1,4 @@
-"""Options of the command line, in groups, and how their values are read."""
+"""Options of the command line, in panels of the help text, and how their values are read."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
 
 
-ASKED = "What is asked"
-REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
-HOW, KEPT, LOOK = "How it runs", "What it leaves", "What is shown"
+REQUEST = "What is asked"
+REAL_DATA, SYNTHETIC = "Real data", "Synthetic users instead of data"
+EXECUTION, OUTPUT, SELECTION = "How it runs", "What it leaves", "What is shown"
 
 
 def whole(value: str | int) -> int:
@@ -62,70 +62,85 @@ def ratio(panel: str, help: str) -> Any:
 
 
 def flag(panel: str, help: str, name: str) -> Any:
-    """Make an option that is there or not."""
+    """Make an option without a value."""
     return typer.Option(name, help=help, rich_help_panel=panel, show_default=False)
 
 
-Json = Annotated[bool, flag(KEPT, "Short for --format json.", "--json")]
-Format = Annotated[str, text(KEPT, "What stdout holds: text (default), or one JSON document.", "text|json")]
+Json = Annotated[bool, flag(OUTPUT, "Short for --format json.", "--json")]
+Format = Annotated[str, text(OUTPUT, "What stdout holds: text (default), or one JSON document.", "text|json")]
 
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run directory, such as runs/latest.")]
-Round = Annotated[int | None, count(LOOK, "Only messages of one round.")]
-Shown = Annotated[str, text(LOOK, "What the wire reads; default plain.", "plain|encrypted")]
+Round = Annotated[int | None, count(SELECTION, "Only messages of one round.")]
+Shown = Annotated[str, text(SELECTION, "What the wire reads; default plain.", "plain|encrypted")]
 
 
 def viewer(help: str) -> Any:
     """Make the option ``--as``: who looks."""
-    return typer.Option("--as", help=help, metavar="VIEW", rich_help_panel=LOOK, show_default=False)
+    return typer.Option("--as", help=help, metavar="VIEW", rich_help_panel=SELECTION, show_default=False)
 
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="PROTOCOL", help="Its parameters are options: see below.")
+    list[str] | None,
+    typer.Argument(metavar="PROTOCOL", help="The protocol; its parameters are options, listed below."),
 ]
-Data = Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")]
-Label = Annotated[str | None, text(REAL, "The column of labels.")]
-Positive = Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")]
-ClusterColumn = Annotated[str | None, text(REAL, "A column of cluster numbers.")]
+Data = Annotated[str | None, text(REAL_DATA, "A data set that p2p-sim data lists, or a file of your own.")]
+Label = Annotated[str | None, text(REAL_DATA, "The column of labels.")]
+Positive = Annotated[str | None, text(REAL_DATA, "The classes that count as 1.", "A,B")]
+ClusterColumn = Annotated[str | None, text(REAL_DATA, "A column of cluster numbers.")]
 Clusters = Annotated[
-    int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
+    int | None,
+    count(
+        REAL_DATA, "Number of k-means clusters, instead of a column; default one for 150 users, at most 200."
+    ),
 ]
 Test = Annotated[
     float | None,
-    ratio(REAL, "Share of rows that tests, and is in no cluster; default the set's own part, else 0.2."),
+    ratio(
+        REAL_DATA,
+        "Share of the rows that are test rows, not users; default the set's own test part, else 0.2.",
+    ),
 ]
-Users = Annotated[int | None, count(SYNTHETIC, "How many.")]
-Channels = Annotated[str, text(ASKED, "What the wire reads; default plain.", "plain|encrypted")]
+Users = Annotated[int | None, count(SYNTHETIC, "Number of users.")]
+Channels = Annotated[
+    str,
+    text(REQUEST, "Whether the wire sees plain or encrypted channels; default plain.", "plain|encrypted"),
+]
 Fault = Annotated[
     list[str] | None,
     typer.Option(
-        help="What goes wrong: drop=P, loss=P, late=P, duplicate=P, tamper=P, misdirect=P, replay=P, stop=SERVER:STEP, "
+        help="Inject a fault: drop=P, loss=P, late=P, duplicate=P, tamper=P, misdirect=P, replay=P, stop=SERVER:STEP, "
         "lie=flip|random|constant1:P.  May be repeated.",
-        metavar="FAULT", rich_help_panel=HOW, show_default=False,
+        metavar="FAULT", rich_help_panel=EXECUTION, show_default=False,
     ),
 ]  # fmt: skip
 Graph = Annotated[
     str | None,
     text(
-        HOW,
-        "Who are neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, or a "
-        ".csv or .parquet file of edges.",
+        EXECUTION,
+        "The graph of neighbours: complete, regular:DEGREE, small-world:DEGREE,P, scale-free:LINKS, grid, ring:DEGREE, "
+        "or a .csv or .parquet file of edges.",
         "GRAPH",
     ),
 ]
 Crypto = Annotated[
-    str, text(HOW, "Whether what is sealed is really sealed; default modelled.", "modelled|real")
+    str,
+    text(
+        EXECUTION,
+        "Whether cryptography is only modelled, or carried out; default modelled.",
+        "modelled|real",
+    ),
 ]
-Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
+Delta = Annotated[float, ratio(REQUEST, "δ, in [0, 1); default 1e-6.")]
 
 
-def given(command: Any, *names: str) -> dict[str, Any]:
-    """Return the options of a command that were given, by name."""
+def set_options(command: Any, *names: str) -> dict[str, Any]:
+    """Return those of a command's options that have a value, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
 
 
 def composition_of(value: str, *names: str) -> str | int:
-    """Read how many other honest users have label 1, or one of the names; raises InputError."""
+    """Read a composition: the number of other honest users with label 1, or one of ``names``; raises InputError."""
     if value in names:
         return value
     try:
@@ -137,7 +152,7 @@ def composition_of(value: str, *names: str) -> str | int:
 
 
 def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
-    """Read the faults of a command; raises InputError for one that is not known, or not of this protocol."""
+    """Read the faults of a command; raises InputError for an unknown fault, or one that this protocol cannot have."""
     faults = Faults.of(texts)
     if faults is not None:
         faults.check(protocol)
@@ -147,10 +162,10 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     """Check the options that go with ``--data``, and ``more``; raises InputError."""
     names = ("label", "positive", "cluster_column", "clusters", "test", *more)
-    for name in given(command, *names) if command.data is None else ():
-        raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
+    for name in set_options(command, *names) if command.data is None else ():
+        raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
     if command.cluster_column is not None and command.clusters is not None:
-        raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
+        raise InputError("--cluster-column and --clusters are both given: give one of them")
 
 
 def check_least(name: str, value: int, least: int) -> None:
@@ -166,16 +181,16 @@ def check_format(value: str, formats: Collection[str]) -> None:
 
 
 def option(field: str) -> str:
-    """Return how a field is called on the command line."""
+    """Return a field's name on the command line."""
     return "--" + field.replace("_", "-")
 
 
 def comma_list(value: str) -> list[str]:
-    """Read ``a,b``; a value that holds a comma stands in double quotes."""
+    """Read a list such as ``a,b``; a value with a comma must be in double quotes."""
     try:
         return [part.strip() for part in next(csv.reader([value], skipinitialspace=True), []) if part.strip()]
     except csv.Error as error:
-        raise InputError(f"{value!r} is no comma-separated list ({error})") from error
+        raise InputError(f"{value!r} is not a comma-separated list ({error})") from error
 
 
 def wants_json(json: bool, format: str) -> bool:

@@ -1,4 +1,4 @@
-"""Protocols from the command line: every plain dataclass field of a protocol is an option."""
+"""Protocols on the command line: each field of a protocol with a simple type is an option."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p2p_sim.rundir import run_json
 Protocols = Sequence[type[Protocol]]
 
 DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
-"""What the command line takes for parameters that have no default of their own."""
+"""The command line's defaults for parameters that have none in their class."""
 
 _KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 _NAMED = re.compile(r"``(\w+)``:\s+(.*?)(?=\s*``\w+``:|\n\s*\n|$)", re.DOTALL)
@@ -25,7 +25,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One option of a protocol.  ``default`` is MISSING where it must be given."""
+    """One option of a protocol.  ``default`` is MISSING if the option is required."""
 
     name: str
     kind: type
@@ -47,41 +47,41 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Chosen:
-    """A protocol with its parameters, and which of them were not given."""
+    """A protocol with its parameters; ``defaults``: names of those that were not given."""
 
     protocol: Protocol
     defaults: tuple[str, ...]
 
 
-def known(protocols: Protocols) -> dict[str, type[Protocol]]:
+def by_name(protocols: Protocols) -> dict[str, type[Protocol]]:
     """Return the protocols by their names on the command line."""
     return {kind.command_name(): kind for kind in protocols}
 
 
-def own(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
-    """Return the words and the protocols they may name; ``module:Class`` is imported from here or the path."""
-    name = named(words)
+def resolve(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
+    """Return the words and the protocols they may name; a ``module:Class`` among the words is imported."""
+    name = custom_name(words)
     if not name.partition(":")[2]:
         return words, protocols
     found = catalogue.imported(name)
     return [found.command_name() if word == name else word for word in words], (*protocols, found)
 
 
-def named(words: Sequence[str]) -> str:
-    """Return the word that names a protocol of one's own, ``module:Class``; empty if there is none."""
+def custom_name(words: Sequence[str]) -> str:
+    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none."""
     return next((word for word in words if ":" in word and not word.startswith("-")), "")
 
 
-def words_of(protocol: Protocol, words: Sequence[str]) -> list[str]:
-    """Return the words that make a protocol: its name, or how ``words`` name one's own, and every parameter."""
-    told, values = [named(words) or protocol.command_name()], protocol.parameters()
+def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
+    """Return the words that make a protocol: its name (for the user's own, as in ``words``) and all parameters."""
+    parts, values = [custom_name(words) or protocol.command_name()], protocol.parameters()
     for each in parameters(type(protocol)).values():
-        told += run_json.option(each.option, values[each.name])
-    return told
+        parts += run_json.option(each.option, values[each.name])
+    return parts
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
-    """Return the parameters of a protocol that the command line offers, by option."""
+    """Return the parameters of a protocol that are options of the command line, by option."""
     hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
     offered = [f for f in fields(kind) if f.init and hints[f.name] in _KINDS]  # type: ignore[arg-type]
     found = []
@@ -93,20 +93,20 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
 
 
 def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:
-    """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` name.
+    """Make the protocol that words such as ``peer-to-peer --alpha 0.1 --theta=0.5`` describe.
 
-    Raises InputError: no protocol, an unknown one, an unknown or doubled option, a value that is missing or
-    cannot be read.  The message lists what is known.
+    Raises InputError if the protocol is missing or unknown, an option is unknown or repeated, or a value is missing or
+    malformed.  The message lists what is known.
     """
-    return _make(*given(words, protocols, verb))
+    return _make(*parse(words, protocols, verb))
 
 
-def given(
+def parse(
     words: Sequence[str], protocols: Protocols, verb: str = "run"
 ) -> tuple[type[Protocol], dict[str, Parameter], dict[str, Any]]:
-    """Return the protocol that words name, what it offers, and the values given; raises as ``choose``."""
-    names, told = _divide(words)
-    every = known(protocols)
+    """Return the protocol that words name, its options, and the given values; raises as ``choose`` does."""
+    names, options = _split(words)
+    every = by_name(protocols)
     listed = f"known protocols: {', '.join(every)}"
     if not names:
         raise InputError(f"which protocol? {listed}")
@@ -119,7 +119,7 @@ def given(
             f"unexpected word {names[1]!r}: give one protocol; parameters are options, {_listed(offered)}"
         )
     values: dict[str, Any] = {}
-    for option, text in told:
+    for option, text in options:
         if option not in offered:
             more = f"more options: p2p-sim {verb} --help"
             raise InputError(f"unknown option {option!r}; {names[0]} has {_listed(offered)}; {more}")
@@ -134,9 +134,9 @@ def given(
 def describe(protocols: Protocols) -> str:
     """Return a sentence for each protocol: its name and options, with meanings and defaults."""
     lines = []
-    for name, kind in known(protocols).items():
-        told = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
-        lines.append(f"{name}: {told}.")
+    for name, kind in by_name(protocols).items():
+        options = "; ".join(f"{p.option}, {_described(p)}" for p in parameters(kind).values())
+        lines.append(f"{name}: {options}.")
     return "\n\n".join(lines)
 
 
@@ -150,9 +150,9 @@ def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str,
     return Chosen(kind(**complete), tuple(parameter.name for parameter in left))
 
 
-def _divide(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
-    """Divide words into plain ones and options with their values; None where there is no value."""
-    names, given, rest = list[str](), list[tuple[str, str | None]](), list(words)
+def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
+    """Split words into names and options with their values (None if the value is missing)."""
+    names, parse, rest = list[str](), list[tuple[str, str | None]](), list(words)
     while rest:
         word = rest.pop(0)
         if not word.startswith("-") or word == "-":
@@ -160,10 +160,10 @@ def _divide(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None
             continue
         option, equals, text = word.partition("=")
         if equals:
-            given.append((option, text))
+            parse.append((option, text))
         else:
-            given.append((option, rest.pop(0) if rest and not rest[0].startswith("--") else None))
-    return names, given
+            parse.append((option, rest.pop(0) if rest and not rest[0].startswith("--") else None))
+    return names, parse
 
 
 def _listed(offered: dict[str, Parameter]) -> str:

@@ -13,10 +13,10 @@ _BAR_AFTER, _BAR_STEP, _LINE_STEP, _HEARTBEAT = 0.5, 0.1, 2.0, 30.0
 
 
 class Progress:
-    """Called with (what is happening, done, in all); an empty first word goes on with the last; 0: unknown.
+    """Called with (label, done, total); an empty label keeps the last one; total 0 means unknown.
 
-    The words may change, as a speed does, while the count goes on: the clock of the bar goes on too.
-    A thread of its own shows the latest call, so that calls are cheap and long steps show too.
+    The label may change while the count goes on, for instance with a speed; then the bar's clock goes on too.
+    A separate thread shows the latest call, so that calls are cheap and long steps are visible.
     """
 
     def __init__(self, stream: TextIO | None = None):
@@ -27,7 +27,7 @@ class Progress:
         self._thread = threading.Thread(target=self._show, name="progress", daemon=True)
 
     def __call__(self, label: str, done: int, total: int) -> None:
-        """Say what is happening."""
+        """Set the current state."""
         self._state = (label or self._state[0], done, total)
 
     def __enter__(self) -> Progress:

@@ -9,46 +9,46 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import KEPT, Json, flag, text
+from p2p_sim.cli.options import OUTPUT, Json, flag, text
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal, whole_files
+from p2p_sim.report import output_files, terminal
 
 
 @app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
 @dataclass(frozen=True)
-class Report:
-    """Write what there is to tell of one run, or of several side by side, on one page.
+class ReportCommand:
+    """Write a report on one run, or on several side by side, as one page.
 
-    The HTML page holds everything it shows and goes into the run's directory, or beside the first of several.
+    The HTML page is self-contained.  It is written into the run's directory, or beside the first of several runs.
     """
 
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run directories, such as runs/latest.")]
     no_seed: Annotated[
-        bool, flag(KEPT, "Withhold seeds, with which the noise could be undone.", "--no-seed")
+        bool, flag(OUTPUT, "Leave out seeds, with which the noise could be undone.", "--no-seed")
     ] = False
     format: Annotated[
-        str, text(KEPT, "What is written; default html, the others to stdout.", "html|md|json")
+        str, text(OUTPUT, "Output format; default html; md and json go to stdout.", "html|md|json")
     ] = "html"
     json: Json = False
-    out: Annotated[str | None, text(KEPT, "A file that is written whole.", "FILE")] = None
+    out: Annotated[str | None, text(OUTPUT, "Output file; written completely or not at all.", "FILE")] = None
 
-    def work(self, _command: Command) -> int:
-        """Gather and write."""
+    def execute(self, _command: Command) -> int:
+        """Collect and write."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import document, sections
 
         form = "json" if self.json else self.format
         if form not in sections.FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(sections.FORMATS)}")
-        out = None if self.out is None else whole_files.check(self.out)
-        with Progress() as progress, terminal.stdout_kept():
+        out = None if self.out is None else output_files.check(self.out)
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)
-            told = document.documents(self.runs, seed=not self.no_seed)
-            page = sections.page(told, form)
+            reports = document.documents(self.runs, seed=not self.no_seed)
+            page = sections.page(reports, form)
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0
         place = sections.default(self.runs) if out is None else out
-        whole_files.write(place, page, private=sections.tells_seed(told))
+        output_files.write(place, page, private=sections.tells_seed(reports))
         print(f"Report written to {terminal.visible(str(place))}")
         return 0

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
-    HOW,
-    KEPT,
-    REAL,
+    EXECUTION,
+    OUTPUT,
+    REAL_DATA,
     SYNTHETIC,
     ClusterColumn,
     Clusters,
@@ -33,9 +33,9 @@ from p2p_sim.cli.options import (
     count,
     faults_of,
     flag,
-    given,
     option,
     ratio,
+    set_options,
     text,
     wants_json,
 )
@@ -49,10 +49,10 @@ from p2p_sim.rundir import run_json
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.run import Run as Done
+    from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
+_NOT_REPEATED = ("words", "out", "force", "json", "format")
 
 
 @app.command(
@@ -62,8 +62,8 @@ _NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
     epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
 )
 @dataclass(frozen=True)
-class Run:
-    """Run a protocol among users with real examples, train a model on what was released, keep the run."""
+class RunCommand:
+    """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
 
     words: Words = None
     data: Data = None
@@ -73,62 +73,79 @@ class Run:
     clusters: Clusters = None
     test: Test = None
     model: Annotated[
-        str | None, text(REAL, "A scikit-learn classifier, or none; default logistic-regression.")
+        str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
     users: Users = None
-    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users a cluster; default 1000.")] = None
+    cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
-    backend: Annotated[str, text(HOW, "Where; default local.", "local|shards|actors")] = "local"
-    shards: Annotated[int | None, count(HOW, "How many Ray actors.")] = None
-    blocks: Annotated[int | None, count(HOW, "Into how many blocks users are cut.")] = None
-    address: Annotated[str | None, text(HOW, "A Ray cluster; default one of its own.", "HOST:PORT")] = None
+    backend: Annotated[
+        str, text(EXECUTION, "Where the protocol runs; default local.", "local|shards|actors")
+    ] = "local"
+    shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
+    blocks: Annotated[int | None, count(EXECUTION, "Number of blocks of users.")] = None
+    address: Annotated[
+        str | None,
+        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
+    ] = None
     fault: Fault = None
     graph: Graph = None
     channel: Annotated[
-        str, text(HOW, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH")
+        str,
+        text(EXECUTION, "Each user's link, for simulated time; default 20ms,10Mbit.", "LATENCY,BANDWIDTH"),
     ] = costing.USERS
     server_channel: Annotated[
-        str, text(HOW, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
+        str, text(EXECUTION, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
     seed: Annotated[
         int | None,
-        count(HOW, "Decides every draw, the test rows and k-means; default a fresh one, which is printed."),
+        count(
+            EXECUTION,
+            "Seed of all draws, the test rows and k-means; by default a fresh one, which is printed.",
+        ),
     ] = None
-    trace: Annotated[str, text(KEPT, "Messages kept; default none.", "none|counts|sample=N|full")] = "none"
+    trace: Annotated[
+        str, text(OUTPUT, "Which messages to keep; default none.", "none|counts|sample=N|full")
+    ] = "none"
     out: Annotated[
-        str | None, text(KEPT, "Folder of the run; default a new one in runs/.  runs/latest links to it.")
+        str | None,
+        text(OUTPUT, "Folder of the run; default a new one in runs/.  runs/latest links to it."),
     ] = None
-    force: Annotated[bool, flag(KEPT, "Replace the run in --out.", "--force")] = False
-    no_population: Annotated[bool, flag(KEPT, "Leave labels out: no replay.", "--no-population")] = False
-    no_digest: Annotated[bool, flag(KEPT, "Compute no digest: faster.", "--no-digest")] = False
+    force: Annotated[bool, flag(OUTPUT, "Replace the run in --out.", "--force")] = False
+    no_population: Annotated[
+        bool,
+        flag(OUTPUT, "Do not save labels and seed; then nothing can be replayed.", "--no-population"),
+    ] = False
+    no_digest: Annotated[bool, flag(OUTPUT, "Do not compute the digest, which is faster.", "--no-digest")] = (
+        False
+    )
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
-        """Draw a seed if none was given; run, train, save, tell."""
+    def execute(self, _command: Command) -> int:
+        """Draw a seed if none was given; run, train, save and print."""
         return replace(self, seed=seeds.chosen(self.seed))._work()
 
     def _work(self) -> int:
-        from p2p_sim.cli import out_places, parameters
+        from p2p_sim.cli import parameters, run_folders
         from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
         from p2p_sim.report import privacy_table, run_summary
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.own(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words or [], catalogue.everything())
         chosen = parameters.choose(words, offered)
         self._check()
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
-        stem = out_places.stem(
+        stem = run_folders.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
-        place = out_places.place(self.out, stem, self.force)
-        with place.draft(self._foretell) as draft, Progress() as progress, terminal.stdout_kept():
+        place = run_folders.choose(self.out, stem, self.force)
+        with place.draft(self._announce_size) as draft, Progress() as progress, terminal.stdout_to_stderr():
             run = self._run(chosen.protocol, progress, draft)
-            run.notes |= {"command": self._again(chosen.protocol), "defaults": list(chosen.defaults)}
+            run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)
             )
@@ -141,18 +158,18 @@ class Run:
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
-        told = run_summary.document(run, name, chosen.defaults, path, out_places.peak(self.backend))
-        sys.stdout.write(terminal.as_json(told) if as_json else run_summary.as_text(told))
+        result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
+        sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
         return 0
 
-    def _again(self, protocol: Protocol) -> list[str]:
-        """Return the command that gives the same run, with every parameter and the seed, in a new folder."""
+    def _repeat_command(self, protocol: Protocol) -> list[str]:
+        """Return the command that repeats the run in a new folder, with every parameter and the seed."""
         from p2p_sim.cli import parameters
 
-        words = ["p2p-sim", "run", *parameters.words_of(protocol, self.words or [])]
+        words = ["p2p-sim", "run", *parameters.to_words(protocol, self.words or [])]
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
-            if name in _NOT_OF_THE_RUN or value == each.default:
+            if name in _NOT_REPEATED or value == each.default:
                 continue
             if value is True:
                 words.append(option(name))
@@ -161,24 +178,24 @@ class Run:
                 words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
-    def _foretell(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Say on stderr how much each trace level will keep."""
-        from p2p_sim.cli import out_places
+    def _announce_size(self, protocol: Protocol, level: str, population: Population) -> None:
+        """Print on stderr how much each trace level will keep."""
+        from p2p_sim.cli import run_folders
 
-        print(out_places.text(protocol, population, level, self.fault), file=sys.stderr, flush=True)
+        print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
-    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Done:
+    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
         from p2p_sim.learning import experiment
 
-        plan = given(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
+        plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
         plan["out"] = draft
         if self.users is not None:
-            sizes = given(self, "cluster_size", "share")
+            sizes = set_options(self, "cluster_size", "share")
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
-        choices = given(self, "label", "cluster_column", "clusters", "test", "model")
+        choices = set_options(self, "label", "cluster_column", "clusters", "test", "model")
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run
@@ -190,13 +207,13 @@ class Run:
         from p2p_sim.network import channels
 
         if (self.data is None) == (self.users is None):
-            what = "nothing to run on" if self.data is None else "--data and --users are both there"
+            what = "there are no users" if self.data is None else "--data and --users are both given"
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
         check_data(self, ("model",))
-        for name in given(self, "cluster_size", "share") if self.users is None else ():
-            raise InputError(f"{option(name)} goes with --users, which is not there: leave it out")
+        for name in set_options(self, "cluster_size", "share") if self.users is None else ():
+            raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
         if self.no_population:

@@ -1,4 +1,4 @@
-"""``p2p-sim trace diagram``, ``export`` and ``serve``: messages of a run as pictures, files and a page."""
+"""``p2p-sim trace diagram``, ``export`` and ``serve``: messages of a run as a picture, a file or a web page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.options import (
-    HOW,
-    KEPT,
-    LOOK,
+    EXECUTION,
+    OUTPUT,
+    SELECTION,
     Round,
     RunArgument,
     Shown,
@@ -34,7 +34,7 @@ from p2p_sim.cli.options import (
 )
 from p2p_sim.cli.trace_tables import trace
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal, whole_files
+from p2p_sim.report import output_files, terminal
 
 if TYPE_CHECKING:
     from p2p_sim.render.scene import Scene
@@ -42,19 +42,22 @@ if TYPE_CHECKING:
 Users = Annotated[
     list[int] | None,
     typer.Option(
-        "--user", metavar="N", parser=whole, rich_help_panel=LOOK, show_default=False,
-        help="Only what a user sent and received.  May be repeated.",
+        "--user", metavar="N", parser=whole, rich_help_panel=SELECTION, show_default=False,
+        help="Only messages that this user sent or received.  May be repeated.",
     ),
 ]  # fmt: skip
 Cluster = Annotated[
-    int | None, count(LOOK, "Only what the users of one cluster, and of every --user, sent and received.")
+    int | None,
+    count(SELECTION, "Only messages of the users of this cluster, and of every --user."),
 ]
 Who = Annotated[
     str | None, viewer("Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.")
 ]  # fmt: skip
 _PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
-Out = Annotated[str | None, text(KEPT, "A file that is written whole; default stdout.", "FILE")]
+Out = Annotated[
+    str | None, text(OUTPUT, "Output file, written completely or not at all; default stdout.", "FILE")
+]
 
 
 def check(form: str | None, forms: Collection[str], limit: int, out: str | None) -> None:
@@ -63,7 +66,7 @@ def check(form: str | None, forms: Collection[str], limit: int, out: str | None)
         raise InputError(f"--format is missing: allowed are {', '.join(forms)}")
     check_format(form, forms)
     check_least("limit", limit, 1)
-    if out is not None and whole_files.check(out).suffix.lower() in _PIXELS:
+    if out is not None and output_files.check(out).suffix.lower() in _PIXELS:
         raise InputError(
             f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
         )
@@ -74,11 +77,11 @@ def write(out: str | None, page: str) -> None:
     if out is None:
         sys.stdout.write(page)
     else:
-        whole_files.write(whole_files.check(out), page)
+        output_files.write(output_files.check(out), page)
 
 
-def tell(notes: Iterable[str]) -> None:
-    """Say on stderr what was put together, left out or recomputed."""
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on stderr: what was merged, left out or recomputed."""
     for note in notes:
         print(f"note: {terminal.visible(note)}", file=sys.stderr)
 
@@ -90,11 +93,11 @@ _FORMS = ("svg", "mermaid", "json")
     "diagram", cls=OnceCommand, epilog="Example: p2p-sim trace diagram runs/latest --user 17 --out user17.svg"
 )
 @dataclass(frozen=True)
-class Diagram:
-    """Draw who sent what to whom: one lane a party, one band a round.
+class DiagramCommand:
+    """Draw who sent what to whom, with one lane a party and one band a round.
 
-    Many users are drawn together, by cluster or by role, as the picture says.  What the run did not keep is recomputed
-    from its seed.
+    Many users share a lane, by cluster or by role; the picture says so.  Messages that the run did not keep are
+    recomputed from its seed.
     """
 
     run: RunArgument
@@ -104,14 +107,15 @@ class Diagram:
     who: Who = None
     channels: Shown = "plain"
     limit: Annotated[
-        int, count(LOOK, "Most arrows; users are drawn together if there are more; default 400.")
+        int,
+        count(SELECTION, "At most so many arrows; if there are more, users share lanes; default 400."),
     ] = 400
-    format: Annotated[str, text(KEPT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
-    json: Annotated[bool, flag(KEPT, "Short for --format json: lanes and arrows.", "--json")] = False
+    format: Annotated[str, text(OUTPUT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
+    json: Annotated[bool, flag(OUTPUT, "Short for --format json: lanes and arrows.", "--json")] = False
     out: Out = None
 
-    def work(self, _command: Command) -> int:
-        """Draw and tell."""
+    def execute(self, _command: Command) -> int:
+        """Draw and print notes."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -119,7 +123,7 @@ class Diagram:
 
         form = "json" if self.json else self.format
         check(form, _FORMS, self.limit, self.out)
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("drawing", 0, 0)
             drawn = sequence.draw(
                 whole_or_cut_off(Path(self.run), load), self.user or [], cluster_number=self.cluster, round=self.round,
@@ -127,7 +131,7 @@ class Diagram:
             )  # fmt: skip
             drawn, page = _form(form, drawn)
         write(self.out, page)
-        tell(drawn.notes)
+        print_notes(drawn.notes)
         return 0
 
 
@@ -150,25 +154,25 @@ def _form(form: str, drawn: Scene) -> tuple[Scene, str]:
     epilog="Example: p2p-sim trace export runs/latest --format perfetto --cluster 3 --out run.json",
 )
 @dataclass(frozen=True)
-class Export:
-    """Write messages for other programs: GraphML, Perfetto or Chrome (ui.perfetto.dev).
+class ExportCommand:
+    """Write messages for other programs: as GraphML, or as a trace for Perfetto (ui.perfetto.dev) and Chrome.
 
-    What the run did not keep is recomputed from its seed.
+    Messages that the run did not keep are recomputed from its seed.
     """
 
     run: RunArgument
-    format: Annotated[str | None, text(KEPT, "What is written; must be given.", "graphml|perfetto")] = None
+    format: Annotated[str | None, text(OUTPUT, "Output format; required.", "graphml|perfetto")] = None
     user: Users = None
     cluster: Cluster = None
     round: Round = None
     who: Who = None
     channels: Shown = "plain"
-    limit: Annotated[int, count(LOOK, "Most messages, the first of all; default 10,000.")] = 10_000
-    json: Annotated[bool, flag(KEPT, "Say on stdout as JSON what was written to --out.", "--json")] = False
+    limit: Annotated[int, count(SELECTION, "Most messages, the first of all; default 10,000.")] = 10_000
+    json: Annotated[bool, flag(OUTPUT, "Say on stdout as JSON what was written to --out.", "--json")] = False
     out: Out = None
 
-    def work(self, _command: Command) -> int:
-        """Write and tell."""
+    def execute(self, _command: Command) -> int:
+        """Write and print notes."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -178,51 +182,60 @@ class Export:
         check(self.format, sequence.EXPORTS, self.limit, self.out)
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
-            eyes = None if self.who is None else sequence.eyes_of(run, self.who)
-            view = None if eyes is None else str(eyes)
-            part = around(run, chosen, round=self.round, as_=eyes, channels=self.channels, limit=self.limit)
+            viewer = None if self.who is None else sequence.viewer_of(run, self.who)
+            view = None if viewer is None else str(viewer)
+            part = around(run, chosen, round=self.round, as_=viewer, channels=self.channels, limit=self.limit)
             page = sequence.export(
                 run, str(self.format), part, asked, self.cluster, self.round, self.run, view
             )
         write(self.out, page)
         notes = [*part.notes, *sequence.left_out(part, view)]
-        tell(notes)
+        print_notes(notes)
         if self.json:
-            told = {"out": self.out, "format": self.format, "view": self.who, "messages": len(part)}
-            sys.stdout.write(json.dumps(told | {"left_out": sum(part.cut.values()), "notes": notes}) + "\n")
+            summary = {"out": self.out, "format": self.format, "view": self.who, "messages": len(part)}
+            sys.stdout.write(
+                json.dumps(summary | {"left_out": sum(part.cut.values()), "notes": notes}) + "\n"
+            )
         return 0
 
 
 @trace.command("serve", cls=OnceCommand, epilog="Example: p2p-sim trace serve runs/latest")
 @dataclass(frozen=True)
-class Serve:
+class ServeCommand:
     """Look at a run in a browser: rounds, roles, the messages of a cluster, and what each party can read of them.
 
-    The page is served to this machine alone, under an address with a token, and cannot write; Ctrl-C ends it.
+    The page is read-only.  It is served on this machine only, under an address with a token; Ctrl-C ends it.
     """
 
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run directory, or a folder of some.")]
-    port: Annotated[int, count(HOW, "Default any free one.")] = 0
-    browser: Annotated[bool, flag(HOW, "Open it in a browser, too.", "--browser")] = False
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run directory, or a folder of run directories.")
+    ]
+    port: Annotated[int, count(EXECUTION, "The port; default any free one.")] = 0
+    browser: Annotated[bool, flag(EXECUTION, "Also open the page in a browser.", "--browser")] = False
     export: Annotated[
-        str | None, text(KEPT, "Instead, one HTML file: the page with what it shows of some users.", "FILE")
+        str | None,
+        text(OUTPUT, "Write one HTML file instead: the page with the messages of some users.", "FILE"),
     ] = None
-    user: Annotated[int | None, count(LOOK, "For --export: a user in focus.")] = None
-    cluster: Annotated[int | None, count(LOOK, "For --export: a cluster; default the first.")] = None
+    user: Annotated[int | None, count(SELECTION, "For --export: the user in focus.")] = None
+    cluster: Annotated[int | None, count(SELECTION, "For --export: the cluster; default the first.")] = None
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
         if self.export is None:
             for name in ("user", "cluster"):
                 if getattr(self, name) is not None:
-                    raise InputError(f"--{name} goes with --export, which is not there: choose on the page")
+                    raise InputError(
+                        f"--{name} needs --export, which is missing: leave it out, or choose on the page"
+                    )
             return self._serve()
         if self.user is not None and self.cluster is not None:
-            raise InputError("--user and --cluster are both there: a page shows one of them")
+            raise InputError(
+                "--user and --cluster are both given: a page shows only one, leave the other out"
+            )
         return self._export(self.export)
 
     def _serve(self) -> int:
@@ -249,11 +262,11 @@ class Serve:
         from p2p_sim.report.view_summary import VIEWERS
         from p2p_sim.rundir.run_directory import LazyRun
 
-        place = whole_files.check(out, "--export")
-        with Progress() as progress, terminal.stdout_kept():
-            progress("looking through everybody's eyes", 0, 0)
+        place = output_files.check(out, "--export")
+        with Progress() as progress, terminal.stdout_to_stderr():
+            progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))
             page = export(LazyRun(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
-        whole_files.write(place, page)
+        output_files.write(place, page)
         print(out)
         return 0

@@ -12,8 +12,8 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import (
-    KEPT,
-    LOOK,
+    OUTPUT,
+    SELECTION,
     Format,
     Json,
     Round,
@@ -55,10 +55,10 @@ _FORMATS = ("table", "json", "csv", "parquet")
     epilog="Example: p2p-sim trace show runs/latest --as learner+user:17 --kind report",
 )
 @dataclass(frozen=True)
-class Show:
-    """Show messages of a run: all of them, or what somebody saw of it, with her own inputs and draws.
+class ShowCommand:
+    """Show messages of a run: all of them, or those that a view sees, with its own inputs and draws.
 
-    What the run did not keep is recomputed from its seed.
+    Messages that the run did not keep are recomputed from its seed.
     """
 
     run: RunArgument
@@ -66,37 +66,36 @@ class Show:
         str | None,
         viewer("Who looks: learner, user:17, wire, learner+3*user, parts joined by +; default all is shown."),
     ] = None
-    kind: Annotated[str | None, text(LOOK, "Only messages of one kind.")] = None
-    user: Annotated[int | None, count(LOOK, "Only what one user sent, received, held and drew.")] = None
+    kind: Annotated[str | None, text(SELECTION, "Only messages of one kind.")] = None
+    user: Annotated[int | None, count(SELECTION, "Only what one user sent, received, held and drew.")] = None
     cluster: Annotated[
-        int | None, count(LOOK, "Only what the users of one cluster sent, received, held and drew.")
+        int | None,
+        count(SELECTION, "Only messages, inputs and draws of the users of one cluster."),
     ] = None
     round: Round = None
-    limit: Annotated[int, count(LOOK, "Most rows of each table; default 50.")] = 50
-    offset: Annotated[int, count(LOOK, "How many rows of each table come before; default 0.")] = 0
+    limit: Annotated[int, count(SELECTION, "Most rows of each table; default 50.")] = 50
+    offset: Annotated[int, count(SELECTION, "How many rows of each table come before; default 0.")] = 0
     channels: Shown = "plain"
     json: Json = False
-    format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
-        "table"
-    )
+    format: Annotated[str, text(OUTPUT, "Output format; default table.", "table|json|csv|parquet")] = "table"
 
-    def work(self, _command: Command) -> int:
-        """Look and tell."""
+    def execute(self, _command: Command) -> int:
+        """Query and print."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
 
         self._check()
         form = "json" if self.json else self.format
-        with Progress() as progress, terminal.stdout_kept():
+        with Progress() as progress, terminal.stdout_to_stderr():
             progress("looking", 0, 0)
-            part, told = self._told()
+            part, document = self._document()
             table = message_text.parquet(part) if form == "parquet" else b""
         if form == "parquet":
             sys.stdout.buffer.write(table)
         else:
-            sys.stdout.write(message_text.FORMATS[form](told))
+            sys.stdout.write(message_text.FORMATS[form](document))
         if form in ("csv", "parquet"):
-            for line in message_text.cuts(told):
+            for line in message_text.cuts(document):
                 print(f"note: {terminal.visible(line)}", file=sys.stderr)
         return 0
 
@@ -111,36 +110,36 @@ class Show:
         if self.format == "parquet" and not self.json and sys.stdout.isatty():
             raise InputError("--format parquet is not for a terminal: redirect it, > messages.parquet")
 
-    def _told(self) -> tuple[Slice, dict[str, Any]]:
+    def _document(self) -> tuple[Slice, dict[str, Any]]:
         from p2p_sim.render import sequence
         from p2p_sim.report import message_text
         from p2p_sim.run import load
         from p2p_sim.rundir.run_directory import LazyRun
         from p2p_sim.trace import neighbourhood, query
 
-        left = LazyRun(Path(self.run))
-        run = left if self.who is None or left.cut_off else load(Path(self.run))
-        eyes = None if self.who is None else sequence.eyes_of(run, self.who)
-        asked: dict[str, Any] = {
-            "kind": self.kind, "round": self.round, "as_": eyes, "channels": self.channels,
+        lazy_run = LazyRun(Path(self.run))
+        run = lazy_run if self.who is None or lazy_run.cut_off else load(Path(self.run))
+        viewer = None if self.who is None else sequence.viewer_of(run, self.who)
+        filters: dict[str, Any] = {
+            "kind": self.kind, "round": self.round, "as_": viewer, "channels": self.channels,
         }  # fmt: skip
         users: Sequence[int] | Array | None = None if self.user is None else [self.user]
         if self.cluster is None:
-            part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **asked)
+            part = query.messages(run, user=self.user, limit=self.limit, offset=self.offset, **filters)
         else:
             users = neighbourhood.cluster(run, self.cluster)
-            part = neighbourhood.page(neighbourhood.around(run, users, **asked), self.limit, self.offset)
-        told: dict[str, Any] = {
+            part = neighbourhood.page(neighbourhood.around(run, users, **filters), self.limit, self.offset)
+        document: dict[str, Any] = {
             "run": self.run, "protocol": run.protocol.partition(":")[2], "view": self.who,
-            "coalition": None if eyes is None else str(eyes), "channels": self.channels,
+            "coalition": None if viewer is None else str(viewer), "channels": self.channels,
             "notes": list(part.notes), "messages": message_text.tables(part, self.offset),
         }  # fmt: skip
-        if self.who is not None and eyes is not None and self.kind is None and self.round is None:
-            told |= self._own(run, self.who, users) if eyes.users or eyes.servers else {}
-        return part, told
+        if self.who is not None and viewer is not None and self.kind is None and self.round is None:
+            document |= self._own(run, self.who, users) if viewer.users or viewer.servers else {}
+        return part, document
 
     def _own(self, run: RunRecord, who: str, users: Sequence[int] | Array | None) -> dict[str, Any]:
-        """Return what those who look, and are among some users, held and drew, as far as it is known."""
+        """Return the inputs and draws of the view's users who are among ``users``, or why they are not known."""
         from p2p_sim.report import message_text
         from p2p_sim.run import Run
         from p2p_sim.rundir.run_json import in_python
@@ -165,7 +164,7 @@ def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, An
     from p2p_sim.cli.progress import Progress
     from p2p_sim.rundir.run_directory import LazyRun
 
-    with Progress() as progress, terminal.stdout_kept():
+    with Progress() as progress, terminal.stdout_to_stderr():
         progress(doing, 0, 0)
         run = LazyRun(Path(place))
         return {"run": place, "protocol": run.protocol.partition(":")[2], **document(run)}
@@ -173,14 +172,14 @@ def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, An
 
 @trace.command("stats", cls=OnceCommand, epilog="Example: p2p-sim trace stats runs/latest --json")
 @dataclass(frozen=True)
-class Stats:
+class StatsCommand:
     """Count messages and bytes by round and role, and how many each user sends and receives."""
 
     run: RunArgument
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Count and tell."""
         from p2p_sim.report import message_text
         from p2p_sim.trace.stats import stats as statistics
@@ -195,21 +194,22 @@ class Stats:
     "cone", cls=OnceCommand, epilog="Example: p2p-sim trace cone runs/latest --message report:3:17:0:0"
 )
 @dataclass(frozen=True)
-class Cone:
-    """Follow a message back to all that may have influenced it, and on to all that it may have influenced.
+class ConeCommand:
+    """Show the messages that may have influenced a message, and those that it may have influenced.
 
-    Says what of its origin its recipient cannot see, and the set in which it hides.
+    Also prints what its recipient cannot see of its origin, and among how many users it hides.
     """
 
     run: RunArgument
     message: Annotated[
-        str | None, text(LOOK, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ")
+        str | None,
+        text(SELECTION, "Its id, as trace show --json lists it.", "KIND:ROUND:SENDER:RECIPIENT:SEQ"),
     ] = None
-    limit: Annotated[int, count(LOOK, "Most rows of each table; default 10.")] = 10
+    limit: Annotated[int, count(SELECTION, "At most so many rows in each table; default 10.")] = 10
     json: Json = False
     format: Format = "text"
 
-    def work(self, _command: Command) -> int:
+    def execute(self, _command: Command) -> int:
         """Follow and tell."""
         from p2p_sim.report import message_text
         from p2p_sim.trace.causality import cone as cone_of

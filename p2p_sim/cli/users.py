@@ -1,4 +1,4 @@
-"""The users whom a command names, and the graph that joins them, for verbs that run nothing."""
+"""The users that a command names, and their graph, for commands that run nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 Joined = tuple[Population, dict[str, Any] | None]
-"""Users, and the numbers of the graph that joins them, None if there is none."""
+"""Users, and the figures of their graph (None without a graph)."""
 
 
 def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, progress: Any) -> Joined:
-    """Return users with labels of their own, joined by a command's graph."""
+    """Return synthetic users, joined by a command's graph."""
     from p2p_sim.learning import experiment
 
     people = Population.synthetic(users=users, cluster_size=size, positive=0.5, seed=0)
@@ -24,9 +24,9 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
 
 
 def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
-    """Read the data set that a command names, and return the users it would have in a run, joined by its graph.
+    """Read the data set of a command; return the users of a run with it, joined by the command's graph.
 
-    ``command``: has the options data, label, positive, cluster_column, clusters, test, graph and seed.
+    ``command``: needs the options data, label, positive, cluster_column, clusters, test, graph and seed.
     """
     from p2p_sim.learning import experiment
     from p2p_sim.learning.data import datasets

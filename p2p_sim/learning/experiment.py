@@ -1,4 +1,4 @@
-"""The main job in one call: real examples to users, a run among them, a model trained on what it released."""
+"""Experiments in one call: divide a data set among users, run a protocol, train a model on the released labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 def check(protocol: Protocol, source: Any) -> None:
     """Check, before any work, that there is a graph if and only if the protocol uses one; raises InputError.
 
-    ``source``: None, a word such as "regular:20", or what else ``network.topologies.graph_of`` takes.
+    ``source``: None, text such as "regular:20", or anything else that ``network.topologies.graph_of`` accepts.
     """
     over = protocol.graph_over()
     if source is None:
@@ -64,11 +64,11 @@ def join(
     rows: Array | None = None,
     total: int = 0,
 ) -> tuple[Population, dict[str, Any] | None]:
-    """Return the users joined by a graph, over everybody or in each cluster as the protocol says, and its numbers.
+    """Return the users joined by a graph, over all users or in each cluster as the protocol needs, and its figures.
 
-    ``rows``: the row of each user in a data set of ``total`` rows.  The edges of a file then name rows of the data set;
-    those of rows that test are left out.  Without a source, the users as they are and None.  Raises InputError for a
-    graph that cannot be, that leaves a user alone or that is not connected.
+    ``rows``: the row of each user in a data set of ``total`` rows; edges in a file then name rows of the data set, and
+    edges of test rows are left out.  Without a source, returns the users unchanged and None.  Raises InputError for an
+    impossible graph, an isolated user, or a graph that is not connected.
     """
     if source is None:
         return people, None
@@ -82,7 +82,7 @@ def join(
 
 
 def describe(source: str, people: Population, within: bool) -> dict[str, Any]:
-    """Return where a graph comes from, over whom it is, and how many neighbours users have."""
+    """Return the source of a graph, whether it is over everybody or in clusters, and the numbers of neighbours."""
     graph = people.graph
     assert graph is not None
     sizes = graph.size
@@ -94,7 +94,7 @@ def describe(source: str, people: Population, within: bool) -> dict[str, Any]:
 
 
 def _of_users(pairs: Array, rows: Array, total: int) -> Array:
-    """Turn pairs of rows of a data set into pairs of users, without those of rows that are no user."""
+    """Turn pairs of data set rows into pairs of users; pairs with a row that is no user are dropped."""
     user = np.full(total, -1, np.int64)
     user[rows] = np.arange(len(rows))
     ends = user[pairs]
@@ -102,15 +102,15 @@ def _of_users(pairs: Array, rows: Array, total: int) -> Array:
 
 
 TEST_SHARE = 0.2
-USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
+USERS_A_CLUSTER, MAX_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
 DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 
 
 @dataclass(frozen=True, repr=False)
 class Examples:
-    """A data set divided: users, one training row each, those of a cluster together; and test rows.
+    """A data set divided into users (one training row each, sorted by cluster) and test rows.
 
-    ``rows`` (n,): the data set's row of each user.  ``about``: data and clusters as JSON values, for notes.
+    ``rows`` (n,): the data set's row of each user.  ``about``: data and clusters as JSON values, for the run's notes.
     """
 
     population: Population
@@ -123,7 +123,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of it.  ``comparison`` is None where the learner returns neither labels nor bags."""
+    """The result of ``learn``.  ``comparison``: None if the learner returns neither labels nor bags."""
 
     run: Run
     examples: Examples
@@ -148,18 +148,18 @@ def learn(
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
     ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
-    ``model``: see ``models.make``, or "none"; ``graph``: see ``graphs.join``; ``how``: backend, shards, trace ...,
-    see ``p2p_sim.run``.  ``seed``: also of test rows, k-means and graph; None draws a fresh one.  What is found out
-    goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.
+    ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend, shards, trace and so on, see
+    ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws a fresh one.  The results also go
+    into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     check(protocol, graph)
     seed = seeds.chosen(seed)
-    told = progress or _silent
-    before = time.perf_counter()
+    report = progress or _silent
+    begin = time.perf_counter()
     if not isinstance(data, Dataset):
-        told(f"reading {Path(data).name}", 0, 0)
+        report(f"reading {Path(data).name}", 0, 0)
         many = protocol.label_count() > 2
         data = datasets.load(
             str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many
@@ -168,18 +168,18 @@ def learn(
         raise InputError(
             "label, positive and cluster_column choose columns of a file: a Dataset has them already"
         )
-    loaded = time.perf_counter() - before
+    loaded = time.perf_counter() - begin
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
-    before, total = time.perf_counter(), len(data.y)
+    begin, total = time.perf_counter(), len(data.y)
     del data  # its features were copied
     people, about = join(
         protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
     )
     examples = replace(examples, population=people)
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
-    phases |= {} if about is None else {"graph": time.perf_counter() - before}
+    phases |= {} if about is None else {"graph": time.perf_counter() - begin}
     run = start(protocol, people, seed=seed, progress=progress, **how)
     run.notes.update(examples.about, graph=about, released=released(run))
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
@@ -196,12 +196,11 @@ def gather(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Examples:
-    """Divide a data set into users and test rows, and put the users into clusters.
+    """Divide a data set into users and test rows, and group the users into clusters.
 
-    ``test``: share of the rows, drawn by ``seed``; None: the set's own test part if it has one, else 0.2.
-    ``clusters``: how many k-means makes of the users' features; None: the data's cluster column if it has
-    one, else a cluster for every 150 users, at most 200, and none for a protocol in which users send each
-    other nothing.
+    ``test``: share of the rows in (0, 1), drawn by ``seed``; None: the set's own test part if it has one, else 0.2.
+    ``clusters``: how many k-means makes of the users' features; None: the data's cluster column if it has one, else one
+    cluster for 150 users, at most 200, and none for a protocol without clusters.  Raises InputError for bad input.
     """
     before = time.perf_counter()
     many = protocol.label_count()
@@ -214,12 +213,12 @@ def gather(
         raise InputError(
             "clusters come from a column or from k-means: give one of cluster_column and clusters"
         )
-    held, how = _test_rows(data, test, seed)
-    rows = np.flatnonzero(~held)
-    told = {
+    is_test, how = _test_rows(data, test, seed)
+    rows = np.flatnonzero(~is_test)
+    facts = {
         "name": data.name, "source": data.source, "rows": len(data.y), "features": len(data.features),
         "label": data.label, "classes": list(data.classes), "positive": data.positive if many == 2 else None,
-        "test_rows": int(held.sum()), "test_rows_are": how,
+        "test_rows": int(is_test.sum()), "test_rows_are": how,
     }  # fmt: skip
     divided = time.perf_counter()
     cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
@@ -227,15 +226,15 @@ def gather(
         order = np.argsort(cluster, kind="stable")
         rows, cluster = rows[order], cluster[order]
     people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
-    about = {"data": told, "clusters": describe_clusters(protocol, people, origin)}
+    about = {"data": facts, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
-    return Examples(people, data.x[held], data.y[held], rows, about, timings)
+    return Examples(people, data.x[is_test], data.y[is_test], rows, about, timings)
 
 
 def train(
     run: Run, examples: Examples, model: str = DEFAULT_MODEL, progress: Progress | None = None
 ) -> evaluation.Comparison | None:
-    """Train on the labels that a run released and on the true ones; note accuracies and seconds in it."""
+    """Train on the labels that a run released and on the true ones; add accuracies and seconds to the run."""
     before = time.perf_counter()
     (progress or _silent)(f"training {model}", 0, 0)
     columns, people = label_assignment.returned(run), examples.population
@@ -252,7 +251,7 @@ def train(
         if bags is not None:
             comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
     if comparison is None and people.x is not None and run.notes.get("released"):
-        run.notes["released"]["untrained"] = label_assignment.NOBODY_S
+        run.notes["released"]["untrained"] = label_assignment.NO_FEATURES
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
@@ -271,9 +270,9 @@ def simulate(
 ) -> Run:
     """Run a protocol among synthetic users, each positive with probability ``share``.
 
-    ``cluster_size``: None: 1,000, and no clusters for a protocol in which users send each other nothing.
-    ``graph``: see ``graphs.join``; ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend,
-    shards, trace and so on, see ``p2p_sim.run``.
+    ``cluster_size``: None means 1,000, or no clusters for a protocol without clusters.  ``graph``: see ``join``;
+    ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend, shards, trace and so on, see
+    ``p2p_sim.run``.
     """
     check(protocol, graph)
     seed = seeds.chosen(seed)
@@ -284,7 +283,9 @@ def simulate(
         )
     before = time.perf_counter()
     (progress or _silent)("making users", 0, 0)
-    size = cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if speaks(protocol) else None
+    size = (
+        cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
+    )
     people = Population.synthetic(users=users, cluster_size=size, positive=share, seed=seed)
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
@@ -301,15 +302,15 @@ def simulate(
 
 
 def describe_clusters(protocol: Protocol, people: Population, origin: str) -> dict[str, Any] | None:
-    """Return how many clusters there are, where from, and their sizes; None without clusters.
+    """Return the number, origin and sizes of the clusters; None without clusters.
 
-    Warns (UserWarning) of clusters of one user, where users send each other something.
+    Warns (UserWarning) of clusters of one user, if users send each other messages.
     """
     if people.clusters is None:
         return None
     sizes = people.sizes
     alone = int((sizes == 1).sum())
-    if alone and speaks(protocol):
+    if alone and clusters_matter(protocol):
         what = "1 cluster has" if alone == 1 else f"{alone:,} clusters have"
         warnings.warn(f"{what} a single user, who always picks herself: no peer hides her", stacklevel=3)
     return {
@@ -321,28 +322,28 @@ def describe_clusters(protocol: Protocol, people: Population, origin: str) -> di
 def released(run: Run) -> dict[str, Any] | None:
     """Return how many labels the learner has, and the share that is not 0; None if it returns no labels.
 
-    Of bags see ``proportions.Proportions.summary``.
+    For bags see ``bag_training.Proportions.summary``.
     """
     if run.population is not None:
-        told = bag_training.of_run(run.outputs.get("learner", {}), run.source, run.population)
-        if told is not None:
-            return told.summary()
+        proportions = bag_training.of_run(run.outputs.get("learner", {}), run.source, run.population)
+        if proportions is not None:
+            return proportions.summary()
     y = run.outputs.get("learner", {}).get("y")
     if y is None or y.ndim != 1:
         return None
     return {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
 
 
-def speaks(protocol: Protocol) -> bool:
-    """Whether clusters matter to a run: users talk within them, or a server mixes them cluster by cluster."""
+def clusters_matter(protocol: Protocol) -> bool:
+    """Return whether clusters matter to a run: users send messages within them, or a server shuffles each cluster."""
     return bool(
         protocol.graph_over() != "everybody" and protocol.in_clusters() and not protocol.mixes_everybody()
     )
 
 
 def default_clusters(users: int) -> int:
-    """Return how many clusters k-means makes where nothing was asked for."""
-    return min(MOST_CLUSTERS, max(1, users // USERS_A_CLUSTER))
+    """Return the default number of clusters for k-means."""
+    return min(MAX_CLUSTERS, max(1, users // USERS_A_CLUSTER))
 
 
 def _clusters(
@@ -350,13 +351,13 @@ def _clusters(
 ) -> tuple[Array | None, str]:
     if data.cluster is not None:
         return data.cluster[rows], "from a column"
-    if clusters is None and not speaks(protocol):
+    if clusters is None and not clusters_matter(protocol):
         return None, "none"
     if clusters is not None and not 1 <= clusters <= len(rows):
         raise InputError(f"clusters = {clusters!r}: must be an integer from 1 to the {len(rows):,} users")
     count = clusters or default_clusters(len(rows))
     progress(f"k-means, {count} clusters", 0, 0)
-    default = f" (default: one for {USERS_A_CLUSTER} users, at most {MOST_CLUSTERS})"
+    default = f" (default: one for {USERS_A_CLUSTER} users, at most {MAX_CLUSTERS})"
     return clustering.kmeans(data.x[rows], count, seed), "by k-means" + (default if clusters is None else "")
 
 

@@ -20,7 +20,7 @@ _LETTERS = 200  # of octets or several numbers: keys and shares are whole
 def fields(part: Slice, event: Event) -> dict[str, str]:
     """Return the fields of a message as text, by name."""
     names = map(text_labels.clean, part.fields(event.kind))
-    if event.fields is None or _shut(part, event.kind):
+    if event.fields is None or _sealed(part, event.kind):
         sealed = part.sealed[event.kind]
         return dict.fromkeys(names, f"sealed for {text_labels.clean(sealed)}" if sealed else "not readable")
     columns = part.kinds[event.kind]
@@ -29,13 +29,13 @@ def fields(part: Slice, event: Event) -> dict[str, str]:
 
 
 def readable_numbers(part: Slice) -> set[str]:
-    """Return the names of fields that hold a whole number up to 2^53 in every message that has them.
+    """Return the names of fields that are whole numbers up to 2^53 in every message that has them.
 
-    Bits are not among them: where a message lacks a bit, some programs read it as false.
+    Bits are not included: some programs read a missing bit as false.
     """
     found: dict[str, set[bool]] = {}
     for kind, columns in part.kinds.items():
-        shut = _shut(part, kind) or not columns.get("readable", np.ones(1, np.bool_)).all()
+        shut = _sealed(part, kind) or not columns.get("readable", np.ones(1, np.bool_)).all()
         for name in part.fields(kind):
             found.setdefault(name, set()).add(not shut and _whole(columns[name]))
     return {name for name, whole in found.items() if whole == {True}}
@@ -48,24 +48,24 @@ def _whole(column: npt.NDArray[Any]) -> bool:
 
 
 def plain(part: Slice, event: Event, numbers: set[str]) -> dict[str, str | int]:
-    """Return the fields of a message by name: those among ``numbers`` as they are, all others as text."""
+    """Return the fields of a message by name: those in ``numbers`` as integers, all others as text."""
     known = event.fields or {}
     return fields(part, event) | {
         text_labels.clean(name): int(value) for name, value in known.items() if name in numbers
     }
 
 
-def _shut(part: Slice, kind: str) -> bool:
-    """Whether nobody looks and the fields are sealed."""
+def _sealed(part: Slice, kind: str) -> bool:
+    """Return whether a kind's fields are sealed and there is no viewer who could read them."""
     return part.sealed[kind] is not None and "readable" not in part.kinds[kind]
 
 
 def to_networkx(part: Slice) -> Any:
-    """Return a ``MultiDiGraph``: nodes ``user:17`` and ``learner`` with their role; an edge a message.
+    """Return a ``MultiDiGraph``: nodes such as ``user:17`` and ``learner``, with their role; one edge a message.
 
-    An edge's key is the message's id; it has ``kind``, ``round``, ``seq``, ``nbytes`` (0 to oneself) and its fields as
-    ``field_NAME``, whole numbers if all are, otherwise text; and, where somebody looks,
-    ``readable``: whether she can read the fields.
+    An edge's key is the message's id.  Its attributes are ``kind``, ``round``, ``seq``, ``nbytes`` (0 to oneself), the
+    fields as ``field_NAME`` (integers if all are, otherwise text), and, if there is a viewer, ``readable``: whether she
+    can read the fields.
     """
     import networkx
 
@@ -87,9 +87,9 @@ def to_networkx(part: Slice) -> Any:
 
 
 def who_asked_whom(part: Slice, kind: str | None = None) -> Any:
-    """Return a ``DiGraph`` with one edge a pair of parties: ``weight``, how many messages; ``nbytes``, their bytes.
+    """Return a ``DiGraph`` with one edge for each pair of parties: ``weight``: number of messages; ``nbytes``: bytes.
 
-    ``kind``: count messages of one kind only, such as "ask".  Raises InputError for a kind that the slice lacks.
+    ``kind``: count only messages of this kind, such as "ask".  Raises InputError for an unknown kind.
     """
     import networkx
 

@@ -1,8 +1,8 @@
 """Messages as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
 
-Time is logical: a round takes so many microseconds.  A role is a process, a party a thread; a round in which a party
-does anything is a slice, in whose first half it sends and in whose second half it receives; a message is an arrow.
-A slice as long as all rounds says what run it is and what was left out: Perfetto shows that nowhere else.
+Time is logical: a round takes a fixed number of microseconds.  A role is a process and a party is a thread.  A round in
+which a party sends or receives is a slice: it sends in the first half and receives in the second.  A message is an
+arrow.  One slice over all rounds names the run and what was left out, since Perfetto shows that nowhere else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from p2p_sim.render import graphml, text_labels
 from p2p_sim.trace.slices import Event, Slice
 
 _HALF = 1000
-"""Microseconds of half a round, more where a party has more to do."""
+"""Microseconds of half a round; more if a party has more messages in it."""
 
 
 def perfetto(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
@@ -49,7 +49,7 @@ def _round(half: int) -> int:
 
 
 def _threads(part: Slice, events: list[Event]) -> dict[str, tuple[str, int, int]]:
-    """Return each party's role, process and thread, numbered without repetition: users first, by id."""
+    """Return each party's role, process and thread, with unique numbers: users first, by id."""
     parties = {
         (role != USER, role, number)
         for event in events
@@ -71,7 +71,7 @@ def _declared(part: Slice) -> list[str]:
 def _about(
     about: dict[str, str], busy: Counter[tuple[str, str, int]], roles: int, half: int
 ) -> list[dict[str, Any]]:
-    """Return the slice that says what this is, in a process and a thread of its own."""
+    """Return the slice that describes the file, in its own process and thread."""
     rounds = [round for _, _, round in busy]
     if not rounds:
         return []
@@ -114,7 +114,7 @@ def _meta(name: str, pid: int, args: dict[str, Any], tid: int | None = None) -> 
 def _rounds(
     busy: Counter[tuple[str, str, int]], threads: dict[str, tuple[str, int, int]], half: int
 ) -> list[dict[str, Any]]:
-    """Return a slice for every round in which a party does anything."""
+    """Return a slice for every round in which a party sends or receives."""
     found = sorted({(round, *threads[name][1:]) for _, name, round in busy})
     return [
         {
@@ -133,7 +133,7 @@ def _message(
     half: int,
     counts: tuple[Counter[tuple[str, str, int]], Counter[tuple[str, str, int]]],
 ) -> list[dict[str, Any]]:
-    """Return one message: its sending and its receipt as slices, and an arrow from one to the other."""
+    """Return one message: two slices, for sending and receiving it, and an arrow between them."""
     busy, done = counts
     kind = text_labels.clean(event.kind)
     args = {"id": text_labels.clean(event.id, 200), "round": event.round, "bytes": event.nbytes}

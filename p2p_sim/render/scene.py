@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
-from p2p_sim.trace.slices import ADDRESS, Eyes, Slice, message_id
+from p2p_sim.trace.slices import ADDRESS, Slice, Viewer, message_id
 
 Array = npt.NDArray[Any]
 _COLUMNS = (*ADDRESS, "nbytes")
@@ -375,7 +375,7 @@ def closer(drawn: Scene) -> Scene:
     return replace(drawn, lanes=lanes, command=command, notes=told)
 
 
-def sight_of(part: Slice, eyes: Eyes, channels: str) -> Sight:
+def sight_of(part: Slice, eyes: Viewer, channels: str) -> Sight:
     """Return what those who look see and read of a slice."""
     found = {}
     for kind, columns in part.kinds.items():

@@ -1,4 +1,4 @@
-"""Sequence diagrams and exports of runs: which messages, who looks, and what the picture is called."""
+"""Sequence diagrams and exports of runs: selects the messages, applies the view, and makes the title."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from p2p_sim.trace.slices import Slice
 
 Array = npt.NDArray[Any]
 
-WHOLE = 1_000_000
-"""Messages up to which a whole run is drawn from them, and not from its counts."""
+MAX_MESSAGES_DRAWN = 1_000_000
+"""A whole run with more messages is drawn from its counts."""
 
-MOST_ID = 2**63 - 1
-"""Largest id that a user can have."""
+MAX_ID = 2**63 - 1
+"""The largest possible id of a user."""
 
 EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
     "graphml": graphml,
     "perfetto": perfetto,
 }
-"""What writes a slice, its title and its notes, by the name of the format."""
+"""Functions that write a slice with its title and notes, by format."""
 
 
 def draw(
@@ -51,19 +51,19 @@ def draw(
 ) -> Scene:
     """Lay out a sequence diagram of a run: of some users (ids), of a cluster, or of everybody.
 
-    ``view``: what this coalition cannot read is struck out; ``channels``: what the wire reads; ``limit``: most arrows;
-    ``name``: where the run is, for the title and for the command that opens lanes of many users.  A whole run of more
-    than 1,000,000 messages is drawn by role, from its counts.  Raises InputError for a user, cluster, round or view
-    that there is not, and for messages that are neither kept nor recomputed.
+    ``view``: strike out what this coalition cannot read; ``channels``: what the wire can read; ``limit``: at most so
+    many arrows; ``name``: the path of the run, for the title and the command that opens lanes of many users.  A whole
+    run of more than 1,000,000 messages is drawn by role, from its counts.  Raises InputError for an unknown user,
+    cluster, round or view, and for messages that are neither kept nor recomputed.
     """
     if channels not in CHANNELS:
         raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
     chosen, title = select(run, users, cluster_number), _title(run, name, users, cluster_number, round)
     command = None if name is None else _command(name, round, view, channels, limit)
     total = sum(count.messages for (_, number), count in run.counts.items() if round in (None, number))
-    if chosen is None and total > WHOLE:
+    if chosen is None and total > MAX_MESSAGES_DRAWN:
         return _from_counts(run, round, view, title, total, protocol, command)
-    coalition = None if view is None else eyes_of(run, view, protocol)
+    coalition = None if view is None else viewer_of(run, view, protocol)
     part = around(run, chosen, round=round, protocol=protocol)
     sight = None if coalition is None else sight_of(part, coalition, channels)
     divided = clusters_of(run, np.zeros(0, np.int64)) is not None
@@ -74,19 +74,19 @@ def draw(
     )  # fmt: skip
 
 
-def eyes_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
-    """Return who looks at a run, also at one that was cut off or whose program is not known."""
+def viewer_of(run: RunRecord, view: str, protocol: Protocol | None = None) -> Coalition:
+    """Return the coalition of a view, also for a run that was cut off or whose protocol is not known."""
     return coalition_of(run, view, known(run) if protocol is None else protocol)
 
 
 def select(run: RunRecord, users: Sequence[int], cluster_number: int | None) -> Array | None:
-    """Return the ids of the users whose messages are wanted, ascending; None for everybody's."""
+    """Return the ids of the selected users, ascending; None for all.  Raises InputError for an unknown one."""
     if not users and cluster_number is None:
         return None
     for user in users:
         query.check_user(query.census(run), user)
-        if not 0 <= user <= MOST_ID:  # of a run whose users are not known
-            raise InputError(f"user {user}: must be from 0 to {MOST_ID}")
+        if not 0 <= user <= MAX_ID:  # of a run whose users are not known
+            raise InputError(f"user {user}: must be from 0 to {MAX_ID}")
     inside = np.zeros(0, np.int64) if cluster_number is None else cluster(run, cluster_number)
     return np.unique(np.concatenate([np.array(users, np.int64), inside]))
 
@@ -101,20 +101,20 @@ def export(
     name: str,
     view: str | None = None,
 ) -> str:
-    """Return a slice of a run in another program's format; ``view``: who looks."""
+    """Return a slice of a run in another program's format; ``view``: the view that it was made for."""
     title = _title(run, name, users, cluster_number, round) + (f", as {view}" if view else "")
     return EXPORTS[form](part, title, (*part.notes, *left_out(part, view)))
 
 
 def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
-    """Say what a slice lacks: what ``view`` does not see or cannot read, and messages beyond the limit."""
+    """Return notes on what a slice lacks: what ``view`` does not see or cannot read, and messages beyond the limit."""
     whole, cut = sum(part.total.values()), sum(part.cut.values())
     notes = []
     if view is not None:
-        blind = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
+        unreadable = sum(int((~columns["readable"]).sum()) for columns in part.kinds.values())
         notes.append(
             f"as {view} saw it: messages that it does not see are left out, fields that it cannot read are struck out "
-            f"(in {blind:,} messages here)"
+            f"(in {unreadable:,} messages here)"
         )
     if cut:
         notes.append(f"the first {whole - cut:,} of {whole:,} messages; --limit {whole} shows all")
@@ -124,7 +124,7 @@ def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
 def _title(
     run: RunRecord, name: str | None, users: Sequence[int], cluster_number: int | None, round: int | None
 ) -> str:
-    """Return what is drawn, in words."""
+    """Return a title: the protocol with its parameters, and the selection."""
     given = ", ".join(f"{key}={value}" for key, value in run.parameters.items() if value is not None)
     parts = [f"{run.protocol.partition(':')[2]}({given})", *([name] if name else [])]
     parts += [f"cluster {cluster_number}"] if cluster_number is not None else []
@@ -133,7 +133,7 @@ def _title(
 
 
 def _command(name: str, round: int | None, view: str | None, channels: str, limit: int) -> str:
-    """Return the command that draws a run in the same way, but for whose messages."""
+    """Return the command that draws a run in the same way, without the selected users."""
     words = ["p2p-sim", "trace", "diagram", name]
     words += [] if round is None else ["--round", str(round)]
     words += [] if view is None else ["--as", view]
@@ -157,17 +157,17 @@ def _from_counts(
     protocol: Protocol | None,
     command: str | None,
 ) -> Scene:
-    fewer = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
+    options = "--cluster or --user" if clusters_of(run, np.zeros(0, np.int64)) is not None else "--user"
     if view is not None:
         raise InputError(
-            f"--as {view!r}: this run has {total:,} messages, and what somebody saw of so many is not drawn: choose "
-            f"{fewer} too"
+            f"--as {view!r}: this run has {total:,} messages, too many to draw what a view sees of them: also give "
+            f"{options}"
         )
-    source, kinds = query.kept_of(run, run.source if protocol is None else protocol)
+    source, kinds = query.recorded_trace(run, run.source if protocol is None else protocol)
     query.check_round(source, round)
     people = query.census(run)
     users = None if people is None else people.users
-    note = f"drawn by role from the counts of {total:,} messages; {fewer} draws single ones"
+    note = f"drawn by role from the counts of {total:,} messages; {options} draws single ones"
     return overview(
         kinds, run.counts, users, title, round=round, notes=[note], opens=_first(run), command=command
     )

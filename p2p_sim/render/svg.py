@@ -1,4 +1,4 @@
-"""A scene as one SVG file: no scripts, nothing from elsewhere, for light and for dark pages."""
+"""A scene as one self-contained SVG file without scripts, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _TIP = 8.0
 
 
 @dataclass
-class Page:
-    """What is drawn so far, how far it reaches to either side, and where it goes on."""
+class Canvas:
+    """The marks drawn so far, their extent to the left and right, and the current height ``y``."""
 
     left: float
     right: float
@@ -32,7 +32,7 @@ class Page:
     def write(
         self, x: float, pieces: list[tuple[str, str]], classes: str = "pd-text", at: float = 0.5
     ) -> None:
-        """Write pieces of one line at ``y``, each with a class; ``at``: which share of the line is left of ``x``."""
+        """Write pieces of one line at ``y``, each with a class; ``at``: the share of the line that is left of ``x``."""
         shown = [(words, kind) for words, kind in pieces if words]
         wide = width(" ".join(words for words, _ in shown)) * (
             _TITLE_SCALE if ("pd-title" in classes) else 1.0
@@ -46,17 +46,17 @@ class Page:
 
 
 def width(words: str) -> float:
-    """Return how wide words are at most."""
+    """Return an upper bound of the width of a text."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in words) * _LETTER
 
 
 def number(value: float) -> str:
-    """Return a coordinate, short and the same everywhere."""
+    """Return a coordinate as short text, the same on every machine."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def pieces(arrow: Arrow) -> list[tuple[str, str]]:
-    """Return the words of an arrow with their classes: what cannot be read is struck out."""
+    """Return the text of an arrow with classes: what cannot be read is struck out."""
     if arrow.sight == UNSEEN:
         return [(arrow.kind, "pd-struck"), (arrow.detail, "pd-struck"), ("not seen", "")]
     struck = "pd-struck" if arrow.sight == STRUCK else ""
@@ -64,14 +64,14 @@ def pieces(arrow: Arrow) -> list[tuple[str, str]]:
 
 
 def breadth(arrow: Arrow) -> float:
-    """Return how wide an arrow's words are at most."""
+    """Return an upper bound of the width of an arrow's text."""
     return width(" ".join(words for words, _ in pieces(arrow) if words))
 
 
-def arrow(page: Page, drawn: Arrow, places: list[float], colour: str) -> None:
-    """Draw an arrow below what is there, its words above it or, from a lane to itself, beside it.
+def arrow(page: Canvas, drawn: Arrow, places: list[float], colour: str) -> None:
+    """Draw an arrow below the last one, with its text above it or, from a lane to itself, beside it.
 
-    ``colour``: classes of its kind.
+    ``colour``: the class of its kind.
     """
     start, end = places[drawn.sender], places[drawn.recipient]
     classes = "pd-gone" if drawn.sight == UNSEEN else f"{colour}{'' if drawn.sight == READ else ' pd-shut'}"
@@ -97,7 +97,7 @@ def arrow(page: Page, drawn: Arrow, places: list[float], colour: str) -> None:
 
 
 def _hint(drawn: Arrow) -> str:
-    """Return what a pointer that rests on an arrow is told."""
+    """Return the tooltip of an arrow."""
     known = {UNSEEN: "; not seen", STRUCK: "; seen, not read"}.get(drawn.sight, "")
     return f"{drawn.id}; {drawn.nbytes:,} bytes{known}"
 
@@ -132,9 +132,9 @@ _KEYS = {
 
 
 def svg(scene: Scene, dark: bool = True) -> str:
-    """Return the scene as a whole SVG document; ``dark``: whether it follows the page into the dark."""
+    """Return the scene as an SVG document; ``dark``: whether it has colours for dark pages, too."""
     places = _places(scene)
-    page = Page(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
+    page = Canvas(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
     _heads(page, scene, places)
     top, bands, tall = page.y, list[tuple[float, float]](), len(scene.arrows) > _LONG
@@ -157,7 +157,7 @@ def svg(scene: Scene, dark: bool = True) -> str:
 
 
 def _places(scene: Scene) -> list[float]:
-    """Return where lanes are: so far apart that heads fit, and most words between the neighbours they are about."""
+    """Return the x of each lane: heads fit, and so does most text between neighbouring lanes."""
     heads = [max(map(width, _named(lane))) + 30 for lane in scene.lanes]
     gaps = [max(_NARROW, (one + other) / 2) for one, other in pairwise(heads)]
     for drawn in scene.arrows:
@@ -173,20 +173,20 @@ def _named(lane: Lane) -> list[str]:
     return [lane.name, *many, *([lane.opens] if lane.opens else [])]
 
 
-def _above(page: Page, scene: Scene) -> None:
-    """Write the title, whose eyes it is seen through, and what is not shown."""
+def _above(page: Canvas, scene: Scene) -> None:
+    """Write the title, the view, and the notes."""
     left = -_NARROW / 2
     for i, line in enumerate(textwrap.wrap(scene.title, _TITLE)):
         page.y += _LINE if i else 0.0
         page.write(left, [(line, "")], "pd-text pd-title", at=0.0)
-    told = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
-    for line in (piece for note in [*told, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
+    view_note = [] if scene.viewpoint is None else [f"as {scene.viewpoint} saw it"]
+    for line in (piece for note in [*view_note, *scene.notes] for piece in textwrap.wrap(note, _LETTERS)):
         page.y += _LINE
         page.write(left, [(line, "")], at=0.0)
     page.y += _LINE
 
 
-def _heads(page: Page, scene: Scene, places: list[float]) -> None:
+def _heads(page: Canvas, scene: Scene, places: list[float]) -> None:
     """Draw the names of the lanes."""
     height = max((17.0 * len(_named(lane)) + 9 for lane in scene.lanes), default=0.0)
     top = page.y
@@ -205,15 +205,15 @@ def _heads(page: Page, scene: Scene, places: list[float]) -> None:
     page.y = top + height
 
 
-def _names(page: Page, scene: Scene, places: list[float]) -> None:
+def _names(page: Canvas, scene: Scene, places: list[float]) -> None:
     """Name the lanes again."""
     page.y += _LINE
     for lane, x in zip(scene.lanes, places, strict=True):
         page.write(x, [(lane.name, "")])
 
 
-def _below(page: Page, scene: Scene) -> None:
-    """Explain the kinds, and what lines mean that are not solid."""
+def _below(page: Canvas, scene: Scene) -> None:
+    """Write the legend: the message kinds, and the lines that are not solid."""
     page.y += 8
     for kind, sentence in scene.kinds.items():
         page.y += _LINE
@@ -235,14 +235,14 @@ def _colour(scene: Scene, kind: str) -> str:
 
 
 def _document(
-    page: Page,
+    page: Canvas,
     scene: Scene,
     places: list[float],
     bands: list[tuple[float, float]],
     ends: tuple[float, float],
     style: str,
 ) -> str:
-    """Put what is drawn on paper with bands and lifelines."""
+    """Return the document: background, bands, lifelines, and what was drawn."""
     left, wide = page.left - _MARGIN, page.right - page.left + 2 * _MARGIN
     top, high = -_MARGIN - 14, page.y + 2 * _MARGIN + 14
     size = f'width="{number(wide)}" height="{number(high)}"'
@@ -254,11 +254,13 @@ def _document(
     for x in places:
         line = f'x1="{number(x)}" x2="{number(x)}" y1="{number(ends[0])}" y2="{number(ends[1])}"'
         back.append(f'<line class="pd-life" {line}/>')
-    told = " ".join([*scene.notes, *(f"{kind}: {sentence}." for kind, sentence in scene.kinds.items())])
+    description = " ".join(
+        [*scene.notes, *(f"{kind}: {sentence}." for kind, sentence in scene.kinds.items())]
+    )
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
         f'viewBox="{number(left)} {number(top)} {number(wide)} {number(high)}">\n'
-        f"<title>{escape(scene.title)}</title>\n<desc>{escape(told)}</desc>\n<style>{style}</style>\n"
+        f"<title>{escape(scene.title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style}</style>\n"
     )
     return head + "\n".join([*back, *page.marks]) + "\n</svg>\n"
 

@@ -1,4 +1,4 @@
-"""Words of diagrams and exports: names, field values and sizes, safe on one line of any format."""
+"""Labels of diagrams and exports: names, field values and sizes, safe on one line of any format."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy.typing as npt
 from p2p_sim.core.message import USER
 
 LONGEST = 60
-"""Letters of a label that are shown."""
+"""The maximum length of a label."""
 
 VECTOR = 24
 """Letters of a vector that are shown."""
 
 
 def clean(text: Any, longest: int = LONGEST) -> str:
-    """Return text on one line, without what XML cannot hold or a terminal obeys, and not too long."""
+    """Return text on one line, shortened, without characters that XML cannot hold or a terminal interprets."""
     words = " ".join(str(text).split())
     safe = words if words.isprintable() else "".join(c if c.isprintable() else "�" for c in words)
     return safe if len(safe) <= longest else safe[: longest - 1] + "…"
 
 
 def party(role: str, number: int) -> str:
-    """Return what a party is called: ``user:17``, or a server's role."""
+    """Return a party's name: ``user:17``, or a server's role."""
     return f"{USER}:{number}" if role == USER else clean(role)
 
 
 def value(entry: Any, letters: int = VECTOR) -> str:
     """Return one field of one message: a bit, a whole number, octets, or the first of several numbers.
 
-    ``letters``: of octets or several numbers that are shown.
+    ``letters``: the maximum length of bytes and of several numbers.
     """
     if isinstance(entry, np.ndarray) and entry.ndim and entry.dtype == np.uint8:
         return _octets(entry, letters)
@@ -60,7 +60,7 @@ def counted(number: int, one: str) -> str:
 
 
 def size(nbytes: int) -> str:
-    """Return bytes as people read them: ``900 B``, ``1.2 MB``."""
+    """Return a number of bytes with a suitable unit: ``900 B``, ``1.2 MB``."""
     if nbytes < 1000:
         return f"{nbytes} B"
     power = min((len(str(nbytes)) - 1) // 3, 5)

@@ -1,4 +1,4 @@
-"""The table of audits: what was measured of each view beside what is claimed, and what the measurement can say."""
+"""The table of audits: what was measured of each view, what is claimed, and the verdict; as rows and as text."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Row = Mapping[str, Any]
 
 
 def title(row: Row) -> str:
-    """Return who looked, and through what channels where that matters."""
+    """Return the title of the view, with the channels if it includes the wire."""
     return f"{row['view']}, {row['channels']} channels" if "wire" in row["name"] else str(row["view"])
 
 
 def bound(row: Row) -> str:
-    """Return the lower bound, and where it was measured: ``ε ≥ 1.2 at δ = 0.01``."""
+    """Return the lower bound and the point where it was measured: ``ε ≥ 1.2 at δ = 0.01``."""
     figure, at = ("ε", "δ") if row["kind"] == "delta" else ("δ", "ε")
     return f"{figure} ≥ {down(row['lower'])} at {at} = {number_text(row['at'])}"
 
 
 def attack(row: Row) -> tuple[str, str]:
-    """Return the attack's name, and how it was made, if there is more to say."""
+    """Return the attack's name, and how it was learned (empty if it was not)."""
     name, learned, how = row["statistic"].partition(", learned ")
     return name, f"learned {how}" if learned else ""
 
@@ -44,19 +44,19 @@ def confidence(row: Row) -> str:
 
 
 def limit(row: Row) -> str:
-    """Return the figures that must not be exceeded, with their bases: the accountant's, and others that are violated.
+    """Return the claims that the bound must not exceed, with their bases: the exact figure and all violated claims.
 
-    Where the accountant has none, the first of the others.
+    Without an exact figure, the first claim that applies.
     """
     holding = [claim for claim in row["claims"] if claim["holds"]]
     shown = [claim for claim in holding if claim["name"] == EXACT or claim["verdict"] == VIOLATED]
     figure = "epsilon" if row["kind"] == "delta" else "delta"
-    told = [f"{number_text(claim[figure])} ({_basis(claim)})" for claim in shown or holding[:1]]
-    return "; ".join(told) or "nothing is claimed"
+    figures = [f"{number_text(claim[figure])} ({_basis(claim)})" for claim in shown or holding[:1]]
+    return "; ".join(figures) or "nothing is claimed"
 
 
-def held(row: Row) -> str:
-    """Return what the bound is held against, as a sentence: ``ε must not exceed 1.4 (exact)``."""
+def requirement(row: Row) -> str:
+    """Return the claim that the bound is compared with, as a sentence: ``ε must not exceed 1.4 (exact)``."""
     figure = "ε" if row["kind"] == "delta" else "δ"
     return f"{figure} must not exceed {limit(row)}" if any(c["holds"] for c in row["claims"]) else limit(row)
 
@@ -67,7 +67,7 @@ def verdict_of(row: Row) -> str:
 
 
 def why(row: Row) -> str:
-    """Return what the verdict rests on, and what would decide."""
+    """Return the reason of the verdict; if it is inconclusive, also how many trials would decide."""
     text = str((row["law"] or row)["why"] if row["verdict"] == REJECTED else row["why"])
     if _unclaimed(row):
         return "to check a figure of your own, give --claim"
@@ -81,13 +81,13 @@ def why(row: Row) -> str:
 
 
 def down(value: float) -> str:
-    """Return a lower bound in four digits, rounded down."""
+    """Return a lower bound with four digits, rounded down."""
     text = number_text(value)
     return text if float(text) <= value else number_text(value - 10.0 ** (math.floor(math.log10(value)) - 3))
 
 
 def _unclaimed(row: Row) -> bool:
-    """Whether there was nothing to hold the measurement against."""
+    """Return whether no claim applies to the measurement."""
     return row["verdict"] == INCONCLUSIVE and not any(claim["holds"] for claim in row["claims"])
 
 
@@ -99,23 +99,23 @@ def _basis(claim: Row) -> str:
 DEVIATING = (
     "not audited: an audit runs users who follow the protocol, and these do not; account has the figure"
 )
-"""Why a row of deviating users is not measured."""
+"""Why views of deviating users are not audited."""
 LOCAL = "local"
-Told = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
 def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> dict[str, Any]:
-    """Return what is told about one view; ``found``: None if it was not audited, ``refused`` says why."""
-    told: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
+    """Return the row of one view as JSON values; ``found``: its audit, None if ``refused`` says why there is none."""
+    result: dict[str, Any] = {"view": view.title, "name": view.name, "refused": refused}
     if found is None:
-        return told
+        return result
     names = [
         "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
         "why", "needed", "assumes",
     ]  # fmt: skip
-    told |= {name: getattr(found, name) for name in names}
+    result |= {name: getattr(found, name) for name in names}
     rejected = found.law is not None and found.law.rejected
-    return told | {
+    return result | {
         "verdict": REJECTED if rejected and found.verdict != VIOLATED else found.verdict,
         "failed": found.failed,
         "claims": [asdict(claim) for claim in found.claims],
@@ -126,47 +126,60 @@ def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> di
     }
 
 
-def verdict(rows: Iterable[Told]) -> str:
+def verdict(rows: Iterable[Document]) -> str:
     """Return the worst verdict of all views."""
-    found = {told["verdict"] for told in rows if not told["refused"]}
+    found = {row["verdict"] for row in rows if not row["refused"]}
     return next((each for each in (VIOLATED, REJECTED, INCONCLUSIVE) if each in found), CONSISTENT)
 
 
-def as_text(told: Told) -> str:
-    """Return a document of audits as text; ``told``: what the verb put together, or its JSON."""
-    done = [each for each in told["views"] if not each["refused"]]
-    blocks = [_head(told), _table(told), _how(told, done), *_too_small(told, done), _sentences(told, done)]
+def as_text(document: Document) -> str:
+    """Return the document of ``p2p-sim audit`` as text."""
+    done = [each for each in document["views"] if not each["refused"]]
+    blocks = [
+        _head(document),
+        _table(document),
+        _how(document, done),
+        *_too_small(document, done),
+        _sentences(document, done),
+    ]
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(told: Told) -> str:
-    given = terminal.parameters(told)
-    point = f"δ = {told['at']:g}" if told["kind"] == "delta" else f"ε = {told['at']:g} nats"
-    measured = f"{'ε in nats' if told['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
-    size = told["cluster_size"]
+def _head(document: Document) -> str:
+    given = terminal.parameters(document)
+    point = f"δ = {document['at']:g}" if document["kind"] == "delta" else f"ε = {document['at']:g} nats"
+    measured = f"{'ε in nats' if document['kind'] == 'delta' else 'δ'} of one label, measured at {point}"
+    size = document["cluster_size"]
     users = "one user" if size == 1 else f"{size:,} users"
-    lines = [f"{told['protocol']}: {given}", f"{measured}: worlds of {users}, {told['channels']} channels"]
-    lines += [f"Worlds of run {terminal.visible(told['run'])}: {told['world']}"] if "run" in told else []
+    lines = [
+        f"{document['protocol']}: {given}",
+        f"{measured}: worlds of {users}, {document['channels']} channels",
+    ]
+    lines += (
+        [f"Worlds of run {terminal.visible(document['run'])}: {document['world']}"]
+        if "run" in document
+        else []
+    )
     return "\n".join(lines)
 
 
-def _figure(told: Told) -> str:
-    return "ε" if told["kind"] == "delta" else "δ"
+def _figure(document: Document) -> str:
+    return "ε" if document["kind"] == "delta" else "δ"
 
 
-def _table(told: Told) -> str:
+def _table(document: Document) -> str:
     notes: dict[str, int] = {}
 
     def note(text: str) -> str:
         return f" [{notes.setdefault(text, len(notes) + 1)}]"
 
-    of, figure = "epsilon" if told["kind"] == "delta" else "delta", _figure(told)
-    theorems = dict.fromkeys(_column(claim) for each in told["views"] for claim in each.get("claims", ()))
+    of, figure = "epsilon" if document["kind"] == "delta" else "delta", _figure(document)
+    theorems = dict.fromkeys(_column(claim) for each in document["views"] for claim in each.get("claims", ()))
     names = [name for name in theorems if name not in (EXACT, LOCAL)]
-    head = ["View", f"{figure} at least ({_percent(told['confidence'])})", f"exact {figure}", *names]
+    head = ["View", f"{figure} at least ({_percent(document['confidence'])})", f"exact {figure}", *names]
     head += [f"local {figure}", "law test", "verdict"]
     lines = []
-    for each in told["views"]:
+    for each in document["views"]:
         if each["refused"]:
             said = "not audited" if each["refused"] == DEVIATING else "refused"
             lines.append([each["view"], said + note(each["refused"]), *["-"] * (len(head) - 2)])
@@ -178,12 +191,12 @@ def _table(told: Told) -> str:
     return "\n".join([terminal.table(head, lines), *foot])
 
 
-def _column(claim: Told) -> str:
+def _column(claim: Document) -> str:
     name = str(claim["name"])
     return LOCAL if name.startswith(LOCAL) else name
 
 
-def _claim(claim: Told | None, figure: str, note: Callable[[str], str]) -> str:
+def _claim(claim: Document | None, figure: str, note: Callable[[str], str]) -> str:
     if claim is None:
         return "-"
     if not claim["holds"]:
@@ -202,7 +215,7 @@ def _clearer(why: str) -> str:
     )
 
 
-def _law(law: Told | None, note: Callable[[str], str]) -> str:
+def _law(law: Document | None, note: Callable[[str], str]) -> str:
     if law is None:
         return "-"
     if not law["tested"]:
@@ -211,9 +224,9 @@ def _law(law: Told | None, note: Callable[[str], str]) -> str:
     return f"{text}, rejected" + note(law["why"]) if law["rejected"] else text
 
 
-def _how(told: Told, done: list[Told]) -> str:
-    """Return how each view was measured, as a table."""
-    cap = f"{_figure(told)} it could show"
+def _how(document: Document, done: list[Document]) -> str:
+    """Return a table of how each view was measured."""
+    cap = f"{_figure(document)} it could show"
     head = [
         "View", "trials counted", cap, "true positives", "false positives", "others with label 1", "seconds",
         "statistic",
@@ -222,15 +235,15 @@ def _how(told: Told, done: list[Told]) -> str:
     return terminal.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
 
 
-def _too_small(told: Told, done: list[Told]) -> list[str]:
-    """Return what is said where delta is too small to be measured: the curve at several epsilons instead."""
+def _too_small(document: Document, done: list[Document]) -> list[str]:
+    """Return a text for views whose delta is too small to be measured, with delta at several epsilons instead."""
     found = [each for each in done if each["delta_too_small"]]
     if not found:
         return []
     trials = min(each["trials"] for each in found)
     lines = [
-        f"δ = {told['at']:g} is too small to be measured: of {trials:,} trials it is {told['at'] * trials:.2g}, "
-        f"and what is so rare is not seen.",
+        f"δ = {document['at']:g} is too small to be measured: of {trials:,} trials it is "
+        f"{document['at'] * trials:.2g}, and what is so rare is not seen.",
         "The bound on ε above is true but far below what ε may be.",
     ]
     none = [each["view"] for each in found if not each["points"]]
@@ -247,15 +260,15 @@ def _too_small(told: Told, done: list[Told]) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _sentences(told: Told, done: list[Told]) -> str:
+def _sentences(document: Document, done: list[Document]) -> str:
     lines = [
         f"{each['view']}: {verdict_of(each)}: {why(each)}" for each in done if each["verdict"] != CONSISTENT
     ]
     views = len(done)
     if views > 1:
-        each = _percent(told["confidence_each"])
+        each = _percent(document["confidence_each"])
         lines.append(
-            f"With confidence {_percent(told['confidence'])} all bounds hold at once: "
+            f"With confidence {_percent(document['confidence'])} all bounds hold at once: "
             f"the error is shared over the views, {each} for each."
         )
     tested = [each["law"] for each in done if each["law"] is not None and each["law"]["tested"]]
@@ -266,8 +279,8 @@ def _sentences(told: Told, done: list[Told]) -> str:
         )
     assumed = dict.fromkeys(text for each in done for text in each.get("assumes") or ())
     lines += [f"Assumes: {text}." for text in assumed]
-    lines.append(f"Verdict: {told['verdict']}{_meaning(told['verdict'])}")
-    lines.append(f"Again: {told['command']}")
+    lines.append(f"Verdict: {document['verdict']}{_meaning(document['verdict'])}")
+    lines.append(f"Again: {document['command']}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Curves delta(epsilon) of several views, in colours and dashes that anybody can tell apart."""
+"""Plots of delta(epsilon) of several views, in colours and dashes that everybody can tell apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.report import whole_files
+from p2p_sim.report import output_files
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -25,7 +25,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 _LEAST = 1e-12
 _POINTS, _FEW, _SECONDS = 60, 24, 6.0
-"""Points of a curve; after so many seconds the few are enough."""
+"""Points of a curve: ``_POINTS``, or ``_FEW`` after ``_SECONDS``."""
 
 _FIRST = 7  # of them evenly over the curve
 _NARROW = 1e-3  # parts of the curve's length that are not divided further
@@ -38,19 +38,19 @@ def _silent(_label: str, _done: int, _total: int) -> None:
 
 
 def kind_of(path: str) -> str:
-    """Return svg or png; raises InputError for another ending or what cannot be written."""
+    """Return svg or png, by the name's ending; raises InputError for another ending or a place that is not writable."""
     kind = Path(path).suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
-    whole_files.check(path, "--plot")
+    output_files.check(path, "--plot")
     return kind
 
 
 def curve(law: Law) -> tuple[Array, Array]:
-    """Return epsilons and the deltas of the law there, at least ``_LEAST``: shape (points,) each.
+    """Return epsilons and the law's deltas, at least ``_LEAST``: shape (points,) each.
 
-    Every delta is evaluated, at the composition that is worst there.  Points are as dense as the curve is steep, and
-    fewer of a law that is slow to evaluate.
+    Every delta is evaluated, at the composition that is worst there.  Points are denser where the curve is steep, and
+    fewer for a law that is slow to evaluate.
     """
     start = time.monotonic()
     drawn = law.with_floor(_LEAST / 10)
@@ -79,7 +79,7 @@ def _gap(one: tuple[float, float], two: tuple[float, float], end: float) -> floa
 
 
 def line(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
-    """Return points with lines between them that lie nowhere below the curve: delta is convex in e^epsilon."""
+    """Return interpolated points that lie nowhere below the curve: delta is convex in e^epsilon."""
     share = np.linspace(0, 1, _FILL, endpoint=False)
     low, high = epsilons[:-1, None], epsilons[1:, None]
     at = low + share * (high - low)
@@ -89,7 +89,7 @@ def line(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
 
 
 def _end(pure: float, delta: Callable[[float], float]) -> float:
-    """Return where delta comes to ``_LEAST``, to a percent above; 10 if it never does."""
+    """Return the epsilon where delta reaches ``_LEAST``, up to 1 % too large; 10 if it never does."""
     low, high = 0.0, pure
     if math.isinf(high):
         high = next((2.0**k for k in range(-20, 20) if delta(2.0**k) <= _LEAST), 0.0)
@@ -110,9 +110,9 @@ def curves(
     asked: float = 0.0,
     progress: Progress = _silent,
 ) -> None:
-    """Draw delta(epsilon) of each view into a file, whole or not at all; raises InputError.
+    """Plot delta(epsilon) of each view into a file, completely or not at all; raises InputError.
 
-    ``asked``: a delta that gets a line of its own, where it is in the picture.
+    ``asked``: a delta to mark by a horizontal line, if it is in the picture.
     """
     kind = kind_of(path)
     try:
@@ -136,4 +136,4 @@ def curves(
     axes.legend(fontsize="small")
     drawn_bytes = io.BytesIO()
     drawing.savefig(drawn_bytes, format=kind)
-    whole_files.write(Path(path), drawn_bytes.getvalue())
+    output_files.write(Path(path), drawn_bytes.getvalue())

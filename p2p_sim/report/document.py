@@ -1,4 +1,4 @@
-"""What a report tells of a run, as JSON values, what it needs of a run's notes, and what makes runs hard to compare."""
+"""The content of a report as JSON values: a document for each run, checks of its notes, and cautions on comparing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import kept_audits, privacy_table, run_summary, terminal
+from p2p_sim.report import audit_file, privacy_table, run_summary, terminal
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import without_seed
@@ -22,96 +22,96 @@ from p2p_sim.trace import query
 
 
 @dataclass(frozen=True)
-class Each:
-    """A list, or with ``keyed`` a mapping, whose every entry has one shape."""
+class ListOf:
+    """A list (``keyed``: a mapping) whose entries all have one shape."""
 
     shape: Any
     keyed: bool = False
 
 
 @dataclass(frozen=True)
-class Either:
+class AnyOf:
     """Any of several shapes."""
 
     shapes: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberShape:
     """A number; infinity is ``"inf"``."""
 
 
-NUMBER = Number()
+NUMBER = NumberShape()
 _ACCURACY = {
     "accuracy_private": float, "accuracy_true": float, "baseline": float, "trained_on": int, "test_rows": int,
     "model": str, "note": str,
 }  # fmt: skip
 _FIGURE = {"epsilon": NUMBER, "lower": NUMBER, "upper": NUMBER}
-_EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": Each(str)}
+_EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": ListOf(str)}
 _THEOREM = {"name": str, "basis": str, "holds": bool, "epsilon": NUMBER, "source": str, "why": str}
 _VIEW = {
-    "view": str, "name": str, "users": str, "refused": str, "exact": Either((None, _EXACT)),
-    "by_cluster": Either((None, Each(Either((None, _FIGURE)), keyed=True))), "theorems": Each(_THEOREM),
+    "view": str, "name": str, "users": str, "refused": str, "exact": AnyOf((None, _EXACT)),
+    "by_cluster": AnyOf((None, ListOf(AnyOf((None, _FIGURE)), keyed=True))), "theorems": ListOf(_THEOREM),
 }  # fmt: skip
 _PRIVACY = {
-    "delta": NUMBER, "channels": str, "hidden": str, "local_epsilon": Either((None, NUMBER)), "views": Each(_VIEW),
+    "delta": NUMBER, "channels": str, "hidden": str, "local_epsilon": AnyOf((None, NUMBER)), "views": ListOf(_VIEW),
 }  # fmt: skip
 _ROLE = {
     "role": str, "parties": int, "messages_up": int, "messages_down": int, "bytes_up": int, "bytes_down": int,
-    "operations": Each(int, keyed=True), "compute_seconds": NUMBER,
+    "operations": ListOf(int, keyed=True), "compute_seconds": NUMBER,
 }  # fmt: skip
-_COSTS = {"channel": str, "server_channel": str, "simulated_seconds": NUMBER, "roles": Each(_ROLE)}
+_COSTS = {"channel": str, "server_channel": str, "simulated_seconds": NUMBER, "roles": ListOf(_ROLE)}
 _CLUSTERS = {"count": int, "origin": str, "minimum": int, "maximum": int}
 _GRAPH = {
     "source": str, "over": str, "minimum": NUMBER, "median": NUMBER, "maximum": NUMBER, "complete": bool
 }  # fmt: skip
 
 NOTES = {
-    name: Either((None, shape))
+    name: AnyOf((None, shape))
     for name, shape in (
         ("privacy", _PRIVACY), ("costs", _COSTS), ("accuracy", _ACCURACY), ("released", {"labels": int}),
-        ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", Each(str)),
-        ("command", Each(str)),
+        ("clusters", _CLUSTERS), ("graph", _GRAPH), ("data", {"name": str, "source": str}), ("defaults", ListOf(str)),
+        ("command", ListOf(str)),
     )
 }  # fmt: skip
-"""What a run notes of itself; a run from Python notes nothing."""
+"""The shape of a run's notes; a run made in Python has none."""
 
 
-def misfit(value: Any, shape: Any, name: str = "notes") -> str:
-    """Return what in a value has not the shape it should, such as ``notes.privacy.views: None``; nothing if all has.
+def mismatch(value: Any, shape: Any, name: str = "notes") -> str:
+    """Return the first part of a value with a wrong shape, such as ``notes.privacy.views: None``; empty if it fits.
 
-    Of a mapping only the names of its shape are looked at.
+    In a mapping, only the names of the shape are checked.
     """
-    if isinstance(shape, Either):
-        found = [misfit(value, one, name) for one in shape.shapes]
+    if isinstance(shape, AnyOf):
+        found = [mismatch(value, one, name) for one in shape.shapes]
         return "" if "" in found else max(found, key=_depth)
-    if isinstance(shape, Each):
+    if isinstance(shape, ListOf):
         if not isinstance(value, dict if shape.keyed else list):
-            return _told(value, name)
+            return _mismatch(value, name)
         entries = list(value.items() if isinstance(value, dict) else enumerate(value))
-        return next((bad for key, one in entries if (bad := misfit(one, shape.shape, f"{name}.{key}"))), "")
+        return next((bad for key, one in entries if (bad := mismatch(one, shape.shape, f"{name}.{key}"))), "")
     if isinstance(shape, Mapping):
         if not isinstance(value, dict):
-            return _told(value, name)
+            return _mismatch(value, name)
         parts = ((value.get(key), one, f"{name}.{key}") for key, one in shape.items())
-        return next((bad for part in parts if (bad := misfit(*part))), "")
-    return "" if _is(value, shape) else _told(value, name)
+        return next((bad for part in parts if (bad := mismatch(*part))), "")
+    return "" if _is(value, shape) else _mismatch(value, name)
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a kind; a bool is no number, a whole number may stand for a float."""
-    if isinstance(kind, Number):
+    """Return whether a value has a type; a bool is not a number, an int counts as a float."""
+    if isinstance(kind, NumberShape):
         return value in ("inf", "-inf") or _is(value, float)
     allowed: Any = {None: NoneType, float: (int, float)}.get(kind, kind)
     return isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
 
 
 def _depth(found: str) -> int:
-    """Return how far a value fits: how deep that lies which does not."""
+    """Return how deep a mismatch lies: the deeper, the better the value fits."""
     return found.partition(":")[0].count(".")
 
 
-def _told(value: Any, name: str) -> str:
+def _mismatch(value: Any, name: str) -> str:
     text = repr(value)
     return f"{name}: {text if len(text) <= 40 else text[:39] + '…'}"
 
@@ -120,8 +120,8 @@ Document = Mapping[str, Any]
 
 
 def cautions(runs: Sequence[Document]) -> list[str]:
-    """Return a sentence for everything of which the runs must not differ if they are to be compared, and do."""
-    told = [
+    """Return a sentence for each difference that makes the runs hard to compare."""
+    checks = [
         ("The data differ", data, "accuracies belong to their data and do not compare"),
         ("The numbers of users differ", _users, "of clusters of other sizes, views learn more or less"),
         ("δ differs", _delta, "an ε holds at its own δ"),
@@ -129,11 +129,11 @@ def cautions(runs: Sequence[Document]) -> list[str]:
         ("Faults differ", _faults, "lost messages change accuracy, costs and what views learn"),
         ("Code or versions of p2p-sim differ", _code, "figures may come from other methods"),
     ]
-    return [sentence for what, of, why in told if (sentence := _sentence(runs, what, of, why))]
+    return [sentence for what, of, why in checks if (sentence := _sentence(runs, what, of, why))]
 
 
 def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str | None], why: str) -> str:
-    """Return who differs and why that matters; nothing if all are alike, or it is not known of them."""
+    """Return which runs differ and why that matters; empty if all are equal or unknown."""
     groups: dict[str, list[str]] = {}
     for run in runs:
         value = of(run)
@@ -146,7 +146,7 @@ def _sentence(runs: Sequence[Document], what: str, of: Callable[[Document], str 
 
 
 def data(run: Document) -> str | None:
-    """Return what its accuracy was measured on, in words; None if none was."""
+    """Return the data on which accuracy was measured, in words; None without accuracy."""
     found = run["data"]
     if run["accuracy"] is None:
         return None
@@ -176,20 +176,20 @@ def _code(run: Document) -> str | None:
 
 
 FORMAT = 1
-"""Of the JSON: names keep their meaning while it stays the same."""
+"""Version of the JSON format: names keep their meaning while it stays the same."""
 
 CONFIDENCE = 0.95
-"""Of the intervals of accuracies."""
+"""Confidence of the intervals of accuracies."""
 
 WITHHELD = "withheld"
-"""What stands in place of a seed that is not to be told."""
+"""Stands in place of a seed that is left out."""
 
 
 def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
 
-    ``seed``: whether seeds, and commands that hold them, are told.  Raises InputError for a folder that is no run, for
-    one that is named twice, and for a seed that could be guessed and is not to be told.
+    ``seed``: whether to include seeds, also in commands.  Raises InputError for a folder that is no run directory, for
+    one that is named twice, and for a seed that is left out but could be guessed.
     """
     places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
     for i, place in enumerate(places):
@@ -198,14 +198,14 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
     names = [place.name for place in places]
     short = len(set(names)) == len(names)
     runs = [
-        document(_whole(path), name if short else str(path), path, seed)
+        document(_load(path), name if short else str(path), path, seed)
         for path, name in zip(map(Path, paths), names, strict=True)
     ]
     return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
 
 
-def _whole(path: Path) -> Run:
-    """Load a run whose messages are those of which its manifest, and so the page, tells."""
+def _load(path: Path) -> Run:
+    """Load a run and verify that its messages are those of its manifest."""
     run = load(path)
     stored = stored_of(run)
     if stored is not None:
@@ -214,20 +214,20 @@ def _whole(path: Path) -> Run:
 
 
 def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
-    """Return what is told of one run; ``name``: what it is called beside others.
+    """Return the document of one run; ``name``: its name in the report.
 
-    Raises InputError if its notes were altered.
+    Raises InputError if its notes were altered, and for a seed that is left out but could be guessed.
     """
     notes = run.notes
-    bad = misfit(terminal.plain(notes), NOTES)
+    bad = mismatch(terminal.plain(notes), NOTES)
     if bad:
         raise InputError(
             f"{str(path / 'run.json')!r} was altered, or another version wrote it ({bad}): run it again"
         )
     if not seed:
         seeds.check_secret(run.seed, run.seed_source, "--no-seed")
-    told = run_summary.document(run, _protocol(run), notes.get("defaults", []), path, {})
-    told |= {
+    result = run_summary.document(run, _protocol(run), notes.get("defaults", []), path, {})
+    result |= {
         "run": name,
         "privacy": notes.get("privacy") or _privacy(run),
         "costs": notes.get("costs") or _costs(run),
@@ -235,17 +235,17 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
         "messages": _messages(run),
         "versions": run.versions,
         "command": _command(run, seed),
-        "intervals": intervals(told["accuracy"]),
+        "intervals": intervals(result["accuracy"]),
         "seed": run.seed if seed or run.seed is None else WITHHELD,
         "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
     }
-    del told["peak_memory"], told["directory"]
-    plain: dict[str, Any] = terminal.plain(told)
+    del result["peak_memory"], result["directory"]
+    plain: dict[str, Any] = terminal.plain(result)
     return plain
 
 
 def intervals(accuracy: Mapping[str, Any] | None) -> dict[str, list[float]]:
-    """Return Clopper and Pearson's interval of every accuracy, for the draw of the test rows."""
+    """Return the Clopper-Pearson interval of every accuracy, for the draw of the test rows."""
     from scipy.special import betaincinv
 
     rows = 0 if accuracy is None else accuracy["test_rows"]
@@ -266,7 +266,7 @@ def _protocol(run: Run) -> str:
 
 
 def _privacy(run: Run) -> dict[str, Any] | str:
-    """Return the privacy table of a run that was not started on the command line, or why there is none."""
+    """Return the privacy table of a run made in Python, or why there is none."""
     if run.source is None or run.population is None:
         missing = (
             "its protocol is not a shipped one"
@@ -281,7 +281,7 @@ def _privacy(run: Run) -> dict[str, Any] | str:
 
 
 def _costs(run: Run) -> dict[str, Any] | str:
-    """Return what a run cost that was not started on the command line, or why that is not known."""
+    """Return the costs of a run made in Python, or why they are not known."""
     try:
         return run_summary.costs_document(run.costs())
     except InputError as error:
@@ -289,20 +289,20 @@ def _costs(run: Run) -> dict[str, Any] | str:
 
 
 def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
-    """Return the audits that are kept of a run; raises InputError if their file cannot be read."""
-    found = kept_audits.read(path, run)
-    hidden = [row | {"seed": WITHHELD, "command": _hidden(row["command"])} for row in found]
+    """Return the saved audits of a run; raises InputError if their file cannot be read."""
+    found = audit_file.read(path, run)
+    hidden = [row | {"seed": WITHHELD, "command": _without_seed(row["command"])} for row in found]
     return found if seed else hidden
 
 
-def _hidden(command: str) -> str:
+def _without_seed(command: str) -> str:
     return shlex.join(without_seed(shlex.split(command)))
 
 
 def _messages(run: Run) -> list[dict[str, Any]]:
-    """Return what travelled by round and kind, with roles where the protocol is known, or a trace tells of it."""
+    """Return message counts by round and kind, with roles if the protocol or a trace gives them."""
     kept = run.source is not None or stored_of(run) is not None
-    kinds = query.kept_of(run, run.source)[1] if kept else {}
+    kinds = query.recorded_trace(run, run.source)[1] if kept else {}
     order = list(kinds)
     rows = []
     for (kind, round), count in run.counts.items():
@@ -322,7 +322,7 @@ def _messages(run: Run) -> list[dict[str, Any]]:
 
 
 def _command(run: Run, seed: bool) -> str:
-    """Return the command that gives a run again, or Python that does the same."""
+    """Return the command, or the Python code, that repeats a run."""
     words = run.notes.get("command")
     if words:
         return shlex.join(words if seed else without_seed(words))

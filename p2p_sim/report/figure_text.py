@@ -1,4 +1,4 @@
-"""Figures of privacy with their bounds, and other numbers, as people read them."""
+"""Privacy figures with their bounds, and other numbers, formatted for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGITS = 4
 
 
 def figure(profile: PrivacyProfile, delta: float) -> dict[str, Any]:
-    """Return epsilon at delta, in nats, with ends, basis, source and assumptions; raises RefusedError."""
+    """Return epsilon (in nats) at delta, with its bracket, basis, source and assumptions; raises RefusedError."""
     low, value, high = profile.epsilon_bracket(delta)
     return {
         "epsilon": value, "lower": low, "upper": high, "basis": profile.basis, "source": profile.source,
@@ -25,14 +25,14 @@ def figure(profile: PrivacyProfile, delta: float) -> dict[str, Any]:
 
 
 def number_text(value: Any) -> str:
-    """Return a number in four digits; infinity is ``inf``."""
+    """Return a number with four digits; infinity is ``inf``."""
     return f"{float(value):.{_DIGITS}g}"
 
 
 def bracket_text(found: Mapping[str, Any]) -> str:
-    """Return a figure in four digits, or both ends where they differ by more than those show; infinity is ``inf``.
+    """Return a figure with four digits, or both ends if they differ in these digits; infinity is ``inf``.
 
-    Ends, and what is nothing but an upper or a lower bound, are rounded outward: as printed it still holds.
+    Ends, and figures that are only upper or lower bounds, are rounded outward, so that they hold as printed.
     """
     low, value, high = (float(found[name]) for name in ("lower", "epsilon", "upper"))
     if not math.isfinite(high) or high <= 0:
@@ -49,7 +49,7 @@ def bracket_text(found: Mapping[str, Any]) -> str:
 
 
 def bound_text(epsilon: float, basis: str) -> str:
-    """Return what a theorem promises in four digits: what is proven is rounded up, as printed it still holds."""
+    """Return a theorem's epsilon with four digits; a proven one is rounded up, so that it holds as printed."""
     return bracket_text({"lower": epsilon, "epsilon": epsilon, "upper": epsilon, "basis": basis})
 
 
@@ -59,13 +59,13 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
 class Number(str):
-    """A number that is text already: it is laid out as numbers are."""
+    """A number that is already text; tables align it as a number."""
 
     __slots__ = ()
 
 
 def typeset(text: str) -> str:
-    """Return text in which ``4.8e-07`` is ``4.8 × 10⁻⁷`` and ``inf`` is ``∞``."""
+    """Return text with ``4.8e-07`` as ``4.8 × 10⁻⁷`` and ``inf`` as ``∞``."""
 
     def power(found: re.Match[str]) -> str:
         exponent = str(int(found[2])).translate(_RAISED)
@@ -75,27 +75,27 @@ def typeset(text: str) -> str:
 
 
 def number(value: Any) -> Number:
-    """Return a number in four digits."""
+    """Return a number with four digits."""
     return Number(typeset(number_text(value)))
 
 
 def epsilon(found: Mapping[str, Any]) -> Number:
-    """Return a figure of privacy in four digits, or its certified ends where they differ by more than those show."""
+    """Return a privacy figure with four digits, or its certified ends if they differ in these digits."""
     return Number(typeset(bracket_text(found)))
 
 
 def bound(found: Mapping[str, Any]) -> Number:
-    """Return what a theorem promises in four digits; what is proven is rounded up."""
+    """Return a theorem's epsilon with four digits; a proven one is rounded up."""
     return Number(typeset(bound_text(found["epsilon"], found["basis"])))
 
 
 def size(nbytes: float) -> Number:
-    """Return bytes in the unit that suits them: ``900 B``, ``1.2 MB``."""
+    """Return bytes with a suitable unit: ``900 B``, ``1.2 MB``."""
     return Number(text_labels.size(round(nbytes)))
 
 
 def seconds(value: float) -> Number:
-    """Return seconds in the unit that suits them, in three digits: ``621 µs``, ``10.6 s``."""
+    """Return seconds with a suitable unit and three digits: ``621 µs``, ``10.6 s``."""
     if not value or not math.isfinite(value):
         return Number(f"{value:g} s")
     name, unit = next(((name, unit) for name, unit in _UNITS if abs(value) >= 0.9995 * unit), _UNITS[-1])
@@ -104,12 +104,12 @@ def seconds(value: float) -> Number:
 
 
 def percent(share: float) -> Number:
-    """Return a share in hundredths, two digits after the point."""
+    """Return a share as a percentage with two decimals."""
     return Number(f"{100 * share:.2f} %")
 
 
 def cell(value: Any) -> str:
-    """Return one value of a table; nothing where there is none."""
+    """Return one value of a table as text; empty for None."""
     if isinstance(value, float):
         return number(value)
     return "" if value is None else terminal.cell(value)

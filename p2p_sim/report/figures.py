@@ -1,4 +1,4 @@
-"""Figures of a report, the same bytes each time: utility, bytes, the epsilon of views, privacy against both."""
+"""Plots of a report, reproducible to the byte: utility, traffic, epsilon of views, privacy against both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST = 28  # letters of a name beside an axis
 
 
 def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Document]], str]:
-    """Let a function draw in the style of reports, whatever letters names have."""
+    """Make a function draw in the style of reports, and without warnings of missing glyphs."""
 
     @functools.wraps(draw)
     def drawn(runs: Sequence[Document]) -> str:
@@ -45,7 +45,7 @@ def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Docu
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
-    """Return text that fits beside an axis: of a longer one its start and its end, by which paths differ."""
+    """Return text that fits beside an axis: long text is cut in the middle, since paths differ at their ends."""
     whole = text_labels.clean(text, len(text))
     start = longest // 3
     return whole if len(whole) <= longest else f"{whole[:start]}…{whole[start + 1 - longest :]}"
@@ -59,26 +59,26 @@ def panels(rows: int, columns: int, height: float, **shared: Any) -> tuple[Any, 
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
-def lines(axes: Any, names: Sequence[str]) -> None:
-    """Let an axis have a line for each name, the first on top."""
+def name_lines(axes: Any, names: Sequence[str]) -> None:
+    """Give an axis one line for each name, the first on top."""
     axes.set_yticks(range(len(names)), [short(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(True, axis="x", alpha=0.35)
 
 
 def filling(i: int) -> dict[str, Any]:
-    """Return how the i-th of several areas is told from the others: 49 are different."""
+    """Return colour and hatch of the i-th of several areas; 49 are different."""
     return {
         "color": COLOURS[i % 7], "hatch": _HATCHES[(i + i // 7) % 7], "edgecolor": "white", "linewidth": 0,
     }  # fmt: skip
 
 
-def say(axes: Any, text: str, x: float, y: float, right: float = 8) -> None:
-    """Write text beside a point, ``right``: points from it."""
+def label_point(axes: Any, text: str, x: float, y: float, right: float = 8) -> None:
+    """Write text beside a point; ``right``: the distance in points."""
     axes.annotate(text, (x, y), (right, 0), textcoords="offset points", va="center", fontsize=8, color=INK)
 
 
-def say_last(axes: Any, text: str, y: float) -> None:
+def label_line_end(axes: Any, text: str, y: float) -> None:
     """Write text at the end of a line."""
     axes.annotate(
         text, (1, y), (-2, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
@@ -87,7 +87,7 @@ def say_last(axes: Any, text: str, y: float) -> None:
 
 
 def name_points(axes: Any, points: Sequence[tuple[float, float, str]]) -> None:
-    """Write a name beside each point (x, y, name); points that lie together share a line of names."""
+    """Write a name beside each point (x, y, name); points that are close share one line of names."""
     axes.autoscale_view()
     shares = axes.transData + axes.transAxes.inverted()  # of the axes' width and height
     crowds: list[list[int]] = []
@@ -110,10 +110,10 @@ def legend(figure: Any, handles: Sequence[Any] | None = None) -> None:
     figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False, **given)
 
 
-def svg(figure: Any, name: str, told: str) -> str:
+def svg(figure: Any, name: str, description: str) -> str:
     """Return a figure as an SVG element that can stand in a page beside others: its names begin with ``picture-``.
 
-    ``told``: what it shows, for who does not see it.
+    ``description``: text for readers who cannot see it.
     """
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
@@ -122,7 +122,7 @@ def svg(figure: Any, name: str, told: str) -> str:
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>picture-{name}-", text)
     text = text.replace("*{", f"#picture-{name} *{{")
-    safe = escape("".join(c if c.isprintable() else "�" for c in told))
+    safe = escape("".join(c if c.isprintable() else "�" for c in description))
     return text.replace("<svg ", f'<svg id="picture-{name}" role="img" aria-label="{safe}" ', 1)
 
 
@@ -132,10 +132,10 @@ ACCURACY = {
     "accuracy_true": "on the true labels",
     "baseline": "always the majority",
 }
-"""What models are trained on."""
+"""What models are trained on, by the key of their accuracy."""
 
-MOST_BARS = 40
-"""Rounds, of all runs, up to which each has a bar and a line of a table."""
+MAX_BARS = 40
+"""Up to so many rounds (of all runs), each has a bar and a line of a table."""
 
 _MARKS = ("o", "s", "D", "x")
 _LINE, _WIDE_LINE = 0.26, 0.36  # inches of one mark and of several
@@ -144,7 +144,7 @@ _APART = 0.17  # of a line
 
 @styled
 def utility(runs: Sequence[Document]) -> str:
-    """Draw test accuracies with their intervals: a line a run; of one run, a line for what models were trained on."""
+    """Draw test accuracies with their intervals: one line a run, or, for a single run, one line a model."""
     groups = [key for key in ACCURACY if any(run["accuracy"].get(key) is not None for run in runs)]
     alone = len(runs) == 1
     figure, grid = panels(1, 1, 0.9 + (_LINE * len(groups) if alone else _WIDE_LINE * len(runs)))
@@ -154,17 +154,17 @@ def utility(runs: Sequence[Document]) -> str:
             if run["accuracy"].get(key) is not None:
                 place = k if alone else y + _APART * (k - (len(groups) - 1) / 2)
                 _accuracy(axes, run, key, place, ACCURACY[key] if y == 0 else "")
-    lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
+    name_lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
     axes.set_xlabel("test accuracy, %")
     axes.set_xlim(right=min(axes.get_xlim()[1], 100.5))
     if alone:
         for k, key in enumerate(groups):
-            say_last(axes, f"{100 * runs[0]['accuracy'][key]:.2f}", k)
+            label_line_end(axes, f"{100 * runs[0]['accuracy'][key]:.2f}", k)
         axes.set_xlim(right=axes.get_xlim()[1] + 5)
     else:
         legend(figure)
-    told = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
-    return svg(figure, "utility", f"Test accuracy: {told}" if alone else "Test accuracy of every run")
+    values = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
+    return svg(figure, "utility", f"Test accuracy: {values}" if alone else "Test accuracy of every run")
 
 
 def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
@@ -179,12 +179,12 @@ def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:
 
 def by_round(run: Document) -> bool:
     """Whether a run has few enough rounds to draw each."""
-    return len({row["round"] for row in run["messages"]}) <= MOST_BARS
+    return len({row["round"] for row in run["messages"]}) <= MAX_BARS
 
 
 @styled
 def traffic(runs: Sequence[Document]) -> str:
-    """Draw bytes by message kind: of one run a bar a round, unless those are too many; of several a bar a run."""
+    """Draw bytes by message kind: for one run one bar a round (unless there are too many), otherwise one bar a run."""
     from matplotlib.ticker import FuncFormatter
 
     kinds = list(dict.fromkeys(row["kind"] for run in runs for row in run["messages"]))
@@ -202,15 +202,15 @@ def traffic(runs: Sequence[Document]) -> str:
         axes.barh(range(len(bars)), widths, 0.7, left, label=short(kind), **filling(k))
         left = [start + width for start, width in zip(left, widths, strict=True)]
     for y, total in enumerate(left):
-        say(axes, size(total), total, y, 4)
-    lines(axes, [name for name, _ in bars])
+        label_point(axes, size(total), total, y, 4)
+    name_lines(axes, [name for name, _ in bars])
     axes.set_xlim(0, 1.12 * max([*left, 1]))
     axes.set_xlabel("bytes on the wire")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(max(value, 0))))
     if kinds:
         legend(figure)
-    told = "; ".join(f"{name} {size(total)}" for (name, _), total in zip(bars, left, strict=True))
-    return svg(figure, "traffic", f"Bytes on the wire: {told}")
+    values = "; ".join(f"{name} {size(total)}" for (name, _), total in zip(bars, left, strict=True))
+    return svg(figure, "traffic", f"Bytes on the wire: {values}")
 
 
 MARKS = {
@@ -218,7 +218,7 @@ MARKS = {
     "upper": ("<", COLOURS[1], "upper: at most"),
     "lower": (">", COLOURS[2], "lower: at least"),
 }
-"""Mark, colour and words of a basis."""
+"""Mark, colour and text of a basis."""
 
 _OTHER = ("s", COLOURS[3])
 _ACROSS = 3  # panels beside each other
@@ -226,23 +226,23 @@ _EPSILON_LINE, _AROUND = 0.22, 0.75  # inches of a run, and around a panel
 
 
 def mark(basis: str) -> tuple[str, str, str]:
-    """Return the mark, colour and words of a basis."""
+    """Return the mark, colour and text of a basis."""
     return MARKS.get(basis, (*_OTHER, basis))
 
 
 def views(runs: Sequence[Document], least: int) -> list[str]:
-    """Return the views that have a figure in so many runs at least."""
+    """Return the views that have a figure in at least ``least`` runs."""
     rows = [row["view"] for run in runs for row in run["privacy"]["views"] if row["exact"]]
     return [view for view in dict.fromkeys(rows) if rows.count(view) >= least]
 
 
 def drawn(runs: Sequence[Document]) -> list[str]:
-    """Return the views that are drawn: those that can be compared, or all if none can."""
+    """Return the views to draw: those that can be compared, or all if none can."""
     return views(runs, min(2, len(runs))) or views(runs, 1)
 
 
 def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
-    """Return the audit of a view through the channels of the account, if the run keeps one."""
+    """Return the saved audit of a view, for the channels of the privacy table; None if there is none."""
     for row in run["attacks"]:
         if row["view"] == view and row["channels"] == run["privacy"]["channels"]:
             found: Mapping[str, Any] = row
@@ -250,14 +250,14 @@ def audit_of(run: Document, view: str) -> Mapping[str, Any] | None:
     return None
 
 
-def who(view: str) -> str:
-    """Return who looks, in as few words as a heading needs."""
+def viewer_name(view: str) -> str:
+    """Return a short name of the view for a heading."""
     return view.removeprefix("user: ")
 
 
 @styled
 def privacy(runs: Sequence[Document]) -> str:
-    """Draw the epsilon of every view that has one: of one run a line a view, of several a panel a view."""
+    """Draw the epsilon of every view that has one: for one run one line a view, otherwise one panel a view."""
     shown = drawn(runs)
     edge = 1.1 * max([0.0, *_finite(runs)]) or 1.0
     if len(runs) == 1:
@@ -266,16 +266,16 @@ def privacy(runs: Sequence[Document]) -> str:
         rows = {row["view"]: row for row in runs[0]["privacy"]["views"]}
         for y, view in enumerate(shown):
             _point(axes, runs[0], rows[view], y, edge)
-        lines(axes, [who(view) for view in shown])
+        name_lines(axes, [viewer_name(view) for view in shown])
         axes.set(xlabel="ε (nats)", xlim=(-0.03 * edge, 1.15 * edge))
     else:
         figure = _panels(runs, shown, edge)
     legend(figure, _key(runs))
-    return svg(figure, "privacy", f"ε by view, with its basis: {_told(runs)}")
+    return svg(figure, "privacy", f"ε by view, with its basis: {_values(runs)}")
 
 
 def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
-    """Draw a panel a view, a line a run."""
+    """Draw one panel a view, with one line a run."""
     across = min(_ACROSS, len(shown))
     down = -(-len(shown) // across)
     height = down * (_AROUND + _EPSILON_LINE * len(runs)) + 0.3
@@ -285,8 +285,8 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
             for row in run["privacy"]["views"]:
                 if row["view"] == view and row["exact"]:
                     _point(axes, run, row, y, edge)
-        lines(axes, [run["run"] for run in runs])
-        axes.set_title(short(who(view)), fontsize=9)
+        name_lines(axes, [run["run"] for run in runs])
+        axes.set_title(short(viewer_name(view)), fontsize=9)
         axes.set_xlim(-0.06 * edge, 1.45 * edge)
     for axes in grid.flat[len(shown) :]:
         axes.set_visible(False)
@@ -296,7 +296,7 @@ def _panels(runs: Sequence[Document], shown: Sequence[str], edge: float) -> Any:
 
 
 def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float) -> None:
-    """Draw the figure of one view of one run, what theorems promise of it, and what was measured."""
+    """Draw the epsilon of one view of one run, with the theorems' epsilons and the measured bound."""
     exact = row["exact"]
     low, value, high = (min(float(exact[name]), edge) for name in ("lower", "epsilon", "upper"))
     shape, colour, _ = mark(exact["basis"])
@@ -307,17 +307,17 @@ def _point(axes: Any, run: Document, row: Mapping[str, Any], y: int, edge: float
     measured = _measured(run, row["view"])
     if measured is not None:
         axes.plot([min(measured, edge)], [y], "x", color=COLOURS[3], ms=7, mew=2)
-    say_last(axes, epsilon(exact), y)
+    label_line_end(axes, epsilon(exact), y)
 
 
 def _promised(row: Mapping[str, Any]) -> list[float]:
-    """Return the epsilons of theorems that hold and say something."""
-    told = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
-    return [bound for bound in told if math.isfinite(bound)]
+    """Return the finite epsilons of the theorems that apply."""
+    epsilons = [float(found["epsilon"]) for found in row["theorems"] if found["holds"]]
+    return [bound for bound in epsilons if math.isfinite(bound)]
 
 
 def _measured(run: Document, view: str) -> float | None:
-    """Return the bound that was measured, if it holds at the delta of the account: it does at every smaller delta."""
+    """Return the measured bound if it holds at the table's delta: a bound also holds at every smaller delta."""
     row = audit_of(run, view)
     if row is None or row["kind"] != "delta" or row["at"] < run["privacy"]["delta"]:
         return None
@@ -325,30 +325,30 @@ def _measured(run: Document, view: str) -> float | None:
 
 
 def _finite(runs: Sequence[Document]) -> list[float]:
-    """Return every epsilon that has a place on an axis."""
+    """Return every finite epsilon that is drawn."""
     rows = [row for run in runs for row in run["privacy"]["views"] if row["exact"]]
     ends = [float(row["exact"]["upper"]) for row in rows]
     return [end for end in ends if math.isfinite(end)] + [bound for row in rows for bound in _promised(row)]
 
 
 def _key(runs: Sequence[Document]) -> list[Any]:
-    """Return what the legend shows: each basis that is drawn."""
+    """Return the handles of the legend: each basis that is drawn, theorems and measured bounds."""
     from matplotlib.lines import Line2D
 
     rows = [row for run in runs for row in run["privacy"]["views"] if row["exact"]]
     kinds = [mark(basis) for basis in dict.fromkeys(row["exact"]["basis"] for row in rows)]
-    told = [Line2D([], [], ls="", marker=shape, color=colour, label=text) for shape, colour, text in kinds]
+    handles = [Line2D([], [], ls="", marker=shape, color=colour, label=text) for shape, colour, text in kinds]
     if any(found["holds"] for row in rows for found in row["theorems"]):
-        told.append(
+        handles.append(
             Line2D([], [], ls="", marker="D", mfc="none", mec=INK, ms=8, label="promised by a theorem")
         )
     if any(_measured(run, row["view"]) is not None for run in runs for row in run["privacy"]["views"]):
         label = "measured: at least"
-        told.append(Line2D([], [], ls="", marker="x", color=COLOURS[3], ms=7, mew=2, label=label))
-    return told
+        handles.append(Line2D([], [], ls="", marker="x", color=COLOURS[3], ms=7, mew=2, label=label))
+    return handles
 
 
-def _told(runs: Sequence[Document]) -> str:
+def _values(runs: Sequence[Document]) -> str:
     if len(runs) > 1:
         return f"{len(runs)} runs; the tables below have the numbers"
     rows = [row for row in runs[0]["privacy"]["views"] if row["exact"]]
@@ -413,7 +413,7 @@ def tradeoff(runs: Sequence[Document]) -> str:
         if costly:
             marked.append((grid[-1, column], _panel(grid[-1, column], runs, runs, name, _bytes)))
         title = next(row["view"] for row in (row_of(run, name) for run in runs) if row)
-        grid[0, column].set_title(who(title), fontsize=9)
+        grid[0, column].set_title(viewer_name(title), fontsize=9)
         grid[-1, column].set_xlabel("ε (nats)")
     if trained:
         grid[0, 0].set_ylabel("test accuracy, %")
@@ -423,8 +423,8 @@ def tradeoff(runs: Sequence[Document]) -> str:
         name_points(axes, points)
     legend(figure, _tradeoff_key(runs, names))
     what = [text for text, drawn in (("accuracy", trained), ("bytes a user", costly)) if drawn]
-    told = f"ε against {' and '.join(what)} of {len(runs)} runs; the table above has the numbers"
-    return svg(figure, "tradeoff", told)
+    description = f"ε against {' and '.join(what)} of {len(runs)} runs; the table above has the numbers"
+    return svg(figure, "tradeoff", description)
 
 
 def _accuracies(run: Document) -> Heights:
@@ -452,7 +452,7 @@ def _panel(
     values = {run: float(row["exact"]["epsilon"]) for run, row in rows.items()}
     edge = 1.15 * max([0.0, *filter(math.isfinite, values.values())]) or 1.0
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
+    name_lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
     marks: Points = []
     for number, run in enumerate(runs, 1):
         if run["run"] in rows:
@@ -467,8 +467,8 @@ def _panel(
             axes.vlines(x, min(places)[0], max(places)[0], COLOURS[i % 7], lw=0.8, zorder=1)
             marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
             if not infinite:
-                lines.setdefault((i, document.data(run)), []).append((x, y))
-    for (i, _), points in lines.items():
+                name_lines.setdefault((i, document.data(run)), []).append((x, y))
+    for (i, _), points in name_lines.items():
         if len(points) > 1:
             axes.plot(
                 *zip(*sorted(points), strict=True), color=COLOURS[i % 7], ls=_DASHES[i % 7], lw=1, zorder=1
@@ -495,20 +495,20 @@ def _tradeoff_key(runs: Sequence[Document], names: Sequence[str]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    told = [
+    handles = [
         Line2D([], [], color=COLOURS[i % 7], ls=_DASHES[i % 7], marker="o", ms=4, label=short(name))
         for i, name in enumerate(protocols)
     ]
     rows = [row_of(run, name) for run in runs for name in names]
     for basis in dict.fromkeys(row["exact"]["basis"] for row in rows if row):
         shape, _, text = mark(basis)
-        told.append(Line2D([], [], ls="", marker=shape, color=INK, label=text))
+        handles.append(Line2D([], [], ls="", marker=shape, color=INK, label=text))
     trained = [run["accuracy"] for run in runs if run["accuracy"]]
     for key, filling in (("accuracy_private", "white"), (_CORRECTED, _GREY)):
         if any(accuracy.get(key) is not None for accuracy in trained):
             how: dict[str, Any] = {"marker": "o", "color": _GREY, "mfc": filling}
-            told.append(Line2D([], [], ls="", label=ACCURACY[key], **how))
+            handles.append(Line2D([], [], ls="", label=ACCURACY[key], **how))
     if trained:
         true = ACCURACY["accuracy_true"]
-        told.append(Line2D([], [], color=INK, ls=_TRUTH, lw=1, label=true))
-    return told
+        handles.append(Line2D([], [], color=INK, ls=_TRUTH, lw=1, label=true))
+    return handles

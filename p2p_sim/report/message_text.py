@@ -1,4 +1,4 @@
-"""Messages as text: slices, cones, differences, statistics, users' histories; as JSON values, CSV and Parquet."""
+"""Slices, cones, differences, statistics and users' histories as JSON values, text tables, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from p2p_sim.report import terminal
 from p2p_sim.report.terminal import visible
 from p2p_sim.rundir import parquet_columns as arrow_tables
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.trace.causality import Alike, Cone, Half, Hidden
-from p2p_sim.trace.diff import Comparison
-from p2p_sim.trace.query import unheard
-from p2p_sim.trace.replay import Life
+from p2p_sim.trace.causality import Cone, ConeSide, Hidden, SameFields
+from p2p_sim.trace.diff import RunComparison
+from p2p_sim.trace.query import not_received
+from p2p_sim.trace.replay import UserHistory
 from p2p_sim.trace.slices import Slice
 from p2p_sim.trace.stats import QUANTILES, Stats
 
@@ -29,7 +29,7 @@ _LONGEST = 8
 
 
 def tables(part: Slice, offset: int = 0) -> list[dict[str, Any]]:
-    """Return a slice as JSON values, a table a kind; ``offset``: how many rows of each come before."""
+    """Return a slice as JSON values, one table a kind; ``offset``: how many rows of each were skipped."""
     return [_table_of(part, kind, names, offset) for kind, names in part.ids().items()]
 
 
@@ -51,25 +51,25 @@ def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str
 
 
 def counted(seen: int, rows: list[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
-    """Return rows of a table with how many there are and how many are left out."""
+    """Return rows of a table, with how many there are in all and how many are left out."""
     return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
 
 
 def limited(columns: Mapping[str, Any], limit: int, offset: int = 0) -> dict[str, Any]:
-    """Return some rows of a table, and how many there are."""
+    """Return some rows of a table, with how many there are in all."""
     values = [column[offset : offset + limit].tolist() for column in columns.values()]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
     return counted(len(next(iter(columns.values()))), rows, offset)
 
 
 def of_users(columns: Mapping[str, Any], name: str, users: Any) -> dict[str, Any]:
-    """Return the rows in which a column names one of some users (ids); None: all."""
+    """Return the rows whose column ``name`` is one of some users (ids; None: all)."""
     mine = slice(None) if users is None else np.isin(columns[name], users)
     return {key: column[mine] for key, column in columns.items()}
 
 
 def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> dict[str, Any]:
-    """Return draws as rows: stream, party, slot, value; ``users``: whose, beside servers'; None: all."""
+    """Return draws as rows (stream, party, slot, value) of servers and of some users (ids; None: all)."""
     seen = 0
     rows: list[dict[str, Any]] = []
     for stream, columns in drawn.items():
@@ -80,20 +80,20 @@ def draws(drawn: Mapping[str, Any], users: Any, limit: int, offset: int = 0) -> 
     return counted(seen, rows, offset)
 
 
-def cuts(told: Mapping[str, Any]) -> list[str]:
-    """Return what is not shown, in words."""
-    found = list(told["notes"])
-    found += [f"{part['kind']}: {said(part)}" for part in told["messages"] if part["left_out"]]
+def cuts(document: Mapping[str, Any]) -> list[str]:
+    """Return notes on what is not shown."""
+    found = list(document["notes"])
+    found += [f"{part['kind']}: {shown_text(part)}" for part in document["messages"] if part["left_out"]]
     for name in ("inputs", "draws"):
-        if told.get(name, {}).get("seen"):
+        if document.get(name, {}).get("seen"):
             found.append(
-                f"own {name}: {told[name]['seen']:,} rows, which are not messages; --format json has them"
+                f"own {name}: {document[name]['seen']:,} rows, which are not messages; --format json has them"
             )
     return found
 
 
-def said(part: Mapping[str, Any]) -> str:
-    """Say how many rows are shown, and how to see the others."""
+def shown_text(part: Mapping[str, Any]) -> str:
+    """Return how many rows are shown, and how to see the others."""
     shown, seen, first = part["shown"], part["seen"], part["offset"] + 1
     if not part["left_out"]:
         return f"{shown:,} of {seen:,} shown"
@@ -103,21 +103,26 @@ def said(part: Mapping[str, Any]) -> str:
     return f"{span} of {seen:,} shown; --limit and --offset show the others"
 
 
-def as_csv(told: Mapping[str, Any]) -> str:
-    """Lay out all messages as one table, with the fields of all kinds; what cannot be read is empty."""
-    return csv_of(told["messages"])
+def as_csv(document: Mapping[str, Any]) -> str:
+    """Return all messages as one CSV table with the fields of all kinds; unreadable fields are empty."""
+    return csv_of(document["messages"])
 
 
 def csv_of(
-    parts: Sequence[Mapping[str, Any]], lead: Sequence[str] = (), told: Sequence[Sequence[Any]] | None = None
+    parts: Sequence[Mapping[str, Any]],
+    lead: Sequence[str] = (),
+    leading: Sequence[Sequence[Any]] | None = None,
 ) -> str:
-    """Lay out tables of messages as one; ``lead``: names of first columns, ``told``: what they say of each table."""
+    """Return tables of messages as one CSV table.
+
+    ``lead``: names of additional first columns; ``leading``: their values for each table.
+    """
     names = list(dict.fromkeys(name for part in parts for name in part["fields"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*lead, "kind", "sender_role", "recipient_role", *_ADDRESS, "readable", *names])
     for number, part in enumerate(parts):
-        first = () if told is None else told[number]
+        first = () if leading is None else leading[number]
         for row in part["rows"]:
             fields = row["fields"] or {}
             head = [
@@ -132,9 +137,9 @@ def csv_of(
 
 
 def parquet(part: Slice) -> bytes:
-    """Return all messages as one Parquet file: columns as in CSV, null what a kind has not or nobody can read.
+    """Return all messages as one Parquet file: columns as in CSV, null for missing and unreadable fields.
 
-    A field that kinds have with different types is called KIND.FIELD.
+    A field whose type differs between kinds is called KIND.FIELD.
     """
     import pyarrow as pa
     from pyarrow import parquet as files
@@ -162,44 +167,49 @@ def parquet(part: Slice) -> bytes:
     return found_bytes
 
 
-def as_text(told: Mapping[str, Any]) -> str:
-    """Lay out messages, inputs and draws as tables."""
+def as_text(document: Mapping[str, Any]) -> str:
+    """Return messages, inputs and draws as text tables."""
     what = (
         "every field shown"
-        if told["view"] is None
-        else f"as {told['coalition']} saw it, channels {told['channels']}"
+        if document["view"] is None
+        else f"as {document['coalition']} saw it, channels {document['channels']}"
     )
-    blocks = [[f"{told['run']} ({told['protocol']}), {what}", *(f"note: {note}" for note in told["notes"])]]
-    blocks += [lines(part) for part in told["messages"]]
+    blocks = [
+        [
+            f"{document['run']} ({document['protocol']}), {what}",
+            *(f"note: {note}" for note in document["notes"]),
+        ]
+    ]
+    blocks += [lines(part) for part in document["messages"]]
     for name, title in (("inputs", "Own inputs"), ("draws", "Own draws")):
-        if name in told:
-            blocks.append([title, *lines_of(told[name])])
-    if "unknown" in told:
-        blocks.append([f"Own inputs and draws are not shown: {told['unknown']}"])
+        if name in document:
+            blocks.append([title, *lines_of(document[name])])
+    if "unknown" in document:
+        blocks.append([f"Own inputs and draws are not shown: {document['unknown']}"])
     return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
 
 
 FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "table": as_text, "json": terminal.as_json, "csv": as_csv
 }  # fmt: skip
-"""What writes a document of messages, by the name of the format."""
+"""Functions that format a document of messages, by format."""
 
 
 def lines(part: Mapping[str, Any]) -> list[str]:
-    """Lay out the messages of one kind."""
+    """Return the lines of a table of the messages of one kind."""
     route = f"{part['kind']}, {part['sender']} to {part['recipient']}: {part['text']}"
     rows = [_message_row(part, row) for row in part["rows"]]
     return [route, *_table([*_ADDRESS, *part["fields"]], rows, part)]
 
 
 def lines_of(rows: Mapping[str, Any]) -> list[str]:
-    """Lay out a table of other rows."""
+    """Return the lines of a table of other rows."""
     cells = [[cell(value) for value in row.values()] for row in rows["rows"]]
     return _table(list(rows["rows"][0]) if cells else [], cells, rows)
 
 
 def sides(difference: Mapping[str, Any], first: str, second: str) -> list[str]:
-    """Lay out a message that differs, as it is in either of two runs, which are called so."""
+    """Return the fields of a message in two runs, as one line a run; ``first``, ``second``: names of the runs."""
     found = []
     for name, fields in ((first, difference["first"]), (second, difference["second"])):
         pairs = [] if fields is None else [f"{key} = {cell(value)}" for key, value in fields.items()]
@@ -218,15 +228,15 @@ def _message_row(part: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
 
 def _table(names: list[str], rows: list[list[str]], part: Mapping[str, Any]) -> list[str]:
     if not rows:
-        return ["none" if not part["left_out"] else said(part)]
+        return ["none" if not part["left_out"] else shown_text(part)]
     right = [all(row[i].lstrip("-").isdigit() for row in rows) for i in range(len(names))]
     widths = [max(len(row[i]) for row in rows) if right[i] else 0 for i in range(len(names))]
     padded = [[text.rjust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
-    return [*terminal.table(names, padded).splitlines(), said(part)]
+    return [*terminal.table(names, padded).splitlines(), shown_text(part)]
 
 
 def cell(value: Any) -> str:
-    """Return one value: of long lists the first few."""
+    """Return one value as text; of a long list, the first few entries."""
     if isinstance(value, list):
         shown = ", ".join(map(cell, value[:_LONGEST]))
         return f"[{shown}]" if len(value) <= _LONGEST else f"[{shown}, ... {len(value):,} values]"
@@ -251,7 +261,7 @@ def cone_document(found: Cone) -> dict[str, Any]:
     }
 
 
-def _half(half: Half) -> dict[str, Any]:
+def _half(half: ConeSide) -> dict[str, Any]:
     rows = [
         {"round": round, "kind": kind, "messages": number} for (kind, round), number in half.counts.items()
     ]
@@ -262,7 +272,7 @@ def _half(half: Half) -> dict[str, Any]:
 
 
 def sentence(hidden: Hidden) -> str:
-    """Say what the recipient of a message cannot see of where it came from."""
+    """Return a sentence on what the recipient of a message cannot see of its origin."""
     who, whom = hidden.sender, hidden.recipient
     if who == whom:
         return f"Nothing is hidden: {who} sent it to herself."
@@ -273,38 +283,38 @@ def sentence(hidden: Hidden) -> str:
         )
     count = " and ".join(f"{number:,} {kind}" for kind, number in hidden.unseen.items())
     plural = "s" if sum(hidden.unseen.values()) > 1 else ""
-    told = f"The protocol hides its origin: {whom} does not see the {count} message{plural} that had reached {who}"
+    start = f"The protocol hides its origin: {whom} does not see the {count} message{plural} that had reached {who}"
     if not who.startswith(USER):
         among = _alike(hidden.alike)
         return (
-            f"{told}, from {_users(hidden.users)}; which of them it was made from, only {who} knows{among}."
+            f"{start}, from {_users(hidden.users)}; which of them it was made from, only {who} knows{among}."
         )
     if hidden.users is None:
-        return f"{told}; from whom they may have come is not known without protocol and population."
+        return f"{start}; from whom they may have come is not known without protocol and population."
     group = f"of cluster {hidden.cluster}" if hidden.cluster is not None else f"who can reach {who}"
-    return f"{told}; it may carry what any of the {_users(hidden.users)} {group} handed on."
+    return f"{start}; it may carry what any of the {_users(hidden.users)} {group} handed on."
 
 
 def _users(number: int | None) -> str:
     return "no user" if not number else "1 user" if number == 1 else f"{number:,} users"
 
 
-def _alike(alike: tuple[Alike, ...]) -> str:
+def _alike(alike: tuple[SameFields, ...]) -> str:
     parts = [f"{row.messages:,} {row.kind} with the same {' and '.join(row.fields)}" for row in alike]
     return f" (among them {', '.join(parts)})" if parts else ""
 
 
-def cone_text(told: Mapping[str, Any]) -> str:
-    """Lay out a cone."""
-    row = told["message"]
+def cone_text(document: Mapping[str, Any]) -> str:
+    """Return a cone as text."""
+    row = document["message"]
     fields = "".join(f"; {name} = {cell(value)}" for name, value in row["fields"].items())
     head = [
-        f"{told['run']} ({told['protocol']}), message {row['id']}: {told['text']}{fields}",
-        *(f"note: {note}" for note in told["notes"]),
+        f"{document['run']} ({document['protocol']}), message {row['id']}: {document['text']}{fields}",
+        *(f"note: {note}" for note in document["notes"]),
     ]
-    blocks = ["\n".join(map(visible, head)), visible(told["hidden"]["text"])]
+    blocks = ["\n".join(map(visible, head)), visible(document["hidden"]["text"])]
     for way, title in _TITLES.items():
-        half = told[way]
+        half = document[way]
         who = f"{half['messages']:,} messages, {'sent' if way == 'before' else 'received'} by {_users(half['users'])}"
         if not half["messages"]:
             blocks.append(f"{title}: nothing")
@@ -318,43 +328,45 @@ def cone_text(told: Mapping[str, Any]) -> str:
 _PARTS = ("settings", "population", "counts", "outputs", "digest")
 
 
-def diff_document(found: Comparison) -> dict[str, Any]:
+def diff_document(found: RunComparison) -> dict[str, Any]:
     """Return a comparison as JSON values; ``first``: the first message that differs, in causal order."""
-    apart = found.messages
-    told: dict[str, Any] = {"equal": found.equal, "notes": list(found.notes)}
-    told |= {name: [asdict(unlike) for unlike in getattr(found, name)] for name in _PARTS}
-    told["messages"] = None
-    if apart is not None:
-        rows = [{name: value for name, value in asdict(row).items() if name != "least"} for row in apart]
-        told["messages"] = {
-            "compared": list(found.compared), "different": rows, "first": apart[0].least if apart else None
+    differences = found.messages
+    result: dict[str, Any] = {"equal": found.equal, "notes": list(found.notes)}
+    result |= {name: [asdict(unlike) for unlike in getattr(found, name)] for name in _PARTS}
+    result["messages"] = None
+    if differences is not None:
+        rows = [
+            {name: value for name, value in asdict(row).items() if name != "least"} for row in differences
+        ]
+        result["messages"] = {
+            "compared": list(found.compared), "different": rows, "first": differences[0].least if differences else None
         }  # fmt: skip
-    return told
+    return result
 
 
-def diff_text(told: Mapping[str, Any]) -> str:
+def diff_text(document: Mapping[str, Any]) -> str:
     """Lay out a comparison: what differs first, then what was compared."""
-    head = f"{told['first_run']} and {told['second_run']}: {'equal' if told['equal'] else 'DIFFERENT'}"
-    blocks = ["\n".join(map(visible, [head, *(f"note: {note}" for note in told["notes"])]))]
+    head = f"{document['first_run']} and {document['second_run']}: {'equal' if document['equal'] else 'DIFFERENT'}"
+    blocks = ["\n".join(map(visible, [head, *(f"note: {note}" for note in document["notes"])]))]
     rows = [
         [row["what"], _value(row["first"]), _value(row["second"]), row["differ"], row["party"]]
         for part in _PARTS
-        for row in told[part]
+        for row in document[part]
     ]
     if rows:
         blocks.append(terminal.table(["What", "first", "second", "differ", "first party"], rows))
-    if told["messages"] is not None:
-        blocks.append(_messages(told["messages"]))
+    if document["messages"] is not None:
+        blocks.append(_messages(document["messages"]))
     return "\n\n".join(blocks) + "\n"
 
 
-def _messages(told: Mapping[str, Any]) -> str:
-    one, other = told["compared"]
-    first = told["first"]
+def _messages(document: Mapping[str, Any]) -> str:
+    one, other = document["compared"]
+    first = document["first"]
     if first is None:
         return f"Messages: {one:,} compared; all are equal."
     names = ["round", "kind", "only_first", "only_second", "changed"]
-    rows = [[row[name] for name in names] for row in told["different"]]
+    rows = [[row[name] for name in names] for row in document["different"]]
     table = terminal.table(["round", "kind", "only in the first", "only in the second", "other fields"], rows)
     head = f"The first that differs: {first['id']}, from {first['sender']} to {first['recipient']}"
     lines = [head, *sides(first, "first", "second")]
@@ -393,21 +405,21 @@ def _spread(spread: dict[str, Any]) -> dict[str, Any]:
     return spread | named
 
 
-def stats_text(told: Mapping[str, Any]) -> str:
-    """Lay out statistics as tables."""
-    head = [f"{told['run']} ({told['protocol']})", *(f"note: {note}" for note in told["notes"])]
+def stats_text(document: Mapping[str, Any]) -> str:
+    """Return statistics as text tables."""
+    head = [f"{document['run']} ({document['protocol']})", *(f"note: {note}" for note in document["notes"])]
     blocks = ["\n".join(map(visible, head))]
     names, titles = ("messages", "travelled", "bytes"), ("delivered", "travelled", "bytes")
-    rows = [[row["round"], row["kind"], *(row[name] for name in names)] for row in told["rounds"]]
-    rows.append(["in all", None, *(sum(row[name] for row in told["rounds"]) for name in names)])
+    rows = [[row["round"], row["kind"], *(row[name] for name in names)] for row in document["rounds"]]
+    rows.append(["in all", None, *(sum(row[name] for row in document["rounds"]) for name in names)])
     blocks.append(terminal.table(["round", "kind", *titles], rows))
     rows = [[f"{row['sender']} to {row['recipient']}", row["kind"], *(row[name] for name in names)]
-            for row in told["between"]]  # fmt: skip
+            for row in document["between"]]  # fmt: skip
     blocks.append(terminal.table(["who to whom", "kind", *titles], rows))
-    rows = [[row["role"], row["way"], *(row[name] for name in names)] for row in told["roles"]]
+    rows = [[row["role"], row["way"], *(row[name] for name in names)] for row in document["roles"]]
     blocks.append(terminal.table(["role", "", *titles], rows))
-    if told["degrees"]:
-        blocks.append(_degrees(told["degrees"]))
+    if document["degrees"]:
+        blocks.append(_degrees(document["degrees"]))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -427,86 +439,89 @@ def _degrees(degrees: list[dict[str, Any]]) -> str:
 _WAYS = ("sent", "received")
 
 
-def replay_document(run: RunRecord, people: Population, life: Life, limit: int) -> dict[str, Any]:
+def replay_document(run: RunRecord, people: Population, history: UserHistory, limit: int) -> dict[str, Any]:
     """Return a life as JSON values; ``people``: of the population at least her; ``limit``: most rows of each table."""
     assert run.source is not None  # which recomputed the life
-    row, clusters, kinds = people.row(life.user, "replay"), people.clusters, run.source.messages()
-    told: dict[str, Any] = {
+    row, clusters, kinds = people.row(history.user, "replay"), people.clusters, run.source.messages()
+    result: dict[str, Any] = {
         "users": run.users or people.users,
-        "world": life.world,
+        "world": history.world,
         "cluster": None if clusters is None or clusters.labels is None else int(clusters.label[row]),
         "y": people.y[row].item(),
-        "notes": list(unheard(run)),
+        "notes": list(not_received(run)),
     }
     for way in _WAYS:
-        columns = getattr(life, way)
+        columns = getattr(history, way)
         total = {kind: len(found["round"]) for kind, found in columns.items()}
         some = {kind: {name: c[:limit] for name, c in found.items()} for kind, found in columns.items()}
-        told[way] = tables(Slice.of(kinds, some, total))
-    drawn = [{"name": d.name, "step": d.step, "value": np.asarray(d.value).tolist()} for d in life.drawn]
-    told["drawn"] = counted(len(drawn), drawn[:limit])
-    return told
+        result[way] = tables(Slice.of(kinds, some, total))
+    drawn = [{"name": d.name, "step": d.step, "value": np.asarray(d.value).tolist()} for d in history.drawn]
+    result["drawn"] = counted(len(drawn), drawn[:limit])
+    return result
 
 
-def replay_text(lives: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out lives as tables."""
-    return "\n\n".join(map(_page, lives))
+def replay_text(histories: Sequence[Mapping[str, Any]]) -> str:
+    """Return histories as text tables."""
+    return "\n\n".join(map(_page, histories))
 
 
-def _page(told: Mapping[str, Any]) -> str:
-    blocks = [_head(told)]
+def _page(document: Mapping[str, Any]) -> str:
+    blocks = [_head(document)]
     for way in _WAYS:
-        for part in told[way]:
+        for part in document[way]:
             head, *rest = lines(part)
             blocks.append([f"{way}: {head}", *rest])
-    blocks.append(["drawn", *lines_of(told["drawn"])])
-    blocks.append(verdict(told))
+    blocks.append(["drawn", *lines_of(document["drawn"])])
+    blocks.append(verdict(document))
     return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
 
 
-def _head(told: Mapping[str, Any]) -> list[str]:
-    cluster = "" if told["cluster"] is None else f", in cluster {told['cluster']}"
-    held = cell(told["y"])
+def _head(document: Mapping[str, Any]) -> list[str]:
+    cluster = "" if document["cluster"] is None else f", in cluster {document['cluster']}"
+    held = cell(document["y"])
     return [
-        f"{told['run']} ({told['protocol']}), user {told['user']}{cluster}, label {held}",
-        f"recomputed from seed {told['seed']} by running {told['world']:,} of {told['users']:,} users again",
-        *(f"by other code: {what}" for what in told["code"]),
-        *(f"note: {note}" for note in told["notes"]),
+        f"{document['run']} ({document['protocol']}), user {document['user']}{cluster}, label {held}",
+        f"recomputed from seed {document['seed']} by running {document['world']:,} of {document['users']:,} "
+        "users again",
+        *(f"by other code: {what}" for what in document["code"]),
+        *(f"note: {note}" for note in document["notes"]),
     ]
 
 
-def notes(told: Mapping[str, Any]) -> list[str]:
-    """Return what a table of her messages alone does not say: what was cut, and whether the trace holds the same."""
-    parts = [(way, part) for way in _WAYS for part in told[way]]
-    cut = [f"{way} {part['kind']}: {said(part)}" for way, part in parts if part["left_out"]]
-    return [*told["notes"], *cut, *verdict(told)]
+def notes(document: Mapping[str, Any]) -> list[str]:
+    """Return notes that a table of her messages lacks: what is left out, and whether the trace agrees."""
+    parts = [(way, part) for way in _WAYS for part in document[way]]
+    cut = [f"{way} {part['kind']}: {shown_text(part)}" for way, part in parts if part["left_out"]]
+    return [*document["notes"], *cut, *verdict(document)]
 
 
 def verdict(document: Mapping[str, Any]) -> list[str]:
-    """Say whether the trace holds the same."""
+    """Return lines that say whether the trace agrees."""
     found = document["compared"]
     if found is None:
         return ["Compared with no trace: the run kept no messages."]
     count = f"The trace ({found['trace']}) holds {found['held']:,} of her {found['replayed']:,} messages"
     if not found["different"]:
         return [f"{count}; they are equal."]
-    told = found["first"]
-    line = f"{count}; {found['different']:,} DIFFER.  The first: {told['id']}"
-    return [line, *sides(told, "replayed", "in the trace")]
+    difference = found["first"]
+    line = f"{count}; {found['different']:,} DIFFER.  The first: {difference['id']}"
+    return [line, *sides(difference, "replayed", "in the trace")]
 
 
-def replay_csv(lives: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out all messages as one table; the first columns say whose history it is, and sent or received."""
-    parts = [(told["user"], way, part) for told in lives for way in _WAYS for part in told[way]]
+def replay_csv(histories: Sequence[Mapping[str, Any]]) -> str:
+    """Return all messages as one CSV table; the first columns are the user, and sent or received."""
+    parts = [
+        (document["user"], way, part) for document in histories for way in _WAYS for part in document[way]
+    ]
     return csv_of([part for *_, part in parts], ("user", "way"), [first for *first, _ in parts])
 
 
-def as_json(lives: Sequence[Mapping[str, Any]]) -> str:
-    """Return a life as JSON, several as a list."""
-    return terminal.as_json(lives if len(lives) > 1 else lives[0])
+def as_json(histories: Sequence[Mapping[str, Any]]) -> str:
+    """Return one history as JSON, several as a list."""
+    return terminal.as_json(histories if len(histories) > 1 else histories[0])
 
 
 REPLAY_FORMATS: dict[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {
     "table": replay_text, "json": as_json, "csv": replay_csv
 }  # fmt: skip
-"""What writes lives, by the name of the format."""
+"""Functions that format histories, by format."""

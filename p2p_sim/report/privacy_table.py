@@ -1,4 +1,4 @@
-"""The table of privacy: which views are its rows, what each learns, what theorems promise; as JSON or as text."""
+"""The privacy table: for each view what it learns and what theorems promise; as JSON values and as text."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from p2p_sim.report import terminal
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure, number_text
 
 REAL = "population"
-"""The composition that the labels of a population really have."""
+"""The name of the composition that a population's own labels have."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is accounted.  One of ``cluster_size`` and ``population``, or neither; ``quick``: within 2 seconds.
+class AccountRequest:
+    """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
 
-    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: as ``privacy.profile`` takes them.
-    Raises InputError for a composition that does not fit, and for views asked for by name that the clusters or the
-    composition rule out.
+    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.  Raises
+    InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
     protocol: Protocol
@@ -57,18 +56,18 @@ class Question:
             raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
         if isinstance(self.composition, int) and self.population is not None:
             raise InputError(f"composition = {self.composition}: of one cluster; give --cluster-size alone")
-        why = {view.name: self.misfit(view) for view in self.views()}
+        why = {view.name: self.why_impossible(view) for view in self.views()}
         for name, reason in why.items():
             if reason and (self.only or all(why.values())):
                 raise InputError(f"view = {name!r}: {reason}")
 
     @property
     def on_graph(self) -> bool:
-        """Whether laws are of users whom a graph joins, so that no size stands for them."""
+        """Whether the laws depend on the graph of the users, not only on a cluster size."""
         return self.population is not None and self.protocol.graph_over() is not None
 
     def views(self) -> list[TableRow]:
-        """Return the rows; raises InputError for a part of a view that the protocol does not have."""
+        """Return the rows; raises InputError for a view with parts that the protocol does not have."""
         every, roles = rows(self.protocol), self.protocol.roles()
         chosen: list[TableRow] = []
         for name in self.only:
@@ -78,13 +77,13 @@ class Question:
         return chosen if self.only else every
 
     def sizes(self) -> list[int]:
-        """Return the distinct sizes of clusters."""
+        """Return the distinct cluster sizes, ascending."""
         if self.population is not None:
             return [int(size) for size in np.unique(self.population.sizes)]
         return [] if self.cluster_size is None else [int(self.cluster_size)]
 
-    def misfit(self, view: TableRow) -> str:
-        """Return why nobody can look like this here, or nothing."""
+    def why_impossible(self, view: TableRow) -> str:
+        """Return why this view is impossible here; empty if it is possible."""
         sizes = self.sizes()
         if sizes and view.colluders >= sizes[-1]:
             return f"the largest cluster has {sizes[-1]} users: at most {sizes[-1] - 1} beside the victim"
@@ -96,7 +95,7 @@ class Question:
         return ""
 
     def profile(self, view: TableRow, size: int | None = None) -> PrivacyProfile:
-        """Return a view's profile: of a cluster size, or of what was asked about."""
+        """Return a view's profile for a cluster size, by default for the whole request."""
         size = None if self.on_graph else size
         where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
         if self.population is not None and size is None:
@@ -115,52 +114,52 @@ class Question:
 
 
 DELTA = 1e-6
-"""Delta where none is asked for."""
+"""The default delta."""
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
 QUICK_SIZES, QUICK_USERS, QUICK_SECONDS, QUICK_GRAPH = 64, 20_000, 1.2, 1000
 LITTLE = 10
-"""How far delta is to stay below one user's share of the largest cluster: a factor."""
+"""Delta should be below 1 / (this factor times the size of the largest cluster)."""
 
 Progress = Callable[[str, int, int], None]
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
 
 
 def table_of(
-    question: Question, promises: Promises, local: float | None, progress: Progress | None = None
+    request: AccountRequest, promises: Promises, local: float | None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return the table as a document; every figure with its basis.
+    """Return the table as a document; every figure has its basis.
 
-    ``local``: epsilon of the randomizer, None if unknown.  ``progress``: hears which view is accounted, and of how
-    many.  Raises InputError.
+    ``local``: epsilon of the local randomizer, None if unknown.  ``progress``: called for each view.  Raises
+    InputError.
     """
-    sizes, end = question.sizes(), time.monotonic() + QUICK_SECONDS
-    views, rows = question.views(), []
+    sizes, end = request.sizes(), time.monotonic() + QUICK_SECONDS
+    views, rows = request.views(), []
     for i, view in enumerate(views):
         if progress is not None:
             progress(f"accounting for {view.title}, view", i + 1, len(views))
-        rows.append(_row(question, view, sizes, promises, end))
+        rows.append(_row(request, view, sizes, promises, end))
     return {
-        "delta": float(question.delta),
-        "channels": question.channels,
-        "composition": question.composition,
-        "faults": [] if question.faults is None else question.faults.texts(),
-        "clusters": _clusters(question),
+        "delta": float(request.delta),
+        "channels": request.channels,
+        "composition": request.composition,
+        "faults": [] if request.faults is None else request.faults.texts(),
+        "clusters": _clusters(request),
         "local_epsilon": local,
         "neighbours": "one label, replaced; epsilon in nats",
         "views": rows,
-        "hidden": hidden(question),
+        "hidden": hidden(request),
     }
 
 
-def hidden(question: Question) -> str:
-    """Return what a delta hides that is not well below one user's share of her crowd, or nothing."""
-    sizes = question.sizes()
-    return "" if not sizes else little(question.delta, sizes[-1])
+def hidden(request: AccountRequest) -> str:
+    """Return a warning if delta is too large for the largest cluster, otherwise an empty text."""
+    sizes = request.sizes()
+    return "" if not sizes else delta_warning(request.delta, sizes[-1])
 
 
-def little(delta: float, users: int) -> str:
-    """Return what is said where delta is not well below 1 / users, or nothing."""
+def delta_warning(delta: float, users: int) -> str:
+    """Return a warning if delta is not far below 1 / users, otherwise an empty text."""
     if delta < 1 / (LITTLE * users):
         return ""
     return (
@@ -170,108 +169,108 @@ def little(delta: float, users: int) -> str:
 
 
 def _row(
-    question: Question, view: TableRow, sizes: list[int], promises: Promises, end: float
+    request: AccountRequest, view: TableRow, sizes: list[int], promises: Promises, end: float
 ) -> dict[str, Any]:
     row: dict[str, Any] = {
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
     }  # fmt: skip
-    row["refused"] = question.misfit(view) or _long(question, view, end)
+    row["refused"] = request.why_impossible(view) or _long(request, view, end)
     if row["refused"]:
         return row
-    profile = question.profile(view, _shown(question, sizes[-1:]))
+    profile = request.profile(view, _shown(request, sizes[-1:]))
     if profile.law is None:
         row["refused"] = profile.why
         return row
     reads = profile.law.pure() > 0
     if view.users == ALL_DEVIATING:
         row["theorems"] = []  # no theorem speaks of servers who deviate
-    elif question.faults is None:  # nor of faults
-        row["theorems"] = promises(question.protocol, view.name, sizes, question.delta, reads)
-    elif question.quick and not profile.law.closed:
+    elif request.faults is None:  # nor of faults
+        row["theorems"] = promises(request.protocol, view.name, sizes, request.delta, reads)
+    elif request.quick and not profile.law.closed:
         row["refused"] = "not computed here: see p2p-sim account, with the same --fault"
         return row
-    late = _late(question, view, sizes, end) or _searched(question, profile.law, sizes)
+    late = _late(request, view, sizes, end) or _searched(request, profile.law, sizes)
     if late:
         row["refused"] = late
         return row
-    row["exact"], row["by_cluster"] = _figures(question, view, sizes, profile)
+    row["exact"], row["by_cluster"] = _figures(request, view, sizes, profile)
     return row
 
 
-def _long(question: Question, view: TableRow, end: float) -> str:
-    """Return that a law on a graph takes too long to compute here, or nothing."""
+def _long(request: AccountRequest, view: TableRow, end: float) -> str:
+    """Return a refusal if a law on a graph takes too long to compute here, otherwise an empty text."""
     most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
     late = bool(view.coalition.servers) and time.monotonic() > end
-    if not question.quick or not question.on_graph or (question.sizes()[-1] <= most and not late):
+    if not request.quick or not request.on_graph or (request.sizes()[-1] <= most and not late):
         return ""
     return "not computed here: see p2p-sim account, with the same --graph"
 
 
-def _late(question: Question, view: TableRow, sizes: list[int], end: float) -> str:
-    """Return why a view is too slow to be accounted here, or nothing."""
+def _late(request: AccountRequest, view: TableRow, sizes: list[int], end: float) -> str:
+    """Return a refusal if a view takes too long to account for here, otherwise an empty text."""
     most = sizes[0] if sizes else 0
-    if question.on_graph:
+    if request.on_graph:
         return ""
-    if view.slow and most > (QUICK_USERS if question.quick else SLOW_USERS):
+    if view.slow and most > (QUICK_USERS if request.quick else SLOW_USERS):
         return f"not computed here: slow for clusters of {most:,}"
-    if question.quick and view.colluders > 1 and view.slow:
+    if request.quick and view.colluders > 1 and view.slow:
         return "not computed here: see p2p-sim account"
-    if question.quick and view.name == "learner" and most > SLOW_USERS:
+    if request.quick and view.name == "learner" and most > SLOW_USERS:
         return f"not computed here: slow for clusters of {most:,}"
-    if question.quick and view.slow and time.monotonic() > end:
+    if request.quick and view.slow and time.monotonic() > end:
         return "not computed here: no time left; see p2p-sim account"
     return ""
 
 
-def _searched(question: Question, law: Law, sizes: list[int]) -> str:
-    """Return that the worst composition of a crowd is too long to search for in a hurry, or nothing."""
-    if not question.quick or not law.slow:
+def _searched(request: AccountRequest, law: Law, sizes: list[int]) -> str:
+    """Return a refusal if the search for the worst composition takes too long here, otherwise an empty text."""
+    if not request.quick or not law.slow:
         return ""
     return f"not computed here: slow for clusters of {sizes[-1]:,}; see p2p-sim account"
 
 
 def _figures(
-    question: Question, view: TableRow, sizes: list[int], last: PrivacyProfile
+    request: AccountRequest, view: TableRow, sizes: list[int], last: PrivacyProfile
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the figure of the worst cluster, and those of smallest, median and largest."""
-    delta, people = question.delta, question.population
-    if people is None or question.composition == REAL or question.on_graph:
-        return figure(question.profile(view), delta), None
+    """Return the figure of the worst cluster, and those of the smallest, median and largest cluster."""
+    delta, people = request.delta, request.population
+    if people is None or request.composition == REAL or request.on_graph:
+        return figure(request.profile(view), delta), None
     known: dict[int, dict[str, Any]] = {}
     fits = [size for size in sizes if str(view.coalition.at_most(size - 1))]
 
     def of(size: int) -> dict[str, Any]:
         if size not in known:
-            known[size] = figure(question.profile(view, size), delta)
+            known[size] = figure(request.profile(view, size), delta)
         return known[size]
 
     assert last.law is not None
     partly, some = False, None
     if view.slow or not last.law.closed:
-        most = SLOW_SIZES if view.slow else QUICK_SIZES if question.quick else math.inf
-        if question.quick and (view.slow or fits[-1] > QUICK_USERS):
+        most = SLOW_SIZES if view.slow else QUICK_SIZES if request.quick else math.inf
+        if request.quick and (view.slow or fits[-1] > QUICK_USERS):
             most = 1 if view.slow else 2
         partly = len(fits) > most
-    if not question.quick:
+    if not request.quick:
         middle = _middle(people)
         picked = {"smallest": sizes[0], "median": middle, "largest": sizes[-1]}
         some = {name: of(size) if size in fits else None for name, size in picked.items()}
     if not partly:
-        heaviest = _heaviest(question, view, fits)
-        return (figure(question.profile(view), delta) if heaviest is None else dict(of(heaviest))), some
-    chosen = fits[:1] if question.quick and view.slow else [fits[0], fits[-1]]
+        heaviest = _most_visible_size(request, view, fits)
+        return (figure(request.profile(view), delta) if heaviest is None else dict(of(heaviest))), some
+    chosen = fits[:1] if request.quick and view.slow else [fits[0], fits[-1]]
     worst = dict(max((of(size) for size in chosen), key=lambda found: found["upper"]))
-    told = " and ".join(f"{size:,}" for size in chosen)
-    worst["assumes"] = [*worst["assumes"], f"of {len(fits)} cluster sizes only {told} were looked at"]
+    looked_at = " and ".join(f"{size:,}" for size in chosen)
+    worst["assumes"] = [*worst["assumes"], f"of {len(fits)} cluster sizes only {looked_at} were looked at"]
     return worst | {"basis": "lower"}, some
 
 
-def _heaviest(question: Question, view: TableRow, sizes: list[int]) -> int | None:
-    """Return the size at which one and the same law is seen most often: there the view is worst, at every delta."""
+def _most_visible_size(request: AccountRequest, view: TableRow, sizes: list[int]) -> int | None:
+    """Return the worst cluster size, if all sizes have the same law and only differ in how often it is seen."""
     weights, seen = {}, []
     for size in sizes:
-        law = question.profile(view, size).law
+        law = request.profile(view, size).law
         cases = () if law is None else law.visible_cases()
         if len(cases) != 1 or cases[0][1] is law:  # several cases, or one that is always seen
             return None
@@ -282,11 +281,11 @@ def _heaviest(question: Question, view: TableRow, sizes: list[int]) -> int | Non
     )
 
 
-def _clusters(question: Question) -> dict[str, Any] | None:
-    if question.population is None:
-        size = question.cluster_size
+def _clusters(request: AccountRequest) -> dict[str, Any] | None:
+    if request.population is None:
+        size = request.cluster_size
         return None if size is None else {"count": 1, "smallest": size, "median": size, "largest": size}
-    people, sizes = question.population, question.population.sizes
+    people, sizes = request.population, request.population.sizes
     ends = {"smallest": int(sizes.min()), "median": _middle(people), "largest": int(sizes.max())}
     return {"count": len(sizes), **ends, "everybody": people.clusters is None}
 
@@ -295,22 +294,22 @@ def _middle(people: Population) -> int:
     return int(np.sort(people.sizes)[(len(people.sizes) - 1) // 2])
 
 
-def profiles(question: Question, table: Mapping[str, Any]) -> dict[str, PrivacyProfile]:
-    """Return the profiles of the rows that were accounted, by title.
+def profiles(request: AccountRequest, table: Mapping[str, Any]) -> dict[str, PrivacyProfile]:
+    """Return the profiles of the rows that have a figure, by title.
 
-    Of a population: those of its smallest cluster that fits the view, unless its own labels are asked about.
+    For a population: those of its smallest cluster that fits the view, unless its own labels are the composition.
     """
     out = {}
-    for view, row in zip(question.views(), table["views"], strict=True):
+    for view, row in zip(request.views(), table["views"], strict=True):
         if row["exact"] is not None:
-            fits = [size for size in question.sizes() if size > view.colluders]
-            out[view.title] = question.profile(view, _shown(question, fits[:1]))
+            fits = [size for size in request.sizes() if size > view.colluders]
+            out[view.title] = request.profile(view, _shown(request, fits[:1]))
     return out
 
 
-def _shown(question: Question, sizes: Sequence[int]) -> int | None:
-    """Return the one size that stands for a population whose composition is not its own, otherwise None."""
-    one = question.population is not None and question.composition != REAL
+def _shown(request: AccountRequest, sizes: Sequence[int]) -> int | None:
+    """Return the size that represents a population, or None if its own labels are the composition."""
+    one = request.population is not None and request.composition != REAL
     return sizes[0] if one and sizes else None
 
 
@@ -318,25 +317,27 @@ BASES = {
     "lower": "at least this; the truth may be larger",
     "upper": "at most this; the truth may be smaller",
 }
-"""What is said below a table of figures that are not exact."""
+"""Footnotes for figures that are not exact."""
 
 
-def as_text(told: Mapping[str, Any]) -> str:
-    """Return the table as text, footnotes below it; ``told``: what ``table_of`` returned, or its JSON."""
+def as_text(table: Mapping[str, Any]) -> str:
+    """Return the table as text, with footnotes; ``table``: from ``table_of``, or its JSON."""
     notes: dict[str, int] = {}
 
     def note(text: str) -> str:
         return f"[{notes.setdefault(text, len(notes) + 1)}]" if text else ""
 
-    if why := _alike(told["views"]):
-        return f"{_above(told, False)}\nrefused for every view: {why}"
-    several = (told["clusters"] or {}).get("count", 1) > 1 and any(row["by_cluster"] for row in told["views"])
+    if why := _common_refusal(table["views"]):
+        return f"{_above(table, False)}\nrefused for every view: {why}"
+    several = (table["clusters"] or {}).get("count", 1) > 1 and any(
+        row["by_cluster"] for row in table["views"]
+    )
     head = ["View", "worst cluster's ε" if several else "ε", "basis"]
     head += ["smallest", "median", "largest"] if several else []
     head += ["theorem ε", "local ε0", "notes"]
-    local = told["local_epsilon"]
+    local = table["local_epsilon"]
     lines = []
-    for row in told["views"]:
+    for row in table["views"]:
         exact = row["exact"]
         if exact is None:
             cells = [row["view"], "refused" if _is_refusal(row) else "-", "-"]
@@ -350,29 +351,29 @@ def as_text(told: Mapping[str, Any]) -> str:
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
     foot = [f"{basis}: {means}" for basis, means in BASES.items() if any(line[2] == basis for line in lines)]
     foot += [f"[{number}] {text}" for text, number in notes.items()]
-    remarks = [f"note: {told['hidden']}"] if told.get("hidden") else []
-    return "\n".join([_above(told, several), terminal.table(head, lines), *foot, *remarks])
+    remarks = [f"note: {table['hidden']}"] if table.get("hidden") else []
+    return "\n".join([_above(table, several), terminal.table(head, lines), *foot, *remarks])
 
 
-def _alike(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return why everything is refused, if it is all for the same reason; or nothing."""
+def _common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the reason why all views are refused, if it is the same for all; otherwise an empty text."""
     reasons = {
         "" if row["exact"] or row["theorems"] or not _is_refusal(row) else row["refused"] for row in rows
     }
     return str(*reasons) if len(rows) > 1 and len(reasons) == 1 else ""
 
 
-def _above(told: Mapping[str, Any], several: bool) -> str:
-    clusters, composition = told["clusters"], told.get("composition", "worst")
-    above = f"Privacy of one label, ε in nats at δ = {told['delta']:g}, {told['channels']} channels"
+def _above(table: Mapping[str, Any], several: bool) -> str:
+    clusters, composition = table["clusters"], table.get("composition", "worst")
+    above = f"Privacy of one label, ε in nats at δ = {table['delta']:g}, {table['channels']} channels"
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
         above += f"; {clusters['count']:,} clusters: {ends}"
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
-    above += f"; graph {terminal.graph(told['graph'])}" if told.get("graph") else ""
-    return above + (f"; faults: {', '.join(told['faults'])}" if told.get("faults") else "")
+    above += f"; graph {terminal.graph(table['graph'])}" if table.get("graph") else ""
+    return above + (f"; faults: {', '.join(table['faults'])}" if table.get("faults") else "")
 
 
 def _users(clusters: Mapping[str, Any]) -> str:
@@ -382,25 +383,25 @@ def _users(clusters: Mapping[str, Any]) -> str:
     return f"clusters of {' to '.join(f'{size:,}' for size in both)}"
 
 
-def title(told: Mapping[str, Any]) -> str:
-    """Return the title of a drawing: protocol, parameters, users, delta."""
-    clusters, parameters = told["clusters"], told["parameters"].items()
-    first = f"{told['protocol']}: " + ", ".join(f"{name} = {value}" for name, value in parameters)
-    parts = [f"line at δ = {told['delta']:g}", f"{told['channels']} channels"]
+def title(table: Mapping[str, Any]) -> str:
+    """Return the title of a plot: protocol, parameters, users, delta."""
+    clusters, parameters = table["clusters"], table["parameters"].items()
+    first = f"{table['protocol']}: " + ", ".join(f"{name} = {value}" for name, value in parameters)
+    parts = [f"line at δ = {table['delta']:g}", f"{table['channels']} channels"]
     if clusters is not None:
-        whole = told["composition"] == REAL or clusters["count"] == 1
+        whole = table["composition"] == REAL or clusters["count"] == 1
         parts[:0] = [_users(clusters) if whole else f"smallest of {_users(clusters)} that fits the view"]
     return f"{first}\n{'; '.join(parts)}"
 
 
-def drawn(told: Mapping[str, Any]) -> list[str]:
-    """Return where curves were drawn, and which, in words; nothing where none were asked for."""
-    if not told["plot"]:
+def drawn(table: Mapping[str, Any]) -> list[str]:
+    """Return a line that says which curves were drawn, and where; an empty list without a plot."""
+    if not table["plot"]:
         return []
-    bases = [row["exact"]["basis"] for row in told["views"] if row["exact"] is not None]
+    bases = [row["exact"]["basis"] for row in table["views"] if row["exact"] is not None]
     each = ", ".join(f"{bases.count(basis)} {basis}" for basis in dict.fromkeys(bases))
-    what = title(told).partition("\n")[2]
-    return [f"δ(ε) of {len(bases)} views drawn in {told['plot']} ({each}; {what})"]
+    what = title(table).partition("\n")[2]
+    return [f"δ(ε) of {len(bases)} views drawn in {table['plot']} ({each}; {what})"]
 
 
 def _is_refusal(row: Mapping[str, Any]) -> bool:
@@ -416,8 +417,10 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[[str], str])
     for found in theorems:
         name = found["name"]
         if found["holds"]:
-            told = ", ".join(part for part in (f"{found['basis']}: {found['source']}", found["why"]) if part)
-            parts.append(f"{bound_text(found['epsilon'], found['basis'])} ({name}) {note(told)}")
+            remark = ", ".join(
+                part for part in (f"{found['basis']}: {found['source']}", found["why"]) if part
+            )
+            parts.append(f"{bound_text(found['epsilon'], found['basis'])} ({name}) {note(remark)}")
         else:
             parts.append(
                 f"{name} does not apply {note(name + ': ' + (found['why'] or 'epsilon is infinite'))}"
@@ -434,10 +437,11 @@ def quick_table(
 ) -> dict[str, Any]:
     """Return the privacy table of a run's users: delta = min(1e-6, 1 / users^2).
 
-    ``only``: names of views, all rows if empty.  Raises InputError as ``Question`` does.
+    Views that take too long are refused.  ``only``: names of views, all rows if empty.  Raises InputError as
+    ``AccountRequest`` does.
     """
     delta = min(DELTA, 1 / population.users**2)
-    asked = Question(
+    asked = AccountRequest(
         protocol, delta, population=population, channels=channels, quick=True, only=only, faults=faults
     )
     return table_of(asked, accountant.of, accountant.local_epsilon(protocol))

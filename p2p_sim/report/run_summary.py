@@ -1,4 +1,4 @@
-"""What is told of a run, its costs included: one document, and its plain text."""
+"""The summary of a run, with its costs: as a JSON document and as text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from p2p_sim.core.sealing import REAL
 from p2p_sim.core.seeds import FRESH
-from p2p_sim.costing import Bill
+from p2p_sim.costing import RunCosts
 from p2p_sim.report import privacy_table
 from p2p_sim.report.terminal import graph, nbytes, parameters, table
 from p2p_sim.run import Run
 
 SHOWN = 12
-"""Rounds that text shows, the longest ones."""
+"""The text shows at most so many rounds, the longest ones."""
 
 
-def costs_document(bill: Bill) -> dict[str, Any]:
-    """Return a bill as JSON values: of each role the sums over its parties, and seconds of one of them."""
+def costs_document(bill: RunCosts) -> dict[str, Any]:
+    """Return the costs of a run as JSON values: for each role the sums over its parties, and the seconds of one."""
     roles = [
         {**asdict(done), "parties": bill.parties[role], "compute_seconds_each": _each(bill, role)}
         for role, done in bill.roles.items()
@@ -34,21 +34,21 @@ def costs_document(bill: Bill) -> dict[str, Any]:
     }
 
 
-def costs_text(told: Mapping[str, Any]) -> list[str]:
-    """Return what ``document`` returned as blocks of text: a table of roles, and one of rounds."""
+def costs_text(result: Mapping[str, Any]) -> list[str]:
+    """Return the document of ``costs_document`` as blocks of text: tables of roles, operations and rounds."""
     head = ["Costs", "parties", "sent", "received", "bytes up", "bytes down", "CPU s", "CPU s each"]
     names = ("role", "parties", "messages_up", "messages_down", "bytes_up", "bytes_down")
     seconds = ("compute_seconds", "compute_seconds_each")
-    rows = [[role[name] for name in (*names, *seconds)] for role in told["roles"]]
+    rows = [[role[name] for name in (*names, *seconds)] for role in result["roles"]]
     work = [
-        [role["role"], name, count] for role in told["roles"] for name, count in role["operations"].items()
+        [role["role"], name, count] for role in result["roles"] for name, count in role["operations"].items()
     ]
     operations = [table(["Operations", "", "times"], work)] if work else []
-    return [table(head, rows), *operations, _path(told)]
+    return [table(head, rows), *operations, _path(result)]
 
 
-def _path(told: Mapping[str, Any]) -> str:
-    legs = sorted(told["path"], key=lambda leg: leg["seconds"], reverse=True)
+def _path(result: Mapping[str, Any]) -> str:
+    legs = sorted(result["path"], key=lambda leg: leg["seconds"], reverse=True)
     shown = sorted(legs[:SHOWN], key=lambda leg: leg["round"])
     names = ("round", "seconds", "sender", "computing", "sending", "recipient", "receiving")
     head = ["Round", "seconds", "slowest sender", "computing", "sending", "slowest recipient", "receiving"]
@@ -56,15 +56,15 @@ def _path(told: Mapping[str, Any]) -> str:
     more = [f"and {len(rest):,} shorter rounds, {sum(leg['seconds'] for leg in rest):.4g} s"] if rest else []
     return "\n".join(
         [
-            f"Simulated   {told['simulated_seconds']:.4g} s; users at {told['channel']}, servers at "
-            f"{told['server_channel']}",
+            f"Simulated   {result['simulated_seconds']:.4g} s; users at {result['channel']}, servers at "
+            f"{result['server_channel']}",
             table(head, [[leg[name] for name in names] for leg in shown]),
             *more,
         ]
     )
 
 
-def _each(bill: Bill, role: str) -> float:
+def _each(bill: RunCosts, role: str) -> float:
     return bill.roles[role].compute_seconds / bill.parties[role]
 
 
@@ -74,7 +74,7 @@ _WIDTH = 12
 def document(
     run: Run, name: str, defaults: Sequence[str], directory: Path, peak: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return everything that is told about a run.  ``defaults``: parameters that were not given."""
+    """Return the summary of a run as JSON values.  ``defaults``: names of parameters that were not given."""
     notes = run.notes
     options = {key: value for key, value in run.parameters.items() if value is not None}
     kinds = [
@@ -109,52 +109,55 @@ def document(
     }
 
 
-def as_text(told: Mapping[str, Any]) -> str:
+def as_text(result: Mapping[str, Any]) -> str:
     """Return a run's document as text."""
-    head = f"{told['protocol']}: {parameters(told)}; seed {_seed(told)}, backend {told['backend']}"
-    head += "; sealed for real, under keys that follow from the seed" if told["crypto"] == REAL else ""
+    head = f"{result['protocol']}: {parameters(result)}; seed {_seed(result)}, backend {result['backend']}"
+    head += "; sealed for real, under keys that follow from the seed" if result["crypto"] == REAL else ""
     rows = [
-        _entry("Data", _data(told)),
-        _entry("Users", _users(told)),
-        _entry("Clusters", _clusters(told["clusters"])),
-        *([_entry("Graph", graph(told["graph"]))] if told.get("graph") else []),
+        _entry("Data", _data(result)),
+        _entry("Users", _users(result)),
+        _entry("Clusters", _clusters(result["clusters"])),
+        *([_entry("Graph", graph(result["graph"]))] if result.get("graph") else []),
     ]
-    spent = [_entry("Seconds", _seconds(told["seconds"])), _entry("Peak memory", _peak(told["peak_memory"]))]
-    end = [] if told["messages_kept"] is None else [_entry("Trace", _trace(told))]
+    spent = [
+        _entry("Seconds", _seconds(result["seconds"])),
+        _entry("Peak memory", _peak(result["peak_memory"])),
+    ]
+    end = [] if result["messages_kept"] is None else [_entry("Trace", _trace(result))]
     end += [
-        _entry("Digest", told["digest"] or "not asked for"),
-        _entry("Saved in", told["directory"]),
+        _entry("Digest", result["digest"] or "not asked for"),
+        _entry("Saved in", result["directory"]),
     ]
     blocks = [
         [head],
         rows,
-        [_messages(told["messages"])],
-        *([block] for block in costs_text(told["costs"])),
-        _wrong(told),
+        [_messages(result["messages"])],
+        *([block] for block in costs_text(result["costs"])),
+        _wrong(result),
         spent,
-        _released(told),
-        [privacy_table.as_text(told["privacy"])],
+        _released(result),
+        [privacy_table.as_text(result["privacy"])],
         end,
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _seed(told: Mapping[str, Any]) -> str:
-    return f"{told['seed']} (a fresh one)" if told["seed_source"] == FRESH else f"{told['seed']}"
+def _seed(result: Mapping[str, Any]) -> str:
+    return f"{result['seed']} (a fresh one)" if result["seed_source"] == FRESH else f"{result['seed']}"
 
 
-def _trace(told: Mapping[str, Any]) -> str:
-    whole, kept = sum(row["messages"] for row in told["messages"]), told["messages_kept"]
+def _trace(result: Mapping[str, Any]) -> str:
+    whole, kept = sum(row["messages"] for row in result["messages"]), result["messages_kept"]
     left = "nothing is left out" if kept == whole else f"{whole - kept:,} are left out"
-    return f"{told['trace']}: {kept:,} of {whole:,} messages kept; {left}"
+    return f"{result['trace']}: {kept:,} of {whole:,} messages kept; {left}"
 
 
 def _entry(name: str, text: str) -> str:
     return f"{name:<{_WIDTH}}{text}"
 
 
-def _data(told: Mapping[str, Any]) -> str:
-    data = told["data"]
+def _data(result: Mapping[str, Any]) -> str:
+    data = result["data"]
     if "label" not in data:
         return f"{data['name']}, {data['source']}"
     classes = data["classes"]
@@ -167,8 +170,8 @@ def _data(told: Mapping[str, Any]) -> str:
     return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}label {data['label']}: {meaning}"
 
 
-def _users(told: Mapping[str, Any]) -> str:
-    data, users = told["data"], f"{told['users']:,}"
+def _users(result: Mapping[str, Any]) -> str:
+    data, users = result["data"], f"{result['users']:,}"
     if "test_rows" not in data:
         return users
     return (
@@ -176,13 +179,11 @@ def _users(told: Mapping[str, Any]) -> str:
     )
 
 
-def _clusters(told: Mapping[str, Any] | None) -> str:
-    if told is None:
+def _clusters(result: Mapping[str, Any] | None) -> str:
+    if result is None:
         return "none"
-    sizes = (
-        f"users in each: minimum {told['minimum']:,}, median {told['median']:,g}, maximum {told['maximum']:,}"
-    )
-    return f"{told['count']:,} {told['origin']}; {sizes}"
+    sizes = f"users in each: minimum {result['minimum']:,}, median {result['median']:,g}, maximum {result['maximum']:,}"
+    return f"{result['count']:,} {result['origin']}; {sizes}"
 
 
 def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
@@ -193,7 +194,7 @@ def _messages(kinds: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _faults(run: Run) -> dict[str, Any]:
-    """Return what could go wrong, and what did: messages by what and kind, and how many users."""
+    """Return the injected faults, the affected messages by fault and kind, and the number of faulty users."""
     seen: dict[tuple[str, str], int] = {}
     for (what, kind, _), number in run.faults_seen.items():
         seen[what, kind] = seen.get((what, kind), 0) + number
@@ -204,16 +205,16 @@ def _faults(run: Run) -> dict[str, Any]:
     }
 
 
-def _wrong(told: Mapping[str, Any]) -> list[str]:
-    if not told["faults"]:
+def _wrong(result: Mapping[str, Any]) -> list[str]:
+    if not result["faults"]:
         return []
-    users = "".join(f"; {number:,} users {what}" for what, number in told["faulty_users"].items())
+    users = "".join(f"; {number:,} users {what}" for what, number in result["faulty_users"].items())
     rows: dict[str, dict[str, int]] = {}
-    for row in told["faults_seen"]:
+    for row in result["faults_seen"]:
         rows.setdefault(row["fault"], {})[row["kind"]] = row["messages"]
-    kinds = [row["kind"] for row in told["messages"]]
+    kinds = [row["kind"] for row in result["messages"]]
     cells = [[what, *(found.get(kind, 0) for kind in kinds)] for what, found in rows.items()]
-    return [_entry("Faults", ", ".join(told["faults"]) + users)] + (
+    return [_entry("Faults", ", ".join(result["faults"]) + users)] + (
         [table(["Messages", *kinds], cells)] if cells else []
     )
 
@@ -228,8 +229,8 @@ def _peak(peak: Mapping[str, Any]) -> str:
     return f"{size} ({peak['covers']})"
 
 
-def _released(told: Mapping[str, Any]) -> list[str]:
-    accuracy, released = told["accuracy"], told["released"]
+def _released(result: Mapping[str, Any]) -> list[str]:
+    accuracy, released = result["accuracy"], result["released"]
     if accuracy is not None:
         rows = [
             [

@@ -1,4 +1,4 @@
-"""A report's sections, from the documents of its runs side by side, and the page they make."""
+"""The sections of a report, made from the documents of its runs, and the whole page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from p2p_sim.render.svg import svg
 from p2p_sim.report import audit_table, figure_text, figures, terminal
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
-from p2p_sim.report.page import (
+from p2p_sim.report.page_layout import (
     Block,
-    Code,
+    CodeBlock,
     Facts,
-    Figure,
+    Paragraph,
+    Picture,
     Section,
     Table,
-    Words,
     by_run,
     facts,
     html,
@@ -34,36 +34,38 @@ Document = Mapping[str, Any]
 
 
 def travel_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the messages of all runs."""
+    """Return the section on the messages of all runs."""
     blocks: list[Block] = [
-        Words(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
+        Paragraph(f"{whose(run, runs)}{_kept(run)}") for run in runs if run["messages_kept"] is not None
     ]
     apart = len(runs) == 1 and figures.by_round(runs[0])
     caption = f"Bytes on the wire by {'round and ' if apart else ''}message kind."
-    blocks += [Figure(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
+    blocks += [Picture(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
     drawn: set[str] = set()
     for run in runs:
         every = run["messages"]
         if run["protocol"] in drawn or not every or not all(row["sender"] for row in every):
             continue
         drawn.add(run["protocol"])
-        if len(every) <= figures.MOST_BARS:
-            blocks.append(Figure(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round."))
+        if len(every) <= figures.MAX_BARS:
+            blocks.append(
+                Picture(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round.")
+            )
         else:
             text = f"Who sent what to whom is not drawn: {len(every):,} rounds and kinds are too many here"
-            blocks.append(Words(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
+            blocks.append(Paragraph(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
     return blocks
 
 
 def _kept(run: Document) -> str:
-    """Return what the trace holds of the messages, in words."""
+    """Return how many messages the trace keeps, in words."""
     whole, kept = sum(row["messages"] for row in run["messages"]), run["messages_kept"]
     left = "all of them" if kept == whole else f"{whole - kept:,} were left out"
     return f"Of {whole:,} messages the trace ({run['trace']}) keeps {kept:,}: {left}. See p2p-sim trace show."
 
 
 def _kinds(runs: Sequence[Document]) -> Table:
-    """Return what each kind of message does; kinds of several protocols that say the same are one."""
+    """Return a table of message kinds; equal kinds of several protocols share a row."""
     seen: dict[tuple[Any, ...], list[str]] = {}
     for run in runs:
         for row in run["messages"]:
@@ -79,8 +81,8 @@ def _kinds(runs: Sequence[Document]) -> Table:
 
 
 def _counts(runs: Sequence[Document]) -> Table:
-    """Return counts by round and kind, or by kind where the rounds are too many."""
-    few = sum(len(run["messages"]) for run in runs) <= figures.MOST_BARS
+    """Return a table of counts by round and kind, or by kind if there are too many rounds."""
+    few = sum(len(run["messages"]) for run in runs) <= figures.MAX_BARS
     names = ("round", "kind", "messages", "travelled", "bytes")
     rows = [
         [run["run"], *(row[name] for name in names)]
@@ -120,12 +122,12 @@ def _sequence(run: Document) -> str:
 
 
 def attacks_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the attacks on all runs; nothing if none was audited."""
+    """Return the section on the audits of all runs; empty if none was audited."""
     attacked = [run for run in runs if run["attacks"]]
     if not attacked:
         return []
     blocks: list[Block] = [
-        Words(
+        Paragraph(
             "p2p-sim audit ran the protocol many times more, in worlds that differ in one label alone, and let an "
             "attack guess that label from what the view sees. With the confidence beside it, ε or δ is at least what "
             "was measured. Positives are counted at the threshold that gives this bound; the advantage is their "
@@ -164,9 +166,9 @@ def _note(row: Document) -> str:
 
 
 def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
-    """Say of every view that is not consistent with what is claimed why it is not."""
+    """Return a paragraph for every view that is not consistent with the claims, with the reason."""
     return [
-        Words(
+        Paragraph(
             f"{whose(run, runs)}{row['view']}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
             row["failed"],
         )
@@ -176,18 +178,18 @@ def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
 
 
 _RARE = ("ε by cluster", "measured")
-"""Columns that are left out where they are empty."""
+"""Columns that are left out if they are empty."""
 
 
 def privacy_section(runs: Sequence[Document]) -> list[Block]:
-    """Return what is told of the privacy of all runs."""
+    """Return the section on the privacy of all runs."""
     known = [run for run in runs if not isinstance(run["privacy"], str)]
     blocks: list[Block] = [
-        Words(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
+        Paragraph(f"{whose(run, runs)}{run['privacy']}") for run in runs if isinstance(run["privacy"], str)
     ]
     if known:
         blocks.append(
-            Words(
+            Paragraph(
                 "What each view learns of one label, replaced: ε in nats at the δ of the table. Smaller is better; at "
                 "0 a view learns nothing. Whatever it may see has, with one label, at most e^ε times the probability "
                 "that it has with another, plus δ. At δ = 0, who held both for equally likely ends up at odds of at "
@@ -198,10 +200,10 @@ def privacy_section(runs: Sequence[Document]) -> list[Block]:
             )
         )
     if any(row["exact"] for run in known for row in run["privacy"]["views"]):
-        blocks.append(Figure(figures.privacy(known), _caption(known)))
+        blocks.append(Picture(figures.privacy(known), _caption(known)))
     blocks += _tables(known)
     blocks += [
-        Words(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
+        Paragraph(f"{whose(run, runs)}{run['privacy']['hidden']}", True)
         for run in known
         if run["privacy"]["hidden"]
     ]
@@ -217,18 +219,18 @@ def _caption(known: Sequence[Document]) -> str:
 
 
 def _tables(known: Sequence[Document]) -> list[Table]:
-    """Return a table for all runs with the same delta, channels and faults."""
+    """Return one table for each group of runs with the same delta, channels and faults."""
     groups: dict[str, list[Document]] = {}
     for run in known:
-        told = run["privacy"]
-        caption = f"δ = {figure_text.number(told['delta'])}, {told['channels']} channels"
-        caption += f"; faults: {', '.join(told['faults'])}" if told.get("faults") else ""
+        privacy = run["privacy"]
+        caption = f"δ = {figure_text.number(privacy['delta'])}, {privacy['channels']} channels"
+        caption += f"; faults: {', '.join(privacy['faults'])}" if privacy.get("faults") else ""
         groups.setdefault(caption, []).append(run)
     return [_table(runs, known, caption) for caption, runs in groups.items()]
 
 
 def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) -> Table:
-    """Return the table of the views of some runs, with a note for every source and assumption."""
+    """Return the table of the views of some runs, with notes on sources and assumptions."""
     notes: dict[str, int] = {}
 
     def note(*texts: str) -> str:
@@ -250,7 +252,7 @@ def _table(runs: Sequence[Document], known: Sequence[Document], caption: str) ->
 
 
 def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None]:
-    """Return the cells of what was accounted."""
+    """Return the cells of a view's figure."""
     exact = row["exact"]
     if exact is None:
         return [None, None, none(row), note(row["refused"])]
@@ -259,7 +261,7 @@ def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None
 
 
 def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
-    """Return the cell of what was measured, if the run was audited through this view."""
+    """Return the cell of the measured bound; None if this view was not audited."""
     found = figures.audit_of(run, row["view"])
     return (
         None
@@ -269,17 +271,19 @@ def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
 
 
 def _by_cluster(row: Mapping[str, Any]) -> str | None:
-    """Return the figures of the smallest, the median and the largest cluster, where they are not the same."""
+    """Return the figures of the smallest, median and largest cluster; None if they are equal."""
     found = [entry for entry in (row["by_cluster"] or {}).values() if entry is not None]
     texts = [figure_text.epsilon(entry) for entry in found]
     return "; ".join(texts) if len(set(texts)) > 1 else None
 
 
 def _local(runs: Sequence[Document], known: Sequence[Document]) -> str:
-    """Return what the local randomizers give by themselves."""
+    """Return the epsilons of the local randomizers, as part of a caption."""
     found = [(run, run["privacy"]["local_epsilon"]) for run in runs]
-    told = [f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None]
-    return f"; ε of the local randomizer alone: {', '.join(told)}" if told else ""
+    figures_text = [
+        f"{whose(run, known)}{figure_text.number(value)}" for run, value in found if value is not None
+    ]
+    return f"; ε of the local randomizer alone: {', '.join(figures_text)}" if figures_text else ""
 
 
 def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -> str:
@@ -294,7 +298,7 @@ def _theorems(theorems: Sequence[Mapping[str, Any]], note: Callable[..., str]) -
 
 
 def epsilon(run: Document, view: str) -> str | None:
-    """Return a view's epsilon and its basis in a few words; None if the run has no such row."""
+    """Return a view's epsilon and its basis as text; None if the run has no such row."""
     if isinstance(run["privacy"], str):
         return None
     for row in run["privacy"]["views"]:
@@ -313,7 +317,7 @@ _SUMS = "By role, sums over its parties; CPU: measured, and for cryptographic op
 
 
 def sections(runs: Sequence[Document]) -> list[Section]:
-    """Return the sections of a report; those that have nothing to tell are left out."""
+    """Return the sections of a report, without empty ones."""
     made = [
         ("Setting", _setting(runs)),
         ("Privacy", privacy_section(runs)),
@@ -329,7 +333,7 @@ def sections(runs: Sequence[Document]) -> list[Section]:
 
 
 def names(runs: Sequence[Document]) -> list[str]:
-    """Return what the runs are called."""
+    """Return the names of the runs."""
     return [run["run"] for run in runs]
 
 
@@ -348,7 +352,7 @@ def _setting(runs: Sequence[Document]) -> list[Block]:
 
 
 def parameters(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return a fact a parameter; of several protocols, whose parameters have little in common, all in one."""
+    """Return one fact a parameter; for several protocols, one fact with all parameters."""
     if len({run["protocol"] for run in runs}) > 1:
         every = [[f"{name} = {_parameter(run, name)}" for name in run["parameters"]] for run in runs]
         return [("parameters", [", ".join(texts) for texts in every])]
@@ -371,10 +375,14 @@ def _data(data: Mapping[str, Any]) -> str:
     return text + (f"; 1 means {data['positive']}" if data.get("positive") is not None else "")
 
 
-def _clusters(told: Mapping[str, Any] | None) -> str | None:
-    if told is None:
+def _clusters(document: Mapping[str, Any] | None) -> str | None:
+    if document is None:
         return None
-    text, least, most = f"{told['count']:,} {told['origin']}", told["minimum"], told["maximum"]
+    text, least, most = (
+        f"{document['count']:,} {document['origin']}",
+        document["minimum"],
+        document["maximum"],
+    )
     return text if least == most else f"{text}, {least:,} to {most:,} users in each"
 
 
@@ -394,14 +402,14 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             "Test accuracy of the model, by what it was trained on. Measured, with 95 % intervals (Clopper, Pearson) "
             "for the draw of the test rows; other seeds of the protocol are not in them."
         )
-        blocks = [Figure(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
+        blocks = [Picture(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
         blocks += [
-            Words(f"{whose(run, runs)}{run['accuracy']['note']}")
+            Paragraph(f"{whose(run, runs)}{run['accuracy']['note']}")
             for run in trained
             if run["accuracy"]["note"]
         ]
     others = [run for run in runs if run["accuracy"] is None]
-    blocks += [Words(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
+    blocks += [Paragraph(f"{whose(run, runs)}{_released(run['released'])}") for run in others]
     return blocks
 
 
@@ -437,13 +445,13 @@ def _costs(runs: Sequence[Document]) -> list[Block]:
         for role in run["costs"]["roles"]
     ]
     blocks: list[Block] = [together(runs, head, rows, _SUMS)] if rows else []
-    told: Facts = [
+    times_taken: Facts = [
         ("simulated time", [seconds(run["costs"]["simulated_seconds"]) for run in known]),
         ("users' links", [_link(run["costs"]["channel"]) for run in known]),
         ("servers' links", [_link(run["costs"]["server_channel"]) for run in known]),
         ("this run took", [seconds(sum(run["seconds"].values())) for run in known]),
     ]
-    blocks += facts(names(known), told, "Time") if known else []
+    blocks += facts(names(known), times_taken, "Time") if known else []
     work = [
         [run["run"], role["role"], name, times]
         for run in known
@@ -452,7 +460,9 @@ def _costs(runs: Sequence[Document]) -> list[Block]:
     ]
     if work:
         blocks.append(together(runs, ["role", "operation", "times"], work, "Cryptographic operations"))
-    blocks += [Words(f"{whose(run, runs)}{run['costs']}") for run in runs if isinstance(run["costs"], str)]
+    blocks += [
+        Paragraph(f"{whose(run, runs)}{run['costs']}") for run in runs if isinstance(run["costs"], str)
+    ]
     return blocks
 
 
@@ -465,7 +475,7 @@ def _faults(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = []
     for run in faulty:
         users = "".join(f"; {number:,} users {what}" for what, number in run["faulty_users"].items())
-        blocks.append(Words(f"{whose(run, runs)}{', '.join(run['faults'])}{users}"))
+        blocks.append(Paragraph(f"{whose(run, runs)}{', '.join(run['faults'])}{users}"))
     rows = [
         [run["run"], row["fault"], row["kind"], row["messages"]]
         for run in faulty
@@ -482,19 +492,21 @@ def _reproduce(runs: Sequence[Document]) -> list[Block]:
     blocks: list[Block] = []
     for run in runs:
         known = run["digest"] and run["seed"] is not None
-        told = f"It gives the digest {run['digest']}." if known else ""
-        blocks += [Words(f"{whose(run, runs)}{told}")] if told or len(runs) > 1 else []
-        blocks.append(Code(run["command"]))
+        text = f"It gives the digest {run['digest']}." if known else ""
+        blocks += [Paragraph(f"{whose(run, runs)}{text}")] if text or len(runs) > 1 else []
+        blocks.append(CodeBlock(run["command"]))
     if any(run["seed"] not in (None, WITHHELD) for run in runs):
         blocks.append(
-            Words(
+            Paragraph(
                 "This page tells the seed. Whoever has it and what was released can undo the noise: keep the page as "
                 "the labels are kept, or make it with --no-seed.", True,
             )
         )  # fmt: skip
     if any(run["seed"] == WITHHELD for run in runs):
         blocks.append(
-            Words("The seed is withheld: with it the noise could be undone. Its owner can reproduce the run.")
+            Paragraph(
+                "The seed is withheld: with it the noise could be undone. Its owner can reproduce the run."
+            )
         )
     return blocks
 
@@ -506,30 +518,30 @@ def _versions(runs: Sequence[Document]) -> list[Block]:
 
 
 def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
-    """Return the table, and of several runs why they may not compare, and the figure that compares them."""
+    """Return the first table; for several runs also the cautions, and the plot that compares them."""
     if len(runs) == 1:
-        told = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
-        return list(facts([runs[0]["run"]], told, "At a glance"))
+        entries = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
+        return list(facts([runs[0]["run"]], entries, "At a glance"))
     same = [(title, values[0]) for title, values in _rest(runs) if len(set(values)) == 1]
     rest = [(title, values) for title, values in _rest(runs) if len(set(values)) > 1]
-    told = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
-    kept = [(title, values) for title, values in told if any(value is not None for value in values)]
+    entries = [("run", [run["run"] for run in runs]), *_choices(runs), *_views(runs), *rest]
+    kept = [(title, values) for title, values in entries if any(value is not None for value in values)]
     table = by_run([str(i) for i in range(1, len(runs) + 1)], kept, "")
     delta, missing = ([*dict.fromkeys(values)] for _, values in _figures(runs))
     at = f", at δ = {delta[0]}" if len(delta) == 1 and delta[0] else ""
     blocks: list[Block] = [
         Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
-        *(Words(text, True) for text in cautions),
+        *(Paragraph(text, True) for text in cautions),
     ]
     if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
-        blocks.insert(1, Words(f"The same in all runs: {', '.join(alike)}."))
+        blocks.insert(1, Paragraph(f"The same in all runs: {', '.join(alike)}."))
     if any(missing):
         each = (
             [missing[0]]
             if len(missing) == 1
             else [f"{run['run']}: {_missing(run)}" for run in runs if _missing(run)]
         )
-        blocks.insert(1, Words(f"Views without a figure: {'; '.join(map(str, each))}."))
+        blocks.insert(1, Paragraph(f"Views without a figure: {'; '.join(map(str, each))}."))
     if figures.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
@@ -540,12 +552,12 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
                 " Filled marks are models that are corrected for lies, below or above them unfilled ones the same "
                 "without that; the dotted line is what true labels give."
             )
-        blocks.append(Figure(figures.tradeoff(runs), text))
+        blocks.append(Picture(figures.tradeoff(runs), text))
     return blocks
 
 
 def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return what runs were given to be compared by: protocols, or of one protocol the parameters that differ."""
+    """Return what the user varied between runs: the protocols, or the parameters of one protocol that differ."""
     protocols = [run["protocol"] for run in runs]
     every = [("protocol", protocols)] if len(set(protocols)) > 1 else parameters(runs)
     return [(title, values) for title, values in every if len(set(values)) > 1]
@@ -556,17 +568,17 @@ def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
     views = list(dict.fromkeys(
         row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in figures.VIEWS
     ))  # fmt: skip
-    return [(f"ε: {figures.who(view)}", [epsilon(run, view) for run in runs]) for view in views]
+    return [(f"ε: {figures.viewer_name(view)}", [epsilon(run, view) for run in runs]) for view in views]
 
 
 def _figures(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
-    """Return at which delta figures are, and which are missing."""
+    """Return the delta of the figures, and which views have none."""
     delta = [None if isinstance(run["privacy"], str) else number(run["privacy"]["delta"]) for run in runs]
     return [("δ", delta), ("views without a figure", [_missing(run) for run in runs])]
 
 
 def _missing(run: Document) -> str | None:
-    """Return the views of which no figure is given, and why; all of them where nothing is accounted."""
+    """Return the views without a figure, and why; "all" if there is no privacy table."""
     if isinstance(run["privacy"], str):
         return "all"
     found: dict[str, list[str]] = {}
@@ -574,8 +586,8 @@ def _missing(run: Document) -> str | None:
         if not row["exact"]:
             found.setdefault(none(row), []).append(row["view"])
     every = len(run["privacy"]["views"])
-    told = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
-    return ", ".join(told) or None
+    texts = [f"{'all' if len(names) == every else ', '.join(names)} ({why})" for why, names in found.items()]
+    return ", ".join(texts) or None
 
 
 def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -604,19 +616,19 @@ NAME = "report.html"
 _NAMED = 3  # runs and protocols, up to which all are in the title
 
 
-def page(told: Mapping[str, Any], form: str) -> str:
+def page(document: Mapping[str, Any], form: str) -> str:
     """Return ``documents`` as a page of one format."""
     if form == "json":
-        return terminal.as_json(told)
-    runs = told["runs"]
+        return terminal.as_json(document)
+    runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
-    return (html if form == "html" else markdown)(title, opening(runs, told["cautions"]), sections(runs))
+    return (html if form == "html" else markdown)(title, opening(runs, document["cautions"]), sections(runs))
 
 
-def tells_seed(told: Mapping[str, Any]) -> bool:
-    """Whether a page of ``documents`` tells a seed, with which the noise could be undone."""
-    return any(run["seed"] not in (None, WITHHELD) for run in told["runs"])
+def tells_seed(document: Mapping[str, Any]) -> bool:
+    """Return whether a page of ``documents`` includes a seed, with which the noise could be undone."""
+    return any(run["seed"] not in (None, WITHHELD) for run in document["runs"])
 
 
 def _some(found: Sequence[str], what: str) -> str:
@@ -624,6 +636,6 @@ def _some(found: Sequence[str], what: str) -> str:
 
 
 def default(paths: Sequence[str]) -> Path:
-    """Return where the page of some runs goes: into the directory of one, beside the first of several."""
+    """Return the default place of a report: in the directory of one run, beside the first of several."""
     first = Path(paths[0]).resolve()
     return (first if len(paths) == 1 else first.parent) / NAME

@@ -1,4 +1,4 @@
-"""What commands print: streams, JSON that any program reads, tables of plain text, and numbers in them."""
+"""Output of commands: safe streams, JSON, text tables, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-_SPELT = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
+_ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 
 
-def _spelt(error: UnicodeError) -> tuple[str, int]:
-    """Spell what an encoding does not have; the rest becomes question marks."""
+def _to_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace letters that an encoding lacks: some by ASCII names, others by question marks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return "".join(_SPELT.get(letter, "?") for letter in text), error.end
+    return "".join(_ASCII.get(letter, "?") for letter in text), error.end
 
 
 def visible(text: str) -> str:
-    """Spell out what would steer a terminal: control characters, changes of direction, line ends."""
+    """Escape what a terminal would interpret: control characters, changes of direction, line ends."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def ready() -> None:
-    """Make closed streams harmless, letters writable on any terminal, and SIGTERM as orderly as Ctrl-C."""
+    """Prepare stdout and stderr (also closed ones, and any encoding), and treat SIGTERM like Ctrl-C."""
 
     def stop(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -42,7 +42,7 @@ def ready() -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
-    codecs.register_error("p2p-sim", _spelt)
+    codecs.register_error("p2p-sim", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
             stream.reconfigure(errors="p2p-sim")
@@ -51,8 +51,8 @@ def ready() -> None:
 
 
 @contextlib.contextmanager
-def stdout_kept() -> Iterator[None]:
-    """Keep stdout free: whatever libraries print goes to stderr."""
+def stdout_to_stderr() -> Iterator[None]:
+    """Redirect to stderr what libraries print, so that stdout holds only results."""
     with contextlib.redirect_stdout(sys.stderr):
         yield
 
@@ -83,7 +83,7 @@ def as_json(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn what JSON does not know into what it does."""
+    """Turn a value into JSON values: mappings, lists, text, numbers, None; see ``as_json``."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -112,12 +112,12 @@ def measured(result: Mapping[str, Any]) -> str:
 
 
 def table_of(head: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out rows that are mappings, the names in ``head`` as columns."""
+    """Return rows that are mappings as a text table with the columns ``head``."""
     return table(head, [[row.get(name) for name in head] for row in rows]) + "\n"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay out rows under a head: columns of numbers to the right, others to the left."""
+    """Return a text table; columns of numbers are aligned right, others left."""
     cells = [[cell(value) for value in row] for row in rows]
     right = [
         bool(rows) and all(_is_number(row[i]) or row[i] is None for row in rows) for i in range(len(head))
@@ -134,7 +134,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def cell(value: Any) -> str:
-    """Return one value of a table: thousands with commas, four digits of a fraction."""
+    """Return one value of a table as text: integers with commas, floats with four digits."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -145,7 +145,7 @@ def cell(value: Any) -> str:
 
 
 def nbytes(count: float) -> str:
-    """Return a number of bytes in the unit that suits it."""
+    """Return a number of bytes with a suitable unit."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
             return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:.1f} {unit}"
@@ -153,10 +153,12 @@ def nbytes(count: float) -> str:
     return f"{count:,.1f} GiB"
 
 
-def parameters(told: Mapping[str, Any]) -> str:
-    """Return a protocol's parameters, with those that were not given marked as defaults."""
-    defaults = told["defaults"]
-    shown = [f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in told["parameters"].items()]
+def parameters(document: Mapping[str, Any]) -> str:
+    """Return a protocol's parameters as text; those that were not given are marked as defaults."""
+    defaults = document["defaults"]
+    shown = [
+        f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in document["parameters"].items()
+    ]
     return ", ".join(shown) or "no parameters"
 
 
@@ -164,13 +166,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def graph(told: Mapping[str, Any]) -> str:
-    """Return a graph's numbers in words."""
-    over = "over everybody" if told["over"] == "everybody" else "within each cluster"
-    least, most = told["minimum"], told["maximum"]
+def graph(about: Mapping[str, Any]) -> str:
+    """Return a graph's figures in words."""
+    over = "over everybody" if about["over"] == "everybody" else "within each cluster"
+    least, most = about["minimum"], about["maximum"]
     each = (
         f"{least:,} each"
         if least == most
-        else f"minimum {least:,}, median {told['median']:,g}, maximum {most:,}"
+        else f"minimum {least:,}, median {about['median']:,g}, maximum {most:,}"
     )
-    return f"{told['source']} {over}; neighbours: {each}" + (", herself included" if told["complete"] else "")
+    return f"{about['source']} {over}; neighbours: {each}" + (
+        ", herself included" if about["complete"] else ""
+    )

@@ -1,4 +1,4 @@
-"""What one view of a run learns, in a few lines: exact, promised, or why not."""
+"""What one view of a run learns, in a few rows: the exact figure, theorems, audits, or why there is no figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
-from p2p_sim.report import audit_table, kept_audits, privacy_table
+from p2p_sim.report import audit_file, audit_table, privacy_table
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
 from p2p_sim.rundir.run_record import RunRecord
 
@@ -24,19 +24,18 @@ MEANINGS = {
     "measured": "at least this, by attacks on the program, with a confidence",
     "refused": "no figure where it would be a guess",
 }
-"""What a basis says of a figure."""
+"""The meaning of each basis of a figure."""
 
-_TOLD = 20
-"""Up to this epsilon, odds are told: beyond, nobody doubts."""
+_MAX_EPSILON = 20
+"""Odds are given up to this epsilon; beyond it they say nothing more."""
 
 
-def learnt(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]:
-    """Return rows of basis, text and source for a view such as "learner+user:17", within two seconds or so.
+def view_privacy(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]:
+    """Return rows of basis, text and source for a view such as "learner+user:17", within about two seconds.
 
-    Beside them what their bases mean, and a note in words.
-    What users learn does not depend on which ones they are.  Where an audit of the view is kept in the run's directory,
-    the last row is what it measured.  Raises InputError for an unknown view; for a run without its population, and a
-    protocol that is not a shipped one, unless something was measured.
+    Also returns the meanings of the bases and a note.  What users learn does not depend on which users they are.  The
+    last row is the saved audit of the view, if there is one.  Raises InputError for an unknown view; and, unless there
+    is an audit, for a run saved without its population or a protocol that is not shipped.
     """
     attacks = _attacks(run, view, channels)
     try:
@@ -44,19 +43,19 @@ def learnt(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]
     except InputError as error:
         if not attacks:
             raise
-        return _told(view, attacks, str(error))
+        return _summary(view, attacks, str(error))
     wire = f", {channels} channels" if "wire" in view else ""
-    return _told(view, rows + attacks, f"Of the whole run: one label, replaced; ε in nats{wire}.")
+    return _summary(view, rows + attacks, f"Of the whole run: one label, replaced; ε in nats{wire}.")
 
 
-def _told(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
+def _summary(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
     here = {row["basis"] for row in rows}
     bases = {basis: meaning for basis, meaning in MEANINGS.items() if basis in here}
     return {"view": view, "rows": rows, "bases": bases, "note": note}
 
 
 def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
-    """Return the rows that are known without measuring; the first may say what it comes to in odds."""
+    """Return the rows that need no audit; the first one may have the odds."""
     if run.population is None:
         raise InputError(
             "this run was saved without its population: what a view learns depends on the clusters"
@@ -75,15 +74,15 @@ def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
         found.insert(0, _row("not computed here", late) if late else _row("refused", row["refused"]))
     if row["exact"] is not None:
         exact = row["exact"]
-        told = f"{_epsilon(exact['basis'], bracket_text(exact))} at δ = {number_text(table['delta'])}"
-        main = _row(exact["basis"], told, "; ".join([exact["source"], *exact["assumes"]]))
+        text = f"{_epsilon(exact['basis'], bracket_text(exact))} at δ = {number_text(table['delta'])}"
+        main = _row(exact["basis"], text, "; ".join([exact["source"], *exact["assumes"]]))
         found.insert(0, main | {"odds": _odds(exact)})
     return found
 
 
 def _odds(exact: Mapping[str, Any]) -> str:
-    """Say what an epsilon comes to in odds, rounded up; nothing where more is possible, or all."""
-    if exact["basis"] not in ("exact", "upper") or not 0 < exact["epsilon"] <= _TOLD:
+    """Return what an epsilon means in odds, rounded up; empty if it is no upper bound, or too large."""
+    if exact["basis"] not in ("exact", "upper") or not 0 < exact["epsilon"] <= _MAX_EPSILON:
         return ""
     odds = math.ceil(100 * math.exp(exact["epsilon"]) - 1e-6) / 100  # 9, where a certified end is 9.000000001
     shown = f"{odds:g}" if odds < 100 else f"{math.ceil(odds):,}"
@@ -94,12 +93,12 @@ def _odds(exact: Mapping[str, Any]) -> str:
 
 
 def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
-    """Return what audits measured of a view; a file of audits that cannot be read is named in a row."""
+    """Return the rows of saved audits of a view; a row says so if their file cannot be read."""
     folder = getattr(run, "folder", None)  # a run that is in memory alone has none
     if folder is None:
         return []
     try:
-        audits = kept_audits.read(folder, run)
+        audits = audit_file.read(folder, run)
     except InputError as error:
         return [_row("not shown", str(error))]
     return [_measured(row) for row in audits if _same(row, view, channels)]
@@ -117,12 +116,12 @@ def _measured(row: Mapping[str, Any]) -> dict[str, str]:
     attack, advantage = audit_table.attack(row)[0], row["true_positive"] - row["false_positive"]
     size = row["cluster_size"]
     worlds = f"{row['trials']:,} worlds a label, of {size:,} user{'s' if size > 1 else ''}"
-    source = f"Attack by {attack}, advantage {number_text(advantage)}; {audit_table.held(row)}"
+    source = f"Attack by {attack}, advantage {number_text(advantage)}; {audit_table.requirement(row)}"
     return _row("measured", text, f"{source}; {worlds}; p2p-sim audit, {row['when']}")
 
 
 def _unnamed(view: str) -> str:
-    """Return a view with its users counted, not named."""
+    """Return a view with its users counted instead of named."""
     parts = ["user" if part == "1*user" else part for part in view.split("+")]
     named = [part for part in parts if ONE_USER.fullmatch(part)]
     if len(named) < 2:
@@ -134,8 +133,8 @@ def _promised(theorem: Mapping[str, Any]) -> dict[str, str]:
     if not theorem["holds"]:
         why = theorem["why"] or "epsilon is infinite"
         return _row("does not apply", f"{theorem['name']}: {why}", theorem["source"])
-    told = _epsilon(theorem["basis"], bound_text(theorem["epsilon"], theorem["basis"]))
-    return _row(theorem["basis"], f"{told} ({theorem['name']})", theorem["source"])
+    text = _epsilon(theorem["basis"], bound_text(theorem["epsilon"], theorem["basis"]))
+    return _row(theorem["basis"], f"{text} ({theorem['name']})", theorem["source"])
 
 
 def _epsilon(basis: str, figure: str) -> str:
@@ -147,5 +146,5 @@ def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
     return {"basis": basis, "text": text, "source": source}
 
 
-VIEWERS = Viewers(coalition_of, learnt)
-"""What the page is told of viewpoints."""
+VIEWERS = Viewers(coalition_of, view_privacy)
+"""The functions with which the web page resolves and describes views."""

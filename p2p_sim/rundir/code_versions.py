@@ -1,4 +1,4 @@
-"""Which code computed a run: versions of packages, and a fingerprint of the program itself."""
+"""The code that computed a run: versions of packages, and a fingerprint of engine and protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECIDES = ("p2p-sim", "code", "python", "numpy", "numba")
 
 
 def versions(protocol: Protocol | None) -> dict[str, str]:
-    """Return the versions of what computes a run of a protocol; ``code``: a fingerprint of engine and protocol."""
+    """Return the versions of the packages that compute a run; ``code``: a fingerprint of engine and protocol."""
     found = {"python": sys.version.split()[0]}
     for name in _PACKAGES:
         try:
@@ -27,7 +27,7 @@ def versions(protocol: Protocol | None) -> dict[str, str]:
 
 
 def other_code(run: RunRecord, protocol: Protocol) -> list[str]:
-    """Return in which respects the code here is not that which computed a run: ``numpy 2.4.1 then, 2.5.0 now``."""
+    """Return how the code here differs from the code that computed a run: ``numpy 2.4.1 then, 2.5.0 now``."""
     if not run.versions:  # computed in this process
         return []
     here = versions(protocol)
@@ -39,6 +39,6 @@ def other_code(run: RunRecord, protocol: Protocol) -> list[str]:
 
 
 def warn(done: str, other: Sequence[str]) -> None:
-    """Warn of what was ``done`` by other code than a run's; ``other``: as ``other_code`` returns it."""
+    """Warn that something was ``done`` (a word such as "replayed") by other code; ``other``: from ``other_code``."""
     if other:
         warnings.warn(f"{done} by other code than the run's: {'; '.join(other)}", stacklevel=3)

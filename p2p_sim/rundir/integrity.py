@@ -1,4 +1,4 @@
-"""Whether the files of a run directory are as they were written: checksums, notes of a live run, named damage."""
+"""The integrity of a run directory: checksums, a log of the files that a live run finished, errors that name damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Part = TypeVar("_Part")
 
 
 def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
-    """Return what ``read`` does; raises InputError naming the run directory if a file is damaged."""
+    """Return what ``read`` returns; raises InputError naming ``path`` if a file is damaged."""
     try:
         return read()
     except InputError:
@@ -30,23 +30,23 @@ def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
 
 
 CHECKSUM = "checksum"
-"""The field of a JSON object that holds the SHA-256 of all others."""
+"""The field of a JSON object that holds the SHA-256 of all other fields."""
 MANIFEST = "messages/manifest.json"
 _CHECKED = ("population.parquet", "graph.parquet", "outputs/**/*.parquet", "faults/**/*.parquet", MANIFEST)
 
 
 def of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file but messages and run.json, by its path in the run directory."""
+    """Return the SHA-256 of each file except messages and run.json, by its path in the run directory."""
     files = sorted(file for pattern in _CHECKED for file in folder.glob(pattern))
     return {file.relative_to(folder).as_posix(): sha256(file) for file in files}
 
 
-def check(folder: Path, told: Mapping[str, str], part: str) -> None:
-    """Check the files of ``part``, a folder or a file, as run.json tells of them.
+def check(folder: Path, checksums: Mapping[str, str], part: str) -> None:
+    """Check the files of ``part``, a folder or a file, against the checksums in run.json.
 
     Raises InputError for a file that is missing or was altered.
     """
-    for name, expected in told.items():
+    for name, expected in checksums.items():
         if name != part and not name.startswith(f"{part}/"):
             continue
         file = folder / name
@@ -59,10 +59,10 @@ def check(folder: Path, told: Mapping[str, str], part: str) -> None:
             )
 
 
-def with_checksum(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a JSON object as it will be read, with the checksum of its fields."""
-    plain: dict[str, Any] = json.loads(json.dumps(bare(told), allow_nan=False))
-    return plain | {CHECKSUM: _of_fields(plain)}
+def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object as it is read back, with the checksum of its fields."""
+    fields: dict[str, Any] = json.loads(json.dumps(bare(value), allow_nan=False))
+    return fields | {CHECKSUM: _of_fields(fields)}
 
 
 def was_altered(told: Mapping[str, Any]) -> bool:
@@ -70,13 +70,13 @@ def was_altered(told: Mapping[str, Any]) -> bool:
     return CHECKSUM in told and told[CHECKSUM] != _of_fields(bare(told))
 
 
-def bare(told: Mapping[str, Any]) -> dict[str, Any]:
+def bare(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON object without its checksum."""
-    return {name: value for name, value in told.items() if name != CHECKSUM}
+    return {name: field for name, field in value.items() if name != CHECKSUM}
 
 
-def _of_fields(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _of_fields(fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(file: Path) -> str:
@@ -89,7 +89,7 @@ _FILES = ".site-*.jsonl"
 
 
 def add(root: Path, site: int, entry: Mapping[str, Any]) -> None:
-    """Note a file that was ended."""
+    """Add the entry of a finished file to the log of its site."""
     with (root / f".site-{site:05d}.jsonl").open("a") as stream:
         stream.write(json.dumps(with_checksum(entry)) + "\n")
 
@@ -97,17 +97,17 @@ def add(root: Path, site: int, entry: Mapping[str, Any]) -> None:
 def read(root: Path) -> dict[str, list[dict[str, Any]]]:
     """Return what was noted of each file, the last at the end.
 
-    Raises InputError naming the notes if they were altered.
+    Raises InputError naming the log if it was altered.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(root.glob(_FILES)):
         *lines, _being_written = file.read_bytes().split(b"\n")
         for line in lines:
             try:
-                told = json.loads(line)
-                if CHECKSUM not in told or was_altered(told):
+                entry = json.loads(line)
+                if CHECKSUM not in entry or was_altered(entry):
                     raise ValueError("its checksum is not that of the line")
-                found.setdefault(told["file"], []).append(bare(told))
+                found.setdefault(entry["file"], []).append(bare(entry))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise InputError(
                     f"the trace is damaged: {str(file)!r} was altered since it was written; restore it, or run the "
@@ -117,6 +117,6 @@ def read(root: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def forget(root: Path) -> None:
-    """Remove the notes of a trace that is whole."""
+    """Remove the logs of a complete trace."""
     for file in root.glob(_FILES):
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The manifest of a trace, ``messages/manifest.json``: its kinds, what its files hold, whether all are there."""
+"""The manifest of a trace, ``messages/manifest.json``: its message kinds, its files, and whether it is complete."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def _dtype(value: Any) -> bool:
 
 
 def _rule(value: Any) -> bool:
-    """Whether this is how an address column is kept; see ``compact``."""
+    """Return whether a value is a rule for an address column; see ``parquet_columns.narrowest_rule``."""
     if type(value) is not dict or len(value) != 1:
         return bool(value == STORED)
-    (name, told), whole = next(iter(value.items())), type(next(iter(value.values()))) is int
-    copied = type(told) is list and len(told) == 2 and all(map(_text, told))
+    (name, argument), whole = next(iter(value.items())), type(next(iter(value.values()))) is int
+    copied = type(argument) is list and len(argument) == 2 and all(map(_text, argument))
     return {"all": whole, "from": whole, "as": copied}.get(name, False)
 
 
-_WHOLE: dict[str, _Fits] = {
+_MANIFEST: dict[str, _Fits] = {
     "complete": lambda value: type(value) is bool, "level": _text, "users": _or_none(_number), "protocol": _text,
 }  # fmt: skip
 _KIND: dict[str, _Fits] = {
@@ -60,39 +60,39 @@ _FILE: dict[str, _Fits] = {
 }
 
 
-def check(told: Mapping[str, Any]) -> None:
+def check(manifest: Mapping[str, Any]) -> None:
     """Raise ValueError unless this is a manifest."""
-    _fields("", told, _WHOLE)
-    for kind, about in _named("kinds", told).items():
+    _fields("", manifest, _MANIFEST)
+    for kind, about in _named("kinds", manifest).items():
         _fields(f"kinds: {kind}: ", about, _KIND)
         for name, field in _named("fields", about).items():
             _fields(f"kinds: {kind}: {name}: ", field, _FIELD)
     for what, shape in (("counts", _COUNT), ("files", _FILE)):
-        rows = told.get(what)
+        rows = manifest.get(what)
         if type(rows) is not list:
             raise ValueError(f"{what} is no list")
         for row in rows:
             _fields(f"{what}: ", row, shape)
-            if not _text(row.get("kind")) or row["kind"] not in told["kinds"]:
+            if not _text(row.get("kind")) or row["kind"] not in manifest["kinds"]:
                 raise ValueError(f"{what}: kind = {row.get('kind')!r}")
 
 
 def fits(entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> bool:
-    """Whether this can be what a manifest says of a file."""
+    """Return whether a value can be a manifest's entry of a file."""
     known = _text(entry.get("kind")) and entry["kind"] in kinds
     return known and all(good(entry.get(name)) for name, good in _FILE.items())
 
 
-def _fields(where: str, told: Any, shape: Mapping[str, _Fits]) -> None:
-    if not isinstance(told, Mapping):
+def _fields(where: str, values: Any, shape: Mapping[str, _Fits]) -> None:
+    if not isinstance(values, Mapping):
         raise ValueError(f"{where}no values by name")
     for name, good in shape.items():
-        if name not in told or not good(told[name]):
-            raise ValueError(f"{where}{name} = {str(told.get(name))[:60]!r}")
+        if name not in values or not good(values[name]):
+            raise ValueError(f"{where}{name} = {str(values.get(name))[:60]!r}")
 
 
-def _named(name: str, told: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = told.get(name)
+def _named(name: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = values.get(name)
     if not isinstance(found, Mapping):
         raise ValueError(f"{name} is not values by name")
     return found
@@ -107,7 +107,7 @@ Counts = Mapping[tuple[str, int], Count]
 def begun(
     protocol: Protocol, level: str, users: int | None, token: str, origin: str | None = None
 ) -> dict[str, Any]:
-    """Return the manifest of a trace of which nothing is there yet; ``origin``: where the seed came from."""
+    """Return the manifest of an empty trace; ``origin``: where the seed came from."""
     return {
         "format": FORMAT, "complete": False, "token": token, "level": level, "users": users,
         "protocol": f"{type(protocol).__module__}:{type(protocol).__name__}", "kinds": kinds_of(protocol),
@@ -115,10 +115,10 @@ def begun(
     }  # fmt: skip
 
 
-def ended(told: Mapping[str, Any], counts: Counts, files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the manifest of a whole trace."""
+def ended(manifest: Mapping[str, Any], counts: Counts, files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the manifest of a complete trace."""
     in_order = sorted(files, key=lambda entry: (entry["kind"], entry["round"], entry["file"]))
-    rest = {name: value for name, value in told.items() if name != "token"}
+    rest = {name: value for name, value in manifest.items() if name != "token"}
     return {**rest, "complete": True, "counts": counts_as_rows(counts), "files": in_order}
 
 
@@ -135,16 +135,16 @@ def rows_as_counts(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], C
     return {(c["kind"], c["round"]): Count(c["messages"], c["travelled"], c["nbytes"]) for c in rows}
 
 
-def write(folder: Path, told: Mapping[str, Any]) -> None:
-    """Write the manifest, whole."""
+def write(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest, completely or not at all."""
     fresh = folder / f"{NAME}.tmp"
-    fresh.write_text(text_of(told))
+    fresh.write_text(text_of(manifest))
     fresh.replace(folder / NAME)
 
 
-def text_of(told: Mapping[str, Any]) -> str:
+def text_of(manifest: Mapping[str, Any]) -> str:
     """Return the text of the manifest."""
-    return json.dumps(integrity.with_checksum(told), indent=1) + "\n"
+    return json.dumps(integrity.with_checksum(manifest), indent=1) + "\n"
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -154,26 +154,26 @@ def read(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{str(folder)!r} holds no trace: it has no {NAME}")
     try:
-        told: dict[str, Any] = json.loads(file.read_text())
-        other = told["format"] != FORMAT
+        manifest: dict[str, Any] = json.loads(file.read_text())
+        other = manifest["format"] != FORMAT
     except (ValueError, KeyError, TypeError, OSError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{str(file)!r} is damaged ({what}): run the protocol again") from error
     if other:
         raise InputError(
-            f"{str(file)!r} has format {told['format']}; this version reads format {FORMAT}: run the protocol "
+            f"{str(file)!r} has format {manifest['format']}; this version reads format {FORMAT}: run the protocol "
             "again, or read it with the version that wrote it"
         )
     try:
-        check(told)
-        if integrity.was_altered(told):
-            raise ValueError("its checksum is that of something else")
+        check(manifest)
+        if integrity.was_altered(manifest):
+            raise ValueError("its checksum does not match")
     except ValueError as error:
         raise InputError(
             f"{str(file)!r} is damaged or was altered since it was written: {error}; restore it, or run the protocol "
             "again"
         ) from error
-    return integrity.bare(told)
+    return integrity.bare(manifest)
 
 
 def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
@@ -205,17 +205,17 @@ def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
 def declared(kinds: Mapping[str, Any]) -> dict[str, Message]:
     """Return the message kinds that ``manifest["kinds"]`` describes, in its order."""
     found = {}
-    for kind, told in kinds.items():
-        fields = {name: _field(field) for name, field in told["fields"].items()}
+    for kind, about in kinds.items():
+        fields = {name: _field(field) for name, field in about["fields"].items()}
         message = Message(
-            told["sender"], told["recipient"], told["text"], sealed_for=told["sealed_for"],
-            layers=tuple(told.get("layers", ())), **fields,
+            about["sender"], about["recipient"], about["text"], sealed_for=about["sealed_for"],
+            layers=tuple(about.get("layers", ())), **fields,
         )  # fmt: skip
         message.kind = kind
         found[kind] = message
     return found
 
 
-def _field(told: Mapping[str, Any]) -> Any:
-    dtype = np.dtype(told["dtype"])
-    return dtype if told["length"] is None else Vector(dtype, told["length"])
+def _field(about: Mapping[str, Any]) -> Any:
+    dtype = np.dtype(about["dtype"])
+    return dtype if about["length"] is None else Vector(dtype, about["length"])

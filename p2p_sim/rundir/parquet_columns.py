@@ -1,4 +1,4 @@
-"""Columns as Parquet files; address columns that follow from a message's position are not stored."""
+"""Columns as Parquet files; address columns that follow from a message's row number are not stored."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def write(path: Path, columns: Mapping[str, Array]) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Raise InputError for a path of which Parquet files cannot be opened."""
+    """Raise InputError for a path that Parquet cannot open."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{str(path)!r}: Parquet files are opened by names in UTF-8, and this is none: choose another name"
+            f"{str(path)!r}: the names of Parquet files must be UTF-8, and this one is not: choose another name"
         ) from error
 
 
 def read(path: Path, without: str | None = None) -> dict[str, Array]:
-    """Read a file whole, or without one of its columns."""
+    """Read all columns of a file, except ``without``."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
@@ -102,7 +102,7 @@ def column(values: Any) -> Array:
 
 
 def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
-    """Write columns of one length as ``name.parquet``, otherwise each as ``name/COLUMN.parquet``."""
+    """Write columns of equal length as ``name.parquet``; others one by one, as ``name/COLUMN.parquet``."""
     if len({len(column) for column in columns.values()}) == 1:
         write(folder / f"{name}.parquet", columns)
         return
@@ -120,7 +120,7 @@ def read_apart(folder: Path) -> dict[str, dict[str, Array]]:
 
 
 def stores(values: Array) -> bool:
-    """Whether there is anything in a column to store: not if its values are vectors of no length."""
+    """Return whether a column has anything to store: not if its values are vectors of length 0."""
     return values.ndim == 1 or values.shape[1] > 0
 
 
@@ -130,7 +130,7 @@ def joined(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 class Stream:
-    """A Parquet file written row group by row group; several octets a row become fixed-size binary values.
+    """A Parquet file written row group by row group; columns of several bytes a row become fixed-size binary values.
 
     ``like``: columns as they will come, whose first rows choose encodings; ``searched``: integers with the least and
     the greatest of each row group; ``absent``: those of ``searched`` that are null throughout, and not in ``like``.
@@ -168,7 +168,7 @@ class Stream:
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self._writer.close()
 
 
@@ -185,12 +185,12 @@ def _packed(values: Array) -> Any:
 
 
 def _leaf(name: str, values: Array) -> str:
-    """Return what Parquet calls the column that holds the values."""
+    """Return the Parquet path of the column that holds the values."""
     return name if values.ndim == 1 or values.dtype == np.uint8 else f"{name}.list.element"
 
 
 def _encoding(values: Array) -> str:
-    """Return how a column is laid out: by differences if it rises, else by bytes, which compress apart."""
+    """Return the encoding of a column: differences if it is sorted, otherwise byte streams, which compress well."""
     if values.dtype == np.bool_ or (values.ndim > 1 and values.dtype == np.uint8):
         return "PLAIN"
     rises = values.ndim == 1 and values.itemsize >= 4 and bool((values[1:] >= values[:-1]).all())
@@ -198,33 +198,37 @@ def _encoding(values: Array) -> str:
 
 
 Address = range | Array | int
-"""Ids or sequence numbers of a batch: counting up, any, or all the same."""
+"""Ids or sequence numbers of a batch: consecutive (range), any (array) or all equal (int)."""
 
 ADDRESSES = ("sender", "recipient", "seq")
 STORED = "stored"
 
 
-class Known:
-    """Which arrays have been stored where, to recognise them when they come again: an answer's sender was asked."""
+class StoredArrays:
+    """Where arrays were stored, to recognise them when they come again: the sender of an answer was the one asked."""
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[weakref.ref[Array], str, str, int]] = {}
 
     def remember(self, column: Array, file: str, name: str, row: int) -> None:
-        """Note that a read-only column is stored from some row of a file on."""
+        """Record that a read-only column is stored in a file from a row on."""
         if not column.flags.writeable:
             key = id(column)
             reference = weakref.ref(column, lambda _: self._places.pop(key, None))
             self._places[key] = (reference, file, name, row)
 
     def find(self, column: Array) -> tuple[str, str, int] | None:
-        """Return (file, column, first row) where this very array is stored; None if nowhere."""
+        """Return (file, column, first row) where this array object is stored; None if nowhere."""
         place = self._places.get(id(column))
         return place[1:] if place is not None and place[0]() is column else None
 
 
-def rule_of(column: Address, row: int, known: Known) -> Any:
-    """Return the narrowest rule that gives a batch's column, whose first row is the ``row``-th of its file."""
+def narrowest_rule(column: Address, row: int, known: StoredArrays) -> Any:
+    """Return the shortest rule that gives a batch's column; ``row``: where in its file the batch begins.
+
+    ``{"all": n}``: every row has n; ``{"from": n}``: row i has n + i; ``{"as": [file, column]}``: a copy of a stored
+    column; ``"stored"``: the column is in the file itself.
+    """
     if isinstance(column, int):
         return {"all": column}
     if isinstance(column, range):
@@ -240,13 +244,13 @@ def by_rule(rule: Any, low: int, high: int) -> Array:
     return np.arange(rule["from"] + low, rule["from"] + high, dtype=np.int64)
 
 
-def spelled(column: Address, size: int) -> Array:
+def as_column(column: Address, size: int) -> Array:
     """Return a column as an array."""
     return np.full(size, column, np.int32) if isinstance(column, int) else as_array(column)
 
 
 def narrowed(column: Array) -> Address:
-    """Return a column that is all one number, or counts up, as such."""
+    """Return a column whose values are all equal as an int, of consecutive values as a range, and others unchanged."""
     first = int(column[0])
     if bool((column == first).all()):
         return first
@@ -257,7 +261,7 @@ def narrowed(column: Array) -> Address:
 
 
 class Order:
-    """Whether the rows of a file are in the order (recipient, sender, seq), each once."""
+    """Whether the rows of a file are strictly in the order (recipient, sender, seq)."""
 
     def __init__(self) -> None:
         self.holds = True
@@ -280,7 +284,7 @@ def _at(column: Address, place: int) -> int:
 
 
 def _ascends(columns: tuple[Address, ...], size: int) -> bool:
-    """Whether rows rise, column before column."""
+    """Return whether rows are strictly ascending in lexicographic order."""
     tied = np.ones(max(size - 1, 0), np.bool_)
     for column in columns:
         if isinstance(column, range):

@@ -1,4 +1,4 @@
-"""``population.parquet``: written for its owner alone, read whole or only as far as some users need it."""
+"""``population.parquet``: readable by its owner only; read whole, or only the part that some users need."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def write(folder: Path, people: Population) -> None:
         for low in range(0, people.users, _ROWS):
             writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
     if people.graph is not None:
-        parquet_columns.write(folder / GRAPH, _edges(people.graph))
+        parquet_columns.write(folder / GRAPH, _graph_columns(people.graph))
 
 
 def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
-    """Return what is stored of some users."""
+    """Return the stored columns of some users."""
     columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
     if people.clusters is not None:
         columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
     return columns | {"y": people.y[low:high]} | public_columns.encoded(people.public, low, high)
 
 
-def _edges(graph: Members) -> dict[str, Array]:
-    """Return a graph as columns: each pair of neighbours once; of a complete one, only the group of each user."""
+def _graph_columns(graph: Members) -> dict[str, Array]:
+    """Return a graph as columns: each pair of neighbours once; for a complete graph, only the group of each user."""
     if graph.complete:
         return {"group": graph.codes}
     near, starts = graph.everybody()
@@ -62,12 +62,12 @@ def _edges(graph: Members) -> dict[str, Array]:
 
 
 def was_kept(path: Path, expected: str | None) -> bool:
-    """Whether a run directory was written with its population, of the expected hash, though it may be gone since."""
+    """Return whether a run was saved with its population (``expected``: its hash), even if the file is gone now."""
     return expected is not None or (path / FILE).is_file()
 
 
 def read(path: Path, expected: str | None) -> Population | None:
-    """Read a population, None if the run was saved without; raises InputError unless its hash is the expected one."""
+    """Read a population; None if the run was saved without.  Raises InputError if it has another hash."""
     file = path / FILE
     if not was_kept(path, expected):
         return None
@@ -86,7 +86,7 @@ def read(path: Path, expected: str | None) -> Population | None:
             people = people.with_graph(np.column_stack([edges["user"], edges["neighbour"]]))
     if people.hash != expected:
         raise InputError(
-            f"{str(file)!r} is not the population of this run (another hash): restore it, or run again"
+            f"{str(file)!r} is not the population of this run (its hash differs): restore it, or run again"
         )
     return people
 
@@ -100,9 +100,9 @@ def stored(people: Population) -> Population:
 
 
 def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
-    """Return the clusters of some users as a part of the population in a run directory.
+    """Read the clusters of some users (ids) from a run directory, as part of its population.
 
-    None where everybody may be needed.  Raises InputError for a user who is not there.
+    None if all users may be needed.  Raises InputError for an unknown user.
     """
     far = reach(protocol)
     if (folder / GRAPH).is_file() or far is Reach.EVERYBODY or not len(users):
@@ -122,14 +122,14 @@ def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
 
 
 def clusters(folder: Path, users: Array) -> Array | None:
-    """Return the cluster numbers of some users of the population in a run directory; None if there are no clusters."""
+    """Read the cluster numbers of some users (ids) from a run directory; None if there are no clusters."""
     with parquet_of(folder) as file:
         stored = _Stored(file, folder / FILE)
         return stored.some("cluster", users) if stored.divided else None
 
 
 def members(folder: Path, cluster: int) -> Array:
-    """Return the ids of the users of a cluster, ascending; none if there is no such cluster."""
+    """Read the ids of the users of a cluster, ascending; empty if there is no such cluster."""
     with parquet_of(folder) as file:
         stored = _Stored(file, folder / FILE)
         found = [np.zeros(0, np.int64)]
@@ -188,16 +188,16 @@ class _Stored:
 
 
 def _clusters(stored: _Stored, users: Array) -> Population:
-    """Return everybody in the clusters of some users; the table of clusters is that of the whole population."""
+    """Read all users in the clusters of some users; the table of clusters is that of the whole population."""
     wanted = np.array(sorted(set(stored.some("cluster", users).tolist())))
     rows: list[Array] = []
     y: list[Array] = []
     labels_of: list[Array] = []
     counted: list[tuple[Array, Array]] = []
-    last, rising = wanted[:0], True
+    last, ascending = wanted[:0], True
     for group, start in enumerate(stored.starts):
         labels = stored.column("cluster", group)
-        rising &= bool((last <= labels[:1]).all() and (labels[:-1] <= labels[1:]).all())
+        ascending &= bool((last <= labels[:1]).all() and (labels[:-1] <= labels[1:]).all())
         last = labels[-1:]
         counted.append(_counted(labels))
         places = np.flatnonzero(labels == wanted if len(wanted) == 1 else np.isin(labels, wanted))
@@ -211,7 +211,7 @@ def _clusters(stored: _Stored, users: Array) -> Population:
     np.cumsum(sizes, out=starts[1:])
     codes = np.searchsorted(called, np.concatenate(labels_of)).astype(np.int32)
     order = None
-    if not rising:  # who else is in which cluster is not known, nor asked: zeros take no memory
+    if not ascending:  # who else is in which cluster is not known, nor asked: zeros take no memory
         order = np.zeros(starts[-1], np.int32)
         for code in np.searchsorted(called, wanted).tolist():
             order[starts[code] : starts[code + 1]] = ids[codes == code]
@@ -220,7 +220,7 @@ def _clusters(stored: _Stored, users: Array) -> Population:
 
 
 def _together(counted: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return the cluster numbers of all row groups, ascending, and how often each occurs in all."""
+    """Return the cluster numbers of all row groups, ascending, and how often each occurs."""
     found, sizes = (np.concatenate(parts) for parts in zip(*counted, strict=True))
     by_number = np.argsort(found)  # np.unique would import masked arrays, which takes longer
     found, sizes = found[by_number], sizes[by_number]
@@ -238,51 +238,51 @@ def _counted(labels: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Unread:
-    """A population that lies in a run directory, of which ``told`` is what run.json said when it was opened.
+class UnreadPopulation:
+    """A population in a run directory that has not been read; ``run_json``: run.json as it was when the run was opened.
 
-    Every reading of it raises InputError for a file that is missing or was altered.
+    Every read raises InputError if a file is missing or was altered.
     """
 
     folder: Path
-    told: Mapping[str, Any]
+    run_json: Mapping[str, Any]
     _near: dict[Any, Population | None] = field(default_factory=dict, repr=False)
 
     @property
     def users(self) -> int | None:
         """How many users there are."""
-        users: int | None = self.told["users"]
+        users: int | None = self.run_json["users"]
         return users
 
     @property
     def proven(self) -> bool:
         """Whether checksums prove the files, so that a part of them can be read.
 
-        Asked before each reading: the folder may have been replaced since.
+        Checked before each read, since the folder may have been replaced.
         """
         self._check()
-        return FILE in self._kept
+        return FILE in self._checksums
 
     def whole(self) -> Population | None:
-        """Read everybody, whom their hash proves; None if nobody was kept."""
+        """Read all users and check their hash; None if the run was saved without its population."""
         self._check()  # also what is not read of the files
         file = self.folder / FILE
-        found = guarded(file, lambda: read(self.folder, self.told["stored_hash"]))
+        found = guarded(file, lambda: read(self.folder, self.run_json["stored_hash"]))
         if found is not None:
             agree(self.folder, "users", self.users, FILE, found.users)
         return found
 
     def near(self, protocol: Protocol, users: Array) -> Population | None:
-        """Read the clusters of some users (ids); None where everybody may be needed.
+        """Read the clusters of some users (ids); None if all users may be needed.
 
-        Raises InputError for a user who is not there.
+        Raises InputError for an unknown user.
         """
         if not self.proven:
             return None
         asked = reach(protocol), users.tobytes()
         if asked not in self._near:
             found = guarded(self.folder / FILE, lambda: near(self.folder, protocol, users))
-            self._near.clear()  # the last only: a question comes as its messages, draws and inputs
+            self._near.clear()  # only the last: one view asks in turn for messages, draws and inputs
             self._near[asked] = found
         return self._near[asked]
 
@@ -291,7 +291,7 @@ class Unread:
         return guarded(self.folder / FILE, lambda: clusters(self.folder, users))
 
     def members(self, cluster: int) -> Array:
-        """Read the ids of the users of a cluster, ascending; of none if there is no such cluster."""
+        """Read the ids of the users of a cluster, ascending; empty if there is no such cluster."""
         return guarded(self.folder / FILE, lambda: members(self.folder, cluster))
 
     @functools.cached_property
@@ -300,17 +300,19 @@ class Unread:
         return guarded(self.folder / FILE, lambda: sizes(self.folder))
 
     @property
-    def _kept(self) -> Mapping[str, str]:
-        kept: Mapping[str, str] = self.told["sha256"]
-        return kept
+    def _checksums(self) -> Mapping[str, str]:
+        checksums: Mapping[str, str] = self.run_json["sha256"]
+        return checksums
 
     def _check(self) -> None:
         for part in (FILE, GRAPH):
-            guarded(self.folder / part, functools.partial(integrity.check, self.folder, self._kept, part))
+            guarded(
+                self.folder / part, functools.partial(integrity.check, self.folder, self._checksums, part)
+            )
 
 
-class Later:
-    """The attribute ``population`` of a run: one that is still unread is read when it is first asked for."""
+class PopulationAttribute:
+    """The attribute ``population`` of a run: a descriptor that reads an unread population on first access."""
 
     @overload
     def __get__(self, run: None, owner: type) -> None: ...
@@ -327,20 +329,20 @@ class Later:
         found: Population | None = vars(run)["population"]
         return found
 
-    def __set__(self, run: object, population: Population | Unread | None) -> None:
+    def __set__(self, run: object, population: Population | UnreadPopulation | None) -> None:
         vars(run)["population"] = population
 
 
-def unread(run: object) -> Unread | None:
-    """Return what has not been read of a run's population; None if all has, or there is none."""
+def unread(run: object) -> UnreadPopulation | None:
+    """Return a run's population if it has not been read; None if it has, or if there is none."""
     left = vars(run).get("population")
-    return left if isinstance(left, Unread) else None
+    return left if isinstance(left, UnreadPopulation) else None
 
 
 def some(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:
-    """Return of a run's population at least the clusters of some users (ids), everybody if they may be needed.
+    """Return a part of a run's population with at least the clusters of some users (ids); all of it if needed.
 
-    Raises InputError for a user who is not there.
+    Raises InputError for an unknown user.
     """
     left = unread(run)
     part = None if left is None else left.near(protocol, users)
@@ -348,7 +350,7 @@ def some(run: RunRecord, protocol: Protocol, users: Array) -> Population | None:
 
 
 def rows_of(people: Population, users: Array) -> Array:
-    """Return the rows of some users (ids, ascending); raises InputError for one who is not there."""
+    """Return the rows of some users (ids, ascending); raises InputError for an unknown user."""
     if people.ids is None:
         rows, there = users, (users >= 0) & (users < people.users)
     else:

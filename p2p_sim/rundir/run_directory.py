@@ -36,8 +36,8 @@ from p2p_sim.rundir import (
     run_json,
 )
 from p2p_sim.rundir.integrity import guarded
-from p2p_sim.rundir.population_file import Later, Unread
-from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, text_of, to_list, told_of
+from p2p_sim.rundir.population_file import PopulationAttribute, UnreadPopulation
+from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, read_run_json, text_of, to_list
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import (
     Array,
@@ -219,7 +219,7 @@ def light(path: Path) -> dict[str, Any]:
 
 
 def _outputs(path: Path) -> dict[str, Columns]:
-    told = told_of(path)
+    told = read_run_json(path)
     integrity.check(path, told["sha256"], "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
     found = parquet_columns.read_apart(path / "outputs")
@@ -229,7 +229,7 @@ def _outputs(path: Path) -> dict[str, Columns]:
 
 
 def _faulty(path: Path) -> dict[str, Array]:
-    integrity.check(path, told_of(path)["sha256"], "faults")
+    integrity.check(path, read_run_json(path)["sha256"], "faults")
     return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
 
 
@@ -238,7 +238,7 @@ HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _fault
 
 
 def _light(path: Path) -> dict[str, Any]:
-    told = told_of(path)
+    told = read_run_json(path)
     plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
     read = Fields(path, told)
     seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
@@ -263,7 +263,7 @@ def _light(path: Path) -> dict[str, Any]:
     return {
         **plain, "seed": seed, "seed_source": told["seed_source"], "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
-        "population": Unread(path, told) if population_file.was_kept(path, told["stored_hash"]) else None,
+        "population": UnreadPopulation(path, told) if population_file.was_kept(path, told["stored_hash"]) else None,
         "users": told["users"], "compute": compute, "most": most,
         "crypto": told["crypto"], "work": work, "versions": told["versions"], "_trace": trace,
     }  # fmt: skip
@@ -340,7 +340,7 @@ class LazyRun:
     compute: dict[tuple[str, int], float]
     work: dict[tuple[str, int, str], int]
     most: Most | None
-    population = Later()
+    population = PopulationAttribute()
     _trace: Mapping[str, Columns]
 
     def __init__(self, path: Path):
@@ -426,7 +426,7 @@ def open_trace(path: str | Path) -> Source:
 
 def _opened(folder: Path) -> Source:
     if (folder / run_json.RUN).is_file():
-        told = run_json.told_of(folder)
+        told = run_json.read_run_json(folder)
         if (folder / MESSAGES / manifest.NAME).is_file():
             return of_run(folder, told)
     for place in (folder / MESSAGES, folder):

@@ -1,4 +1,4 @@
-"""Tables of run.json: mappings by several keys, as lists of objects."""
+"""``run.json``: reading and checking it, and its tables, which are mappings with several keys as lists of objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p2p_sim.rundir.trace_writer import MESSAGES
 
 
 def to_list(table: Mapping[Any, Any], *names: str) -> list[dict[str, Any]]:
-    """Return an object for each entry; ``names``: of the parts of its key, then of its value or values."""
+    """Return one object for each entry of a mapping; ``names``: of the parts of its key, then of its values."""
     return [
         dict(zip(names, (*key, *(value if isinstance(value, tuple) else (value,))), strict=True))
         for key, value in table.items()
@@ -24,7 +24,7 @@ def to_list(table: Mapping[Any, Any], *names: str) -> list[dict[str, Any]]:
 
 
 def from_list(rows: Sequence[Mapping[str, Any]], *names: str, values: int = 1) -> dict[Any, Any]:
-    """Read back what ``to_list`` wrote; the last ``values`` names are of the value."""
+    """Read back what ``to_list`` wrote; the last ``values`` names belong to the value."""
     found = {}
     for row in rows:
         parts = tuple(row[name] for name in names)
@@ -37,7 +37,7 @@ FORMAT = 2
 RUN = "run.json"
 
 _BACKENDS = ("local", "shards", "actors")
-_DO = "restore it, or run the protocol again"
+_ADVICE = "restore it, or run the protocol again"
 
 _Value = TypeVar("_Value")
 _Check = tuple[Callable[[Any], bool], str]
@@ -59,17 +59,17 @@ _ROWS: _Check = (
     lambda value: type(value) is list and all(type(row) is dict for row in value),
     "a list of rows",
 )
-_NAMED: _Check = (_kind(dict), "values by name")
+_BY_NAME: _Check = (_kind(dict), "values by name")
 _HASH: _Check = (_kind(str, type(None)), "a hash, or null")
 _FIELDS: dict[str, _Check] = {
     "protocol": (_kind(str), "a name"),
-    "parameters": _NAMED,
+    "parameters": _BY_NAME,
     "seed": (_kind(int, type(None)), "an integer, or null"),
     "backend": (lambda value: value in _BACKENDS, f"one of {', '.join(_BACKENDS)}"),
     "trace": (_kind(str), "a trace level"),
     "digest": (lambda value: value is None or _is_digest(value), "32 hexadecimal digits, or null"),
-    "timings": _NAMED,
-    "notes": _NAMED,
+    "timings": _BY_NAME,
+    "notes": _BY_NAME,
     "costs": _ROWS,
     "outputs": (_by_role, "names by role"),
     "users": (
@@ -88,13 +88,13 @@ _FIELDS: dict[str, _Check] = {
     "most": (lambda value: value is None or _ROWS[0](value), "a list of rows, or null"),
     "crypto": (lambda value: value in CRYPTO, f"one of {', '.join(CRYPTO)}"),
     "faults": (_kind(list), "a list"),
-    "versions": _NAMED,
-    "sha256": _NAMED,
+    "versions": _BY_NAME,
+    "sha256": _BY_NAME,
 }
 
 
-def told_of(path: Path) -> dict[str, Any]:
-    """Read run.json.
+def read_run_json(path: Path) -> dict[str, Any]:
+    """Read and check run.json.
 
     Raises InputError naming the file, what is wrong with it and what to do: if there is none, it has another format,
     it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
@@ -104,54 +104,54 @@ def told_of(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{str(path)!r} is not a run directory: {why_none(path)}")
     try:
-        told = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {_DO}") from error
-    if type(told) is not dict or type(told.get("format")) is not int or told["format"] < 1:
-        raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_DO}")
-    if told["format"] != FORMAT:
+        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {_ADVICE}") from error
+    if type(content) is not dict or type(content.get("format")) is not int or content["format"] < 1:
+        raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_ADVICE}")
+    if content["format"] != FORMAT:
         raise InputError(
-            f"{str(file)!r} has format {told['format']}; this version reads format {FORMAT}: run the protocol again, "
-            f"or read it with the version that wrote it{_writer(told)}"
+            f"{str(file)!r} has format {content['format']}; this version reads format {FORMAT}: run the protocol "
+            f"again, or read it with the version that wrote it{_writer(content)}"
         )
     for name, (fits, what) in _FIELDS.items():
-        if name not in told:
-            raise InputError(f"{str(file)!r} is damaged: it lacks {name!r}; {_DO}")
-        if not fits(told[name]):
-            raise InputError(f"{str(file)!r}: {name} = {_short(told[name])}: must be {what}; {_DO}")
-    if integrity.was_altered(told):
+        if name not in content:
+            raise InputError(f"{str(file)!r} is damaged: it lacks {name!r}; {_ADVICE}")
+        if not fits(content[name]):
+            raise InputError(f"{str(file)!r}: {name} = {_short(content[name])}: must be {what}; {_ADVICE}")
+    if integrity.was_altered(content):
         raise InputError(
-            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+            f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
         )
-    return told
+    return content
 
 
-def text_of(told: dict[str, Any]) -> str:
-    """Return the text of run.json, or of another such file: what it tells, and the checksum of that."""
-    return json.dumps(integrity.with_checksum(told), indent=2) + "\n"
+def text_of(content: dict[str, Any]) -> str:
+    """Return the text of run.json or a similar file: its content and the checksum of it."""
+    return json.dumps(integrity.with_checksum(content), indent=2) + "\n"
 
 
 class Fields:
-    """What run.json tells, read field by field; raises InputError naming file and field where that cannot be."""
+    """The fields of run.json, read one by one; raises InputError naming file and field for a bad value."""
 
-    def __init__(self, path: Path, told: dict[str, Any]):
-        self._file, self._told = path / RUN, told
+    def __init__(self, path: Path, content: dict[str, Any]):
+        self._file, self._content = path / RUN, content
 
     def __call__(self, name: str, read: Callable[[Any], _Value]) -> _Value:
         """Return what ``read`` makes of a field."""
         try:
-            return read(self._told[name])
+            return read(self._content[name])
         except Exception as error:  # whatever an altered value provokes
             what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            raise InputError(f"{str(self._file)!r} is damaged at {name!r}: {what}; {_DO}") from error
+            raise InputError(f"{str(self._file)!r} is damaged at {name!r}: {what}; {_ADVICE}") from error
 
 
-def agree(path: Path, name: str, told: Any, file: str, found: Any) -> None:
-    """Check what run.json tells of a run against another of its files; raises InputError naming both."""
-    if told is not None and told != found:
+def agree(path: Path, name: str, expected: Any, file: str, found: Any) -> None:
+    """Check that run.json and another file of the run agree; raises InputError naming both."""
+    if expected is not None and expected != found:
         raise InputError(
-            f"{str(path / RUN)!r} says {name} = {_short(told)}, {str(path / file)!r} says {_short(found)}: one of them "
-            f"was altered, or is of another run; {_DO}"
+            f"{str(path / RUN)!r} says {name} = {_short(expected)}, but {str(path / file)!r} says {_short(found)}: one "
+            f"of them was altered, or belongs to another run; {_ADVICE}"
         )
 
 
@@ -168,7 +168,7 @@ def _short(value: Any) -> str:
 
 
 def why_none(path: Path) -> str:
-    """Say why a folder is no run directory, and what to do."""
+    """Return why a folder is no run directory, and what to do."""
     if path.is_symlink() and not path.exists():
         return f"it links to {str(path.readlink())!r}, which is gone; name another run"
     if not path.exists():
@@ -186,28 +186,28 @@ def why_none(path: Path) -> str:
 
 
 HIDDEN = "..."
-"""What stands in place of a seed that is not told."""
+"""Stands in place of a seed that is left out."""
 
 
 def option(name: str, value: object) -> list[str]:
-    """Return an option with its value as words; in one word where the value could be taken for an option."""
+    """Return an option and its value as words; as one word if the value could be taken for an option."""
     text = str(value)
     return [f"{name}={text}"] if text.startswith("-") else [name, text]
 
 
 def without_seed(words: Sequence[str]) -> list[str]:
-    """Return a command in which the seed is not told, nor that it was the default."""
-    kept: list[str] = []
+    """Return a command with the seed replaced by ``HIDDEN``, also if the command did not name it."""
+    left: list[str] = []
     skip = False
     for word in words:
         if not skip and word != "--seed" and not word.startswith("--seed="):
-            kept.append(word)
+            left.append(word)
         skip = word == "--seed" and not skip
-    return [*kept, "--seed", HIDDEN]
+    return [*left, "--seed", HIDDEN]
 
 
 def in_python(run: RunRecord, path: str | Path, call: str) -> str:
-    """Return why something needs the protocol of a run at a path, and how to do it in Python: ``call`` and more."""
+    """Return an error text for a run whose protocol is not shipped: how to make ``call`` in Python instead."""
     module, _, owner = run.protocol.partition(":")
     values = ", ".join(f"{name}={value!r}" for name, value in run.parameters.items())
     return (
@@ -217,7 +217,7 @@ def in_python(run: RunRecord, path: str | Path, call: str) -> str:
 
 
 def recomputing(run: RunRecord) -> str:
-    """Return why messages of a run that it did not keep are not recomputed, and what to do."""
+    """Return why the messages that a run did not keep are not recomputed, and what to do."""
     return (
         f"{run.protocol} is not a shipped protocol, so they are not recomputed here: run it again with --trace full "
         "(trace='full'), or in Python give protocol=..."

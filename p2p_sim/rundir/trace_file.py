@@ -1,4 +1,4 @@
-"""One file of a trace: any rows of it, where a user occurs, and rows put in order in bounded memory."""
+"""One file of a trace: reading rows, finding users, and sorting rows in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _CHUNK = 1 << 20
 
 
 class ReplacedError(InputError):
-    """A file of a trace is another one than that which was opened."""
+    """A file of a trace was replaced after the run was opened."""
 
 
 class File:
-    """A file of a trace.  ``entry``: what the manifest says of it; ``about``: what the manifest says of its kind.
+    """A file of a trace.
 
-    ``others``: the files of the trace by name, to which ``{"as": ...}`` refers.
+    ``entry``: the manifest's entry of the file; ``about``: the manifest's entry of its kind; ``others``: all files of
+    the trace by name, to which ``{"as": ...}`` refers.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class File:
         return self._complete(stored, low, high)
 
     def at(self, places: Array) -> Columns:
-        """Return the rows at some places (ascending)."""
+        """Return some rows (numbers, ascending)."""
         spans = _spans(places, self._starts)
         parts = [
             {name: column[places[mine] - low] for name, column in self.columns(low, high).items()}
@@ -60,7 +61,7 @@ class File:
         return parquet_columns.joined(parts) if parts else self.columns(0, 0)
 
     def column(self, name: str, low: int, high: int) -> Array:
-        """Return rows ``low .. high - 1`` of an address column, in whatever integer type it has."""
+        """Return rows ``low .. high - 1`` of an address column, in any integer type."""
         rule = self.entry[name]
         if rule == STORED:
             return self._stored([name], low, high)[name]
@@ -71,12 +72,12 @@ class File:
         )
 
     def places(self, users: Sequence[int]) -> Array:
-        """Return where any of some users is sender or recipient, ascending."""
+        """Return the rows in which one of some users is sender or recipient, ascending."""
         ends = [self.where(end, users) for end in ("sender", "recipient") if self._about[end] == USER]
         return np.unique(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
 
     def where(self, end: str, users: Sequence[int]) -> Array:
-        """Return where an address column holds one of some numbers, ascending."""
+        """Return the rows in which an address column holds one of some ids, ascending."""
         rule = self.entry[end]
         if rule == STORED:
             return self._places(end, tuple(users))
@@ -91,7 +92,7 @@ class File:
         return inside
 
     def _search(self, end: str, users: tuple[int, ...]) -> Array:
-        """Look through the row groups whose statistics allow for one of some numbers."""
+        """Search the row groups whose statistics allow for one of some ids."""
         index = self._index[end]
         found = [np.zeros(0, np.int64)]
         for group in range(self._meta.num_row_groups):
@@ -173,49 +174,50 @@ class File:
         return found
 
     def _stamp(self) -> tuple[int, int, int]:
-        """Return by what one sees that a file is another one."""
+        """Return what tells a file from one that replaced it: inode, time and size."""
         about = self._path.stat()
         return about.st_ino, about.st_mtime_ns, about.st_size
 
     def check(self) -> None:
-        """Raise InputError if the file, or one it refers to, is not there, or not as long as it was written."""
-        name, told = str(self._path), self.entry.get("bytes")
+        """Raise InputError if the file has another size, or if it or a file it refers to is missing."""
+        name, expected = str(self._path), self.entry.get("bytes")
         place = Path(self.entry["file"])
         outside = place.is_absolute() or ".." in place.parts
         if outside or not all(map(self._holds, _copied(self.entry))):
             raise InputError(
-                f"the trace is damaged: its manifest says {name!r} of something that is not of it"
+                f"the trace is damaged: its manifest says that {name!r} is, or refers to, a file outside the "
+                "trace; restore it, or run the protocol again"
             )
         if not self._path.is_file():
             raise InputError(
                 f"the trace is damaged: {name!r} is missing; restore it, or run the protocol again"
             )
         size = self._path.stat().st_size
-        if told not in (None, size):
+        if expected not in (None, size):
             raise InputError(
-                f"the trace is damaged: {name!r} has {size:,} bytes instead of {told:,}; restore it, or run the "
+                f"the trace is damaged: {name!r} has {size:,} bytes instead of {expected:,}; restore it, or run the "
                 "protocol again"
             )
 
     def _holds(self, place: tuple[str, str]) -> bool:
-        """Whether a column that this file refers to is stored."""
+        """Return whether a column that this file refers to is stored."""
         return place[0] in self._others and self._others[place[0]].entry.get(place[1]) == STORED
 
     def verify(self) -> None:
-        """Raise InputError unless the file is the one that was written."""
+        """Raise InputError unless the file matches its checksum."""
         self.check()
-        told, self._verified = self.entry.get("sha256"), self._stamp()
+        expected, self._verified = self.entry.get("sha256"), self._stamp()
         with self._path.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest() if told is not None else None
-        if found != told:
+            found = hashlib.file_digest(stream, "sha256").hexdigest() if expected is not None else None
+        if found != expected:
             raise InputError(
-                f"the trace is damaged: {str(self._path)!r} was altered, its SHA-256 is {found}, not {told}; restore "
-                "it, or run the protocol again"
+                f"the trace is damaged: {str(self._path)!r} was altered, its SHA-256 is {found}, not {expected}; "
+                "restore it, or run the protocol again"
             )
 
 
 def sources_of(entry: Mapping[str, Any]) -> list[str]:
-    """Return the files whose columns a file refers to."""
+    """Return the names of the files whose columns a file refers to."""
     return [file for file, _ in _copied(entry)]
 
 
@@ -225,7 +227,7 @@ def _copied(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _spans(places: Array, starts: Array) -> list[tuple[int, int, slice]]:
-    """Divide places by row groups: (first row, end, which places), of those that hold any."""
+    """Divide sorted row numbers by row group: (first row, end, slice of the numbers), without empty groups."""
     cuts = np.searchsorted(places, starts)
     return [
         (int(starts[i]), int(starts[i + 1]), slice(int(cuts[i]), int(cuts[i + 1])))
@@ -250,18 +252,18 @@ def order_of(recipient: Array, sender: Array, seq: Array, round: Array | None = 
 
 
 def places_of(files: list[File], low: int, high: int) -> Array:
-    """Return where the rows ``low .. high - 1`` in that order lie, in files of one round laid end to end."""
+    """Return the positions of the rows ``low .. high - 1`` of that order, in files of one round laid end to end."""
     places, before = np.arange(sum(file.rows for file in files)), 0
     if len(places) > _FEW:
-        places, before = _near(files, low, high)
+        places, before = _candidates(files, low, high)
     keys = [_at(files, name, places) for name in ("recipient", "sender", "seq")]
     return places[order_of(keys[0], keys[1], keys[2])[low - before : high - before]]
 
 
-def _near(files: list[File], low: int, high: int) -> tuple[Array, int]:
-    """Return where the rows ``low .. high - 1`` lie and others near them, and how many come before all of these.
+def _candidates(files: list[File], low: int, high: int) -> tuple[Array, int]:
+    """Return the positions of rows among which are ``low .. high - 1``, and how many rows come before all of them.
 
-    Near are those in the same bins by recipient: a look at all finds which bins, a second one who is in them.
+    They are the rows in the same bins by recipient: one pass finds the bins, a second one their rows.
     """
     sizes = np.zeros(_BINS, np.int64)
     for _, recipients in _chunks(files):
@@ -276,7 +278,7 @@ def _near(files: list[File], low: int, high: int) -> tuple[Array, int]:
 
 
 def _chunks(files: list[File]) -> Iterator[tuple[int, Array]]:
-    """Yield recipients, and where they begin, of files laid end to end."""
+    """Yield the first position and the recipients of each chunk, in files laid end to end."""
     before = 0
     for file in files:
         for low in range(0, file.rows, _CHUNK):
@@ -289,7 +291,7 @@ def _bin(recipients: Array) -> Array:
 
 
 def _at(files: list[File], name: str, places: Array) -> Array:
-    """Return an address column at some places (ascending), in files laid end to end."""
+    """Return an address column at some positions (ascending), in files laid end to end."""
     found, before = [], 0
     for file in files:
         for low in range(0, file.rows, _CHUNK):

@@ -1,4 +1,4 @@
-"""Writing a trace while a run goes on: each site writes whole files of its own into a draft of the run directory."""
+"""Writes a trace while a run goes on: each site writes its own files into a draft of the run directory."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from p2p_sim.rundir.parquet_columns import (
     ADDRESSES,
     STORED,
     Address,
-    Known,
     Order,
+    StoredArrays,
+    as_column,
     narrowed,
-    rule_of,
-    spelled,
+    narrowest_rule,
 )
 
 
 def alike(folder: Path, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write again those files of a whole trace that leave out an address column which another of their kind stores.
+    """Rewrite the files that lack an address column which another file of their kind stores; there it becomes null.
 
-    There the column is null.  Returns what the manifest says of the files.  Kinds whose files all leave out the same,
-    as in most runs on one machine, are left as they are: a million nulls take Parquet 4 ms.
+    Returns the files' entries for the manifest.  Kinds whose files all have the same columns, as in most runs on one
+    machine, are not rewritten: a million nulls take Parquet 4 ms.
     """
     stored = {kind: set[str]().union(*forms) for kind, forms in _forms(files).items()}
     return [_with_nulls(folder, entry, stored[entry["kind"]] - _stored(entry)) for entry in files]
 
 
 def uneven(files: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the kinds of whose files, as the manifest tells of them, not all have the same columns."""
+    """Return the kinds whose files do not all have the same columns; ``files``: entries of the manifest."""
     return [kind for kind, forms in _forms(files).items() if any(form != forms[0] for form in forms)]
 
 
@@ -61,7 +61,7 @@ def _stored(entry: Mapping[str, Any]) -> set[str]:
 
 
 def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> dict[str, Any]:
-    """Return the entry of a file to which columns of nulls were added, if any are absent."""
+    """Add columns of nulls to a file, if any are absent; return its entry."""
     from pyarrow import parquet
 
     if not absent:
@@ -88,22 +88,22 @@ def _with_nulls(folder: Path, entry: dict[str, Any], absent: Iterable[str]) -> d
 Array = npt.NDArray[Any]
 
 MOST_ROWS = 1 << 24
-"""Rows from which a file is ended: what a killed run loses at most of what it was writing."""
+"""A file is closed at so many rows: a killed run loses at most the files that are still open."""
 
 _GROUP = 1 << 17
 _MOST_GROUP = 1 << 18
 PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
-"""The files of a trace, and those that are being written: other programs pass over a name with a dot before it."""
+"""The files of a trace, and those being written: other programs ignore names that begin with a dot."""
 
 
 def unfinished(path: Path) -> Path:
-    """Return what a file of a trace is called while it is being written."""
+    """Return the path of a file of a trace while it is being written."""
     return path.with_name(f".{path.name}.tmp")
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder ``messages`` of a run that goes on; ``token`` tells it from others of its name on other machines."""
+    """The folder ``messages`` of a live run; ``token`` tells it from a folder of the same name on another machine."""
 
     path: str
     token: str
@@ -116,12 +116,12 @@ class Folder:
             found = None
         if found != self.token:
             raise InputError(
-                f"a shard does not see the folder {self.path!r} to which the messages go: give a folder that all "
+                f"a shard does not see the folder {self.path!r}, where messages are written: give a folder that all "
                 "machines of the cluster share, or trace='none'"
             )
 
     def open(self, site: int) -> Writer:
-        """Return what takes the messages of one site."""
+        """Return the writer for the messages of one site."""
         return Writer(Path(self.path), site)
 
 
@@ -132,29 +132,29 @@ class Writer:
         self._root, self._site, self._number = root, site, 0
         self._part: Part | None = None
         self._done: list[dict[str, Any]] = []
-        self._spelled: set[str] = set()
-        self._known = Known()
+        self._written_out: set[str] = set()
+        self._stored_arrays = StoredArrays()
 
     def take(self, kind: str, round: int, addresses: dict[str, Address], fields: dict[str, Array]) -> None:
-        """Take a batch of at least one message."""
+        """Write a batch of at least one message."""
         try:
             self._take(kind, round, addresses, fields)
         except OSError as error:
             raise self._failed(error) from error
 
     def cut(self) -> list[dict[str, Any]]:
-        """End the file; describe those ended since the last cut."""
+        """Close the open file; return the entries of the files closed since the last call."""
         try:
             self._end()
         except OSError as error:
             raise self._failed(error) from error
-        done, self._done, self._spelled = self._done, [], set()
+        done, self._done, self._written_out = self._done, [], set()
         return done
 
     def _take(self, kind: str, round: int, addresses: dict[str, Address], fields: dict[str, Array]) -> None:
         rules = self._rules(addresses, 0 if self._part is None else self._part.rows)
         if self._part is not None and not self._part.fits(rules):
-            self._spelled |= {
+            self._written_out |= {
                 name for name in ADDRESSES if self._part.rules[name] not in (STORED, rules[name])
             }
             self._end()
@@ -168,14 +168,14 @@ class Writer:
             self._number += 1
         for name, column in addresses.items():
             if self._part.rules[name] == STORED and isinstance(column, np.ndarray):
-                self._known.remember(column, self._part.file, name, self._part.rows)
+                self._stored_arrays.remember(column, self._part.file, name, self._part.rows)
         self._part.add(addresses, fields)
         if self._part.rows >= MOST_ROWS:
             self._end()
 
     def _rules(self, addresses: dict[str, Address], row: int) -> dict[str, Any]:
         return {
-            name: STORED if name in self._spelled else rule_of(column, row, self._known)
+            name: STORED if name in self._written_out else narrowest_rule(column, row, self._stored_arrays)
             for name, column in addresses.items()
         }
 
@@ -192,7 +192,7 @@ class Writer:
 
 
 class Part:
-    """One file that is being written.  ``rules``: by address column, see ``compact``."""
+    """One file that is being written.  ``rules``: by address column, see ``parquet_columns.narrowest_rule``."""
 
     def __init__(self, root: Path, site: int, number: int, kind: str, round: int, rules: dict[str, Any]):
         self.file = f"{kind}/round={round}/part-{site:05d}-{number:05d}.parquet"
@@ -207,7 +207,7 @@ class Part:
         self._writer: Any = None
 
     def fits(self, rules: Mapping[str, Any]) -> bool:
-        """Whether a batch that keeps these rules can follow."""
+        """Return whether a batch with these rules can be added."""
         return all(self.rules[name] in (STORED, rule) for name, rule in rules.items())
 
     def add(self, addresses: Mapping[str, Address], fields: Mapping[str, Array]) -> None:
@@ -216,7 +216,7 @@ class Part:
         size = len(next(sized, [0]))  # no column at all: one message, since addresses tell messages apart
         self._order.follow(addresses["sender"], addresses["recipient"], addresses["seq"], size)
         columns = {
-            k: spelled(c, size).astype(np.int32, copy=False)
+            k: as_column(c, size).astype(np.int32, copy=False)
             for k, c in addresses.items()
             if self.rules[k] == STORED
         }
@@ -226,7 +226,7 @@ class Part:
             self._flush()
 
     def close(self) -> dict[str, Any]:
-        """End the file and put it in its place; describe it."""
+        """Close the file, give it its final name, and return its entry."""
         self._flush()
         self._writer.close()
         checksum = sha256(self._unfinished)
@@ -253,7 +253,7 @@ class Part:
 
 
 def write_columns(root: Path, messages: Mapping[str, Mapping[str, Array]]) -> list[dict[str, Any]]:
-    """Write messages that are in memory, columns as ``Run.messages`` gives them; describe the files."""
+    """Write messages from memory, columns as ``Run.messages`` returns them; return the entries of the files."""
     writer, done = Writer(root, 0), []
     for kind, columns in messages.items():
         fields = [name for name in columns if name not in ("round", *ADDRESSES, "nbytes")]
@@ -271,11 +271,11 @@ MESSAGES = "messages"
 
 
 class Draft:
-    """A run directory in the making, ``NAME.partial-XXXXXXXX`` beside the place it is meant for.
+    """An unfinished run directory, ``NAME.partial-XXXXXXXX`` beside its final place; made when first needed.
 
-    ``announce`` is called with protocol, trace level and population before a run of which a trace is wanted.
-    It is made when first needed.  At the end of a ``with`` it is gone, unless it was renamed; messages of a run that
-    was cut off stay, with a warning that says where.
+    ``announce``: called with protocol, trace level and population before a run that keeps a trace.  The end of a
+    ``with`` block removes the directory, unless it was renamed; if the run failed, its messages stay, and a warning
+    says where.
     """
 
     def __init__(self, path: Path, announce: Callable[[Protocol, str, Population], None] | None = None):
@@ -283,7 +283,7 @@ class Draft:
         self._made: list[Path] = []
 
     def make(self) -> Path:
-        """Return the folder, which only the owner may read: with the seed, anybody could undo the noise."""
+        """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise."""
         if not self._made:
             parents = [*reversed(self._path.parent.parents), self._path.parent]
             new = [parent for parent in parents if not parent.exists()]
@@ -294,14 +294,14 @@ class Draft:
         return self._folder
 
     def announce(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Have it said what the trace of a run will take."""
+        """Announce the trace of a run, before it starts."""
         if self._announce is not None:
             self._announce(protocol, level, population)
 
     def begin(
         self, protocol: Protocol, level: str, population: Population, origin: str | None = None
     ) -> Folder:
-        """Make the trace, of which nothing is there yet; return where the sites of a run write it.
+        """Make an empty trace; return the folder that the sites of a run write to.
 
         ``origin``: where the seed came from.
         """
@@ -312,14 +312,14 @@ class Draft:
         return Folder(str(folder.resolve()), token)
 
     def end(self, counts: manifest.Counts, files: list[dict[str, Any]]) -> Path:
-        """Note that the trace is whole; return its folder."""
+        """Mark the trace as complete; return its folder."""
         folder = self.make() / MESSAGES
         manifest.write(folder, manifest.ended(manifest.read(folder), counts, alike(folder, files)))
         integrity.forget(folder)
         return folder
 
     def beside(self, path: Path) -> bool:
-        """Whether the folder can be renamed to a path."""
+        """Return whether the folder can be renamed to a path."""
         return self._path.parent.resolve() == path.parent.resolve()
 
     def clear(self) -> None:
@@ -338,8 +338,8 @@ class Draft:
             return
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
-            told = manifest.read(self._folder / MESSAGES)
-            what = "messages" if told["complete"] else "messages so far"
+            content = manifest.read(self._folder / MESSAGES)
+            what = "messages" if content["complete"] else "messages so far"
             warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=2)
             return
         shutil.rmtree(self._folder, ignore_errors=True)

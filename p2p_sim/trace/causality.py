@@ -1,4 +1,4 @@
-"""The cone of a message: what may have influenced it, what it may have influenced, and where its origin hides."""
+"""The cone of a message: what may have influenced it, what it may have influenced, and what hides its origin."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from p2p_sim.trace.slices import Event, Slice
 Array = npt.NDArray[Any]
 
 
-class Crowd:
-    """Some parties.  ``size``: largest id of a user plus one, as far as it is known."""
+class PartySet:
+    """A set of parties.  ``size``: the largest user id plus one, if known; the set grows when a larger id comes."""
 
     def __init__(self, size: int = 0):
         self._users = np.zeros(size, np.bool_)
@@ -45,7 +45,7 @@ class Crowd:
         return np.flatnonzero(self._users)
 
     def add(self, role: str, ids: Array) -> None:
-        """Put parties of a role in."""
+        """Add parties of one role."""
         if not len(ids):
             return
         if role != USER:
@@ -56,8 +56,8 @@ class Crowd:
             self._users = np.concatenate([self._users, np.zeros(missing, np.bool_)])
         self._users[ids] = True
 
-    def join(self, other: Crowd) -> None:
-        """Put everybody of another crowd in."""
+    def join(self, other: PartySet) -> None:
+        """Add all parties of another set."""
         self.add(USER, other.ids())
         self.servers |= other.servers
 
@@ -70,13 +70,13 @@ class Crowd:
         known = np.minimum(ids, len(self._users) - 1)
         return np.asarray(self._users[known] & (ids == known))
 
-    def could_have(self, role: str) -> bool:
+    def may_contain(self, role: str) -> bool:
         """Whether any party of a role is in it."""
         return bool(self._users.any()) if role == USER else role in self.servers
 
 
 @dataclass(frozen=True)
-class Alike:
+class SameFields:
     """Messages of a kind that have the same values in some fields as the message in question."""
 
     kind: str
@@ -86,12 +86,12 @@ class Alike:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What is out of the recipient's sight.
+    """What the recipient of a message cannot see of its origin.
 
-    ``unseen``: messages by kind that had reached the sender and that the recipient did not send; none: the message
-    can only come from what its sender held herself, and from what its recipient had sent her.  ``users``: from how many
-    users these may have come, None if that is not known; ``cluster``: the one they are, if they are a cluster.
-    ``alike``: of these messages those that share fields with this one.  ``actual``: from how many users they came.
+    ``unseen``: how many messages, by kind, had reached the sender from others than the recipient.  If there are none,
+    the message can only come from the sender's own data and from what the recipient had sent.  ``users``: how many
+    users these messages may come from, None if unknown; ``cluster``: the cluster that these users are, if they are one.
+    ``alike``: how many of these messages share fields with this one.  ``actual``: how many users they really come from.
     """
 
     sender: str
@@ -99,16 +99,17 @@ class Hidden:
     unseen: dict[str, int] = field(default_factory=dict)
     users: int | None = 0
     cluster: int | None = None
-    alike: tuple[Alike, ...] = ()
+    alike: tuple[SameFields, ...] = ()
     actual: int = 0
 
 
 def origin_hidden(
     trace: Source, kinds: Mapping[str, Message], message: Slice, run: RunRecord, program: Protocol | None
 ) -> Hidden:
-    """Return what the recipient of a message cannot see of where it came from.
+    """Return what the recipient of a message cannot see of its origin.
 
-    ``message``: a slice of that one; ``run``: whose population is looked at; ``program``: its protocol, if it is known.
+    ``message``: a slice that holds this one message.  ``run``: gives the population.  ``program``: its protocol, None
+    if unknown.
     """
     event = next(message.events())
     sender, recipient = event.ends
@@ -122,9 +123,9 @@ def origin_hidden(
 def _from_user(
     trace: Source, kinds: Mapping[str, Message], event: Event, run: RunRecord, program: Protocol | None
 ) -> Hidden:
-    """Return what had reached a user, and from whom it may have come."""
+    """Return which messages had reached a user, and from how many users they may have come."""
     unseen: dict[str, int] = {}
-    givers = Crowd()
+    origins = PartySet()
     for kind, message in kinds.items():
         if message.recipient != USER or not message.fields:
             continue
@@ -133,7 +134,7 @@ def _from_user(
         mine &= ~_handled(message, columns, event)
         if mine.any():
             unseen[kind] = int(np.count_nonzero(mine))
-            givers.add(message.sender, columns["sender"][mine])
+            origins.add(message.sender, columns["sender"][mine])
     if not unseen:
         return Hidden(*event.ends)
     users, cluster = None, None
@@ -148,11 +149,11 @@ def _from_user(
             and (clusters.codes[reach] == clusters.codes[row]).all()
         ):
             cluster = int(clusters.label[row[0]])
-    return Hidden(*event.ends, unseen, users, cluster, actual=givers.users)
+    return Hidden(*event.ends, unseen, users, cluster, actual=origins.users)
 
 
 def _reach(program: Protocol, people: Population, row: Array, hops: int) -> Array:
-    """Return the rows of those from whom something may have come: on a graph no further than ``hops`` edges."""
+    """Return the rows of the users from whom something may have come: on a graph, within ``hops`` edges."""
     graph = people.graph
     if graph is None or program.graph_over() is None:
         return closed_world(program, people, row)
@@ -164,47 +165,47 @@ def _reach(program: Protocol, people: Population, row: Array, hops: int) -> Arra
 
 
 def _hops(trace: Source, kinds: Mapping[str, Message], before: int) -> int:
-    """Return in how many rounds users passed something on to users."""
+    """Return in how many rounds before this one users sent data to users."""
     carried = {kind for kind, m in kinds.items() if m.sender == m.recipient == USER and m.fields}
     return len({round for kind, round in trace.counts if kind in carried and 0 < round < before})
 
 
 def _from_server(trace: Source, kinds: Mapping[str, Message], event: Event) -> Hidden:
-    """Return what had reached a server, and from how many users, also through other servers."""
+    """Return which messages had reached a server, and from how many users, also through other servers."""
     unseen: dict[str, int] = {}
-    alike: list[Alike] = []
-    givers, servers, waiting = Crowd(), {event.roles[0]}, [event.roles[0]]
+    alike: list[SameFields] = []
+    origins, servers, waiting = PartySet(), {event.roles[0]}, [event.roles[0]]
     for server in waiting:  # grows meanwhile
         for kind, message in kinds.items():
             if message.recipient != server or not message.fields:
                 continue
             same = _shared(kinds[event.kind], message, event) if server == event.roles[0] else {}
-            counts = _count(trace, message, event, givers, same)
+            counts = _count(trace, message, event, origins, same)
             if counts[0] and server == event.roles[0]:
                 unseen[kind] = counts[0]
                 names = tuple(same)
-                alike += [Alike(kind, names[: i + 1], counts[i + 1]) for i in range(len(names))]
+                alike += [SameFields(kind, names[: i + 1], counts[i + 1]) for i in range(len(names))]
             if counts[0] and message.sender not in (USER, *servers):
                 servers.add(message.sender)
                 waiting.append(message.sender)
     return (
-        Hidden(*event.ends, unseen, givers.users, None, tuple(alike), givers.users)
+        Hidden(*event.ends, unseen, origins.users, None, tuple(alike), origins.users)
         if unseen
         else Hidden(*event.ends)
     )
 
 
 def _count(
-    trace: Source, message: Message, event: Event, givers: Crowd, same: Mapping[str, Any]
+    trace: Source, message: Message, event: Event, origins: PartySet, same: Mapping[str, Any]
 ) -> list[int]:
-    """Count messages of a kind that are out of sight, and those alike in one field, in two, ...; note who sent them."""
+    """Count unseen messages of a kind, and those equal in the first field, the first two, ...; add their senders."""
     counts = [0] * (1 + len(same))
     rounds = [round for kind, round in trace.counts if kind == message.kind and 0 < round < event.round]
     for round in rounds:
         for columns in trace.batches(message.kind, round):
             mask = ~_handled(message, columns, event)
             if message.sender == USER:
-                givers.add(USER, columns["sender"][mask])
+                origins.add(USER, columns["sender"][mask])
             counts[0] += int(np.count_nonzero(mask))
             for place, (name, value) in enumerate(same.items()):
                 equal = columns[name] == value
@@ -234,11 +235,11 @@ _END = {"before": ("recipient", "sender"), "after": ("sender", "recipient")}
 
 
 @dataclass(frozen=True)
-class Half:
+class ConeSide:
     """One side of a cone.
 
-    ``counts``: its messages by (kind, round); ``users``: how many users sent (after: received) one of them;
-    ``nearest``: some of the messages, those of the nearest rounds, and by ``cut`` how many others.
+    ``counts``: its messages by (kind, round); ``users``: how many users sent (after: received) at least one of them;
+    ``nearest``: messages of the nearest rounds; its ``cut`` counts the others.
     """
 
     counts: dict[tuple[str, int], int]
@@ -253,11 +254,11 @@ class Half:
 
 @dataclass(frozen=True)
 class Cone:
-    """A message, what it may have depended on, what it may have led to, and what of that its recipient cannot see."""
+    """A message, what it may depend on, what it may have led to, and what its recipient cannot see of its origin."""
 
     message: Slice
-    before: Half
-    after: Half
+    before: ConeSide
+    after: ConeSide
     hidden: Hidden
     notes: tuple[str, ...]
 
@@ -265,22 +266,23 @@ class Cone:
 def cone(
     run: RunRecord | str | Path, message: str, *, limit: int | None = None, protocol: Protocol | None = None
 ) -> Cone:
-    """Return the cone of a message of a run, a ``Run`` or the path of a run directory, in bounded memory.
+    """Return the cone of a message, in bounded memory.
 
-    ``message``: its id, ``kind:round:sender:recipient:seq``, a server as 0 or by its role.  ``limit``: most messages of
-    each kind on either side.  ``protocol``: for a run of one that is not shipped.  What a run did not keep is
-    recomputed: runs of up to 1,000,000 users as a whole, of others the closed world of the sender.  Raises InputError
-    for an id that cannot be read, a message that there is not, and what is neither kept nor recomputed.
+    ``run``: a ``Run`` or the path of a run directory.  ``message``: its id, ``kind:round:sender:recipient:seq``; a
+    server is 0 or its role.  ``limit``: at most so many messages of each kind on either side.  ``protocol``: needed if
+    the run's protocol is not shipped.  What the run did not keep is recomputed: all of it in runs of up to 1,000,000
+    users, otherwise the closed world of the sender.  Raises InputError for a malformed id, an unknown message, and
+    messages that are neither kept nor recomputed.
     """
-    looked = opened(run)
-    program = looked.source if protocol is None else protocol
-    kinds = query.kept_of(looked, program)[1]
+    record = opened(run)
+    program = record.source if protocol is None else protocol
+    kinds = query.recorded_trace(record, program)[1]
     address = _read(message, kinds)
-    trace, notes = _trace(looked, program, kinds, address)
+    trace, notes = _trace(record, program, kinds, address)
     found = _found(trace, kinds, message, address)
-    size = query.size_of(looked)
+    size = query.size_of(record)
     before, after = (_half(way, trace, kinds, address, size, limit) for way in _END)
-    hidden = origin_hidden(trace, kinds, found, looked, program)
+    hidden = origin_hidden(trace, kinds, found, record, program)
     return Cone(found, before, after, hidden, notes)
 
 
@@ -317,15 +319,15 @@ def _read(text: str, kinds: Mapping[str, Message]) -> Address:
 def _trace(
     run: RunRecord, program: Protocol | None, kinds: Mapping[str, Message], address: Address
 ) -> tuple[Source, tuple[str, ...]]:
-    """Return a trace that holds the cone, as far as it can be had."""
+    """Return a trace that holds the cone, as far as possible, and notes."""
     try:
-        trace, _, notes = query.trace_of(run, program)
+        trace, _, notes = query.trace_for(run, program)
     except InputError:
         if kinds[address.kind].sender != USER or query.census(run) is None:
             raise
         query.check_user(query.census(run), address.sender)
-        trace, _, notes = query.trace_of(run, program, address.sender, whole=True)
-        notes += ("what it led to is known only as far as the users who were run again go",)
+        trace, _, notes = query.trace_for(run, program, address.sender, whole=True)
+        notes += ("what it led to is known only among the users who were run again",)
     return trace, notes
 
 
@@ -351,18 +353,18 @@ def _found(trace: Source, kinds: Mapping[str, Message], text: str, address: Addr
 
 def _half(
     way: str, trace: Source, kinds: Mapping[str, Message], address: Address, size: int, limit: int | None
-) -> Half:
-    """Go through the rounds, away from the message: whose messages are reached in one counts in the next."""
+) -> ConeSide:
+    """Go through the rounds away from the message; the parties reached in one round are followed in the next."""
     near, far = _END[way]
-    reached, seen = Crowd(size), Crowd(size)
+    reached, visited = PartySet(size), PartySet(size)
     start = kinds[address.kind]
     reached.add(getattr(start, far), np.array([getattr(address, far)]))
     counts: dict[tuple[str, int], int] = {}
     nearest = {kind: [trace.rows(kind, limit=0)[0]] for kind in kinds}
     for round in _rounds(way, trace, address.round):
-        following = Crowd(size)
+        following = PartySet(size)
         for kind, message in kinds.items():
-            if (kind, round) not in trace.counts or not reached.could_have(getattr(message, near)):
+            if (kind, round) not in trace.counts or not reached.may_contain(getattr(message, near)):
                 continue
             for columns in trace.batches(kind, round):
                 rows = np.flatnonzero(reached.has(getattr(message, near), columns[near]))
@@ -372,11 +374,11 @@ def _half(
                 some = rows if limit is None else rows[: limit - here]
                 nearest[kind].append({name: column[some] for name, column in columns.items()})
         reached.join(following)
-        seen.join(following)
+        visited.join(following)
     counts = {key: number for key, number in counts.items() if number}
     total = {kind: sum(number for key, number in counts.items() if key[0] == kind) for kind in kinds}
     joined = {kind: _joined(parts) for kind, parts in nearest.items() if total[kind]}
-    return Half(counts, seen.users, Slice.of(kinds, joined, total))
+    return ConeSide(counts, visited.users, Slice.of(kinds, joined, total))
 
 
 def _rounds(way: str, trace: Source, start: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Two runs compared: settings, population, counts, outputs, and message by message, in bounded memory."""
+"""The differences of two runs: settings, population, counts, outputs and single messages, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
-from p2p_sim.trace.replay import Life
+from p2p_sim.trace.replay import UserHistory
 from p2p_sim.trace.slices import message_id, party
 
 Array = npt.NDArray[Any]
@@ -33,14 +33,18 @@ _ADDRESS = ("round", "recipient", "sender", "seq")
 
 
 def differing(one: Columns, other: Columns, fields: list[str]) -> Columns:
-    """Return the messages of one kind that differ: addresses, ``first``, ``second``, and the fields of both runs."""
+    """Return the messages of one kind that differ.
+
+    Columns: round, sender, recipient, seq; ``first`` and ``second``, whether the message is in that run; and for each
+    field NAME ``NAME_first`` and ``NAME_second``.
+    """
     places = _joined(one, other)
     there = [place >= 0 for place in places]
     changed = ~(there[0] & there[1])
     both = np.flatnonzero(~changed)
     for name in fields:
-        apart = one[name][places[0][both]] != other[name][places[1][both]]
-        changed[both] |= apart if apart.ndim == 1 else apart.any(axis=1)
+        unequal = one[name][places[0][both]] != other[name][places[1][both]]
+        changed[both] |= unequal if unequal.ndim == 1 else unequal.any(axis=1)
     places, there = [place[changed] for place in places], [mask[changed] for mask in there]
     result: Columns = {}
     for name in ("round", "sender", "recipient", "seq"):
@@ -54,7 +58,7 @@ def differing(one: Columns, other: Columns, fields: list[str]) -> Columns:
 
 
 def _joined(one: Columns, other: Columns) -> list[Array]:
-    """Return, for every address of either run in order, its row in each, -1 where it is not there."""
+    """Return, for every address of either run in order, its row in each run, -1 where a run lacks it."""
     sizes = [len(columns["round"]) for columns in (one, other)]
     if sizes[0] == sizes[1] and all(np.array_equal(one[name], other[name]) for name in _ADDRESS):
         return [np.arange(sizes[0]), np.arange(sizes[0])]
@@ -72,16 +76,16 @@ def _joined(one: Columns, other: Columns) -> list[Array]:
 
 
 def _taken(column: Array, places: Array) -> Array:
-    """Return a column's values at some places, 0 where a place is -1."""
+    """Return a column's values at some rows, 0 where a row is -1."""
     taken = np.zeros((len(places), *column.shape[1:]), column.dtype)
     taken[places >= 0] = column[places[places >= 0]]
     return taken
 
 
 def first_of(found: Mapping[str, Columns]) -> tuple[str, int] | None:
-    """Return kind and row of the first of some messages in causal order, None if there are none.
+    """Return kind and row of the first message in causal order; None if there are no messages.
 
-    ``found``: by kind, as declared: within a round, kinds come in that order.
+    ``found``: by kind, in the order of declaration, which is their order within a round.
     """
     firsts = []
     for place, (kind, columns) in enumerate(found.items()):
@@ -94,26 +98,27 @@ def first_of(found: Mapping[str, Columns]) -> tuple[str, int] | None:
 def as_value(
     kind: str, roles: tuple[str, str], columns: Mapping[str, Array], row: int, fields: list[str]
 ) -> dict[str, Any]:
-    """Return one difference as JSON values; ``first``, ``second``: its fields, None where it is not in that run."""
+    """Return one difference as JSON values; ``first``, ``second``: its fields, None if that run lacks the message."""
     round, sender, recipient, seq = (
         int(columns[name][row]) for name in ("round", "sender", "recipient", "seq")
     )
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "id": message_id(kind, round, sender, recipient, seq), "kind": kind, "round": round,
         "sender": party(roles[0], sender), "recipient": party(roles[1], recipient),
     }  # fmt: skip
     for end in ("first", "second"):
         there = bool(columns[end][row])
-        told[end] = {name: columns[f"{name}_{end}"][row].tolist() for name in fields} if there else None
-    return told
+        result[end] = {name: columns[f"{name}_{end}"][row].tolist() for name in fields} if there else None
+    return result
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """How a replayed life compares with a trace.
+class ReplayComparison:
+    """How a replayed history compares with a trace.
 
-    ``held``: how many of her messages the trace has; ``replayed``: how many there are; ``different``: how many differ;
-    ``first``: the first of them in causal order, ``first`` its fields in the replay, ``second`` in the trace.
+    ``held``: how many of her messages the trace has; ``replayed``: how many the replay has; ``different``: how many
+    differ; ``first``: the first of these in causal order, with its fields in the replay (``first``) and in the trace
+    (``second``).
     """
 
     held: int
@@ -122,38 +127,39 @@ class Agreement:
     first: dict[str, Any] | None
 
 
-def compared(life: Life, trace: Source, kinds: Mapping[str, Message], whole: bool) -> Agreement:
-    """Compare a life with a trace.  ``whole``: whether the trace should hold all that she sent and received."""
-    mine, held, found = life.messages(), 0, {}
+def compared(
+    history: UserHistory, trace: Source, kinds: Mapping[str, Message], whole: bool
+) -> ReplayComparison:
+    """Compare a history with a trace.  ``whole``: whether the trace should hold all her messages."""
+    mine, held, found = history.messages(), 0, {}
     for kind, message in kinds.items():
         if kind not in mine:
             continue
-        stored, number = trace.rows(kind, user=life.user)
+        stored, number = trace.rows(kind, user=history.user)
         held += number
-        apart = differing(mine[kind], stored, list(message.fields))
-        counts = apart["second"] if not whole else apart["first"] | apart["second"]
-        found[kind] = {name: column[counts] for name, column in apart.items()}
+        changed = differing(mine[kind], stored, list(message.fields))
+        counts = changed["second"] if not whole else changed["first"] | changed["second"]
+        found[kind] = {name: column[counts] for name, column in changed.items()}
     place = first_of(found)
-    told = None
+    first = None
     if place is not None:
         kind, row = place
         roles = kinds[kind].sender, kinds[kind].recipient
-        told = as_value(kind, roles, found[kind], row, list(kinds[kind].fields))
+        first = as_value(kind, roles, found[kind], row, list(kinds[kind].fields))
     replayed = sum(len(columns["round"]) for columns in mine.values())
-    return Agreement(held, replayed, sum(len(columns["round"]) for columns in found.values()), told)
+    return ReplayComparison(held, replayed, sum(len(columns["round"]) for columns in found.values()), first)
 
 
 _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _PIECE = 1 << 20
-_AT = ("recipient", "sender", "seq")
+_ROW_KEYS = ("recipient", "sender", "seq")
 
 
 @dataclass(frozen=True)
-class Apart:
-    """Messages of a kind and round that differ: in one run alone, or in both with other fields (``changed``).
+class MessageDifference:
+    """The messages of a kind and round that differ: only in one run, or in both with other fields (``changed``).
 
-    ``least``: the first of them by recipient, sender and sequence number: kind, round, id, sender, recipient, and
-    ``first`` and ``second``: its fields in that run, None where it is not there.
+    ``least``: the first of them by recipient, sender and sequence number, as ``as_value`` returns it.
     """
 
     kind: str
@@ -164,8 +170,10 @@ class Apart:
     least: dict[str, Any]
 
 
-def apart(first: Source, second: Source, kinds: Mapping[str, Message]) -> Iterator[Apart]:
-    """Yield what differs, in causal order: by round, and in it by kind as declared."""
+def differing_messages(
+    first: Source, second: Source, kinds: Mapping[str, Message]
+) -> Iterator[MessageDifference]:
+    """Yield the differences in causal order: by round, then by kind in the order of declaration."""
     order = {kind: place for place, kind in enumerate(kinds)}
     issues = {key for trace in (first, second) for key in trace.counts if key[1] and key[0] in order}
     for kind, round in sorted(issues, key=lambda key: (key[1], order[key[0]])):
@@ -178,7 +186,7 @@ def apart(first: Source, second: Source, kinds: Mapping[str, Message]) -> Iterat
 
 
 def _in_step(traces: list[Source], kind: str, round: int) -> bool:
-    """Whether two traces hold the same rows in the same order and in batches of the same size."""
+    """Return whether two traces hold the same rows, in the same order and in batches of the same size."""
     one, other = (_batches(trace, kind, round) for trace in traces)
     for first in one:
         second = next(other, None)
@@ -189,9 +197,9 @@ def _in_step(traces: list[Source], kind: str, round: int) -> bool:
     return next(other, None) is None
 
 
-def _differing(traces: list[Source], message: Message, round: int) -> Apart | None:
-    """Find the rows that are in one trace alone."""
-    names = [*_AT, *message.fields]
+def _differing(traces: list[Source], message: Message, round: int) -> MessageDifference | None:
+    """Find the rows that are in only one of two traces."""
+    names = [*_ROW_KEYS, *message.fields]
     hashes = [_hashes(trace, message.kind, round, names) for trace in traces]
     alone = [_not_among(*pair) for pair in (hashes, hashes[::-1])]
     del hashes
@@ -201,10 +209,10 @@ def _differing(traces: list[Source], message: Message, round: int) -> Apart | No
     places, least = [addresses for addresses, _ in found], [first for _, first in found]
     only = [int(np.count_nonzero(_not_among(*pair))) for pair in (places, places[::-1])]
     rows = differing(least[0], least[1], list(message.fields))
-    told = as_value(
+    difference = as_value(
         message.kind, (message.sender, message.recipient), rows, _first(rows), list(message.fields)
     )
-    return Apart(message.kind, round, only[0], only[1], len(places[0]) - only[0], told)
+    return MessageDifference(message.kind, round, only[0], only[1], len(places[0]) - only[0], difference)
 
 
 def _hashes(trace: Source, kind: str, round: int, names: list[str]) -> Array:
@@ -220,7 +228,7 @@ def _alone(trace: Source, kind: str, round: int, mine: Array) -> tuple[Array, Co
     for columns in _batches(trace, kind, round):
         high = low + len(columns["round"])
         some = {name: column[mine[low:high]] for name, column in columns.items()}
-        addresses.append(_hash(some, list(_AT)))
+        addresses.append(_hash(some, list(_ROW_KEYS)))
         if len(some["round"]):
             first = _first(some)
             least.append({name: column[first : first + 1] for name, column in some.items()})
@@ -235,13 +243,13 @@ def _alone(trace: Source, kind: str, round: int, mine: Array) -> tuple[Array, Co
 def _first(columns: Mapping[str, Array]) -> int:
     """Return the first of some rows by recipient, sender and sequence number."""
     rows = np.arange(len(columns["recipient"]))
-    for name in _AT:
+    for name in _ROW_KEYS:
         rows = rows[columns[name][rows] == columns[name][rows].min()]
     return int(rows[0])
 
 
 def _not_among(hashes: Array, others: Array) -> Array:
-    """Return a mask of the hashes that are not among others: both in order, for a search in order is fast."""
+    """Return a mask of the hashes that are not among ``others``; both are sorted, since a sorted search is fast."""
     order, known = np.argsort(hashes), np.sort(others)
     mask = np.ones(len(hashes), np.bool_)
     for low in range(0, len(order) if len(known) else 0, _PIECE):
@@ -257,7 +265,7 @@ def _batches(trace: Source, kind: str, round: int) -> Iterator[Columns]:
 
 
 def _hash(columns: Mapping[str, Array], names: list[str]) -> Array:
-    """Return 64 bits for each row, by some of its columns."""
+    """Return a hash of 64 bits for each row, over some columns."""
     state = np.zeros(len(columns["round"]), np.uint64)
     for name in names:
         for column in [columns[name]] if columns[name].ndim == 1 else list(columns[name].T):
@@ -268,13 +276,13 @@ def _hash(columns: Mapping[str, Array], names: list[str]) -> Array:
     return state
 
 
-_HOW = ("backend", "trace", "crypto")
-"""Settings that change nothing of what comes out."""
+_WITHOUT_EFFECT = ("backend", "trace", "crypto")
+"""Settings that do not change the results."""
 
 
 @dataclass(frozen=True)
-class Unlike:
-    """Something that differs: its value in either run, how many values do, and the party of the first."""
+class ValueDifference:
+    """A difference: the value in either run, how many values differ, and the party of the first that does."""
 
     what: str
     first: Any
@@ -284,26 +292,26 @@ class Unlike:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """How two runs differ.
 
-    ``settings``: protocol, parameters, seed, faults; ``population``, ``counts``, ``outputs``, ``digest``: likewise;
-    ``messages``: by kind and round in causal order, None if they were not compared; ``compared``: how many messages
-    were, of either run; ``notes``: what was not compared, and how.
+    ``settings``: differences in protocol, parameters, seed and faults; ``population``, ``counts``, ``outputs`` and
+    ``digest`` likewise.  ``messages``: by kind and round in causal order, None if messages were not compared;
+    ``compared``: how many messages of either run were.  ``notes``: how messages were compared, and what was not.
     """
 
-    settings: tuple[Unlike, ...]
-    population: tuple[Unlike, ...]
-    counts: tuple[Unlike, ...]
-    messages: tuple[Apart, ...] | None
-    outputs: tuple[Unlike, ...]
-    digest: tuple[Unlike, ...]
+    settings: tuple[ValueDifference, ...]
+    population: tuple[ValueDifference, ...]
+    counts: tuple[ValueDifference, ...]
+    messages: tuple[MessageDifference, ...] | None
+    outputs: tuple[ValueDifference, ...]
+    digest: tuple[ValueDifference, ...]
     compared: tuple[int, int]
     notes: tuple[str, ...]
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs of all that was compared."""
+        """Whether everything that was compared is equal."""
         return not (
             self.settings or self.population or self.counts or self.messages or self.outputs or self.digest
         )
@@ -311,27 +319,27 @@ class Comparison:
 
 def compare(
     first: RunRecord | str | Path, second: RunRecord | str | Path, *, protocol: Protocol | None = None
-) -> Comparison:
+) -> RunComparison:
     """Compare two runs, each a ``Run`` or the path of a run directory, in bounded memory.
 
-    Messages are compared where both runs kept all of them, or those of the same sample; where they did not and the
-    digests differ or are missing, both are recomputed, up to 1,000,000 users; else counts, outputs and digests must do,
-    and ``notes`` says so.  Backend, trace level and kind of cryptography are not compared: they change nothing.
-    Of a run that was cut off only its messages are known: those that it lacks differ, the rest is not compared.
-    ``protocol``: for runs of one that is not shipped.  Raises InputError for a folder that is no run.
+    Messages are compared if both runs kept all of them, or those of the same sample.  Otherwise, if the digests differ
+    or are missing, both runs are recomputed, up to 1,000,000 users.  Otherwise only counts, outputs and digests are
+    compared, and ``notes`` says so.  Backend, trace level and kind of cryptography do not change the results and are
+    not compared.  Of a run that was cut off only the messages are compared; messages that it lacks count as different.
+    ``protocol``: needed if the runs' protocol is not shipped.  Raises InputError for a folder that is no run directory.
     """
     runs = [opened(run) for run in (first, second)]
     digest = [run.digest for run in runs]
     known = None not in digest
     messages, compared, notes = _messages(runs, protocol, known and digest[0] == digest[1])
     notes = [*_notes(runs), *notes]
-    return Comparison(
+    return RunComparison(
         _settings(runs),
         _population(runs),
         _counts(runs),
         messages,
         _outputs(runs),
-        (Unlike("digest", digest[0], digest[1]),) if known and digest[0] != digest[1] else (),
+        (ValueDifference("digest", digest[0], digest[1]),) if known and digest[0] != digest[1] else (),
         compared,
         tuple(notes),
     )
@@ -339,12 +347,12 @@ def compare(
 
 def _messages(
     runs: list[RunRecord], protocol: Protocol | None, alike: bool
-) -> tuple[tuple[Apart, ...] | None, tuple[int, int], list[str]]:
-    """Compare messages where that can be done.  ``alike``: whether the digests say that they are equal."""
+) -> tuple[tuple[MessageDifference, ...] | None, tuple[int, int], list[str]]:
+    """Compare messages where possible.  ``alike``: whether the digests are equal."""
     programs = [run.source if protocol is None else protocol for run in runs]
     levels = [TraceLevel.parse(run.trace) for run in runs]
     if levels[0].keeps and levels[0] == levels[1] and runs[0].users == runs[1].users:
-        traces = [query.kept_of(run, program)[0] for run, program in zip(runs, programs, strict=True)]
+        traces = [query.recorded_trace(run, program)[0] for run, program in zip(runs, programs, strict=True)]
         notes = [trace.missing for trace in traces if trace.missing is not None]
     else:
         try:
@@ -355,27 +363,27 @@ def _messages(
         return None, (0, 0), ["messages were not compared: the runs declare different kinds of them"]
     held = traces[0].kept, traces[1].kept
     kinds = declared(traces[0].manifest["kinds"])
-    return tuple(apart(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
+    return tuple(differing_messages(traces[0], traces[1], kinds)), held, list(dict.fromkeys(notes))
 
 
 def _whole(
     runs: list[RunRecord], programs: list[Protocol | None], alike: bool
 ) -> tuple[list[Source], list[str]]:
-    """Return all messages of two runs, recomputed where they were not kept, and what is to be said of them."""
+    """Return all messages of two runs, recomputed where they were not kept, and notes."""
     if alike and any(run.trace != "full" for run in runs):
         raise InputError("the digests are equal, so nothing was recomputed")
     traces: list[Source] = []
     notes: list[str] = []
     for run, program in zip(runs, programs, strict=True):
-        trace, _, told = query.trace_of(run, program)
+        trace, _, more = query.trace_for(run, program)
         if trace.missing is not None:
             raise InputError(trace.missing)
         traces.append(trace)
-        notes += told
+        notes += more
     return traces, notes
 
 
-def _settings(runs: list[RunRecord]) -> tuple[Unlike, ...]:
+def _settings(runs: list[RunRecord]) -> tuple[ValueDifference, ...]:
     values = [
         {"protocol": run.protocol} | {f"parameter {name}": value for name, value in run.parameters.items()}
         | {"seed": run.seed, "faults": [] if run.faults is None else run.faults.texts()}
@@ -384,17 +392,17 @@ def _settings(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     if any(map(query.cut_off, runs)):
         values = [{"protocol": run.protocol} for run in runs]
     elif None in (runs[0].seed, runs[1].seed):  # saved without
-        for told in values:
-            del told["seed"]
+        for settings in values:
+            del settings["seed"]
     names = dict.fromkeys([*values[0], *values[1]])
     pairs = [(name, values[0].get(name), values[1].get(name)) for name in names]
-    return tuple(Unlike(name, one, other) for name, one, other in pairs if one != other)
+    return tuple(ValueDifference(name, one, other) for name, one, other in pairs if one != other)
 
 
-def _population(runs: list[RunRecord]) -> tuple[Unlike, ...]:
+def _population(runs: list[RunRecord]) -> tuple[ValueDifference, ...]:
     users = [run.users for run in runs]
     if users[0] != users[1]:
-        return (Unlike("users", users[0], users[1]),)
+        return (ValueDifference("users", users[0], users[1]),)
     one, other = (run.population for run in runs)
     if one is None or other is None:
         return ()
@@ -405,19 +413,19 @@ def _population(runs: list[RunRecord]) -> tuple[Unlike, ...]:
         found.append(_public(name, one.public.get(name), other.public.get(name)))
     if not _same_graph(one.graph, other.graph):
         graphs = ["none" if p.graph is None else "edges" for p in (one, other)]
-        found.append(Unlike("graph", graphs[0], graphs[1]))
+        found.append(ValueDifference("graph", graphs[0], graphs[1]))
     return tuple(unlike for unlike in found if unlike is not None)
 
 
-def _public(name: str, one: Array | None, other: Array | None) -> Unlike | None:
+def _public(name: str, one: Array | None, other: Array | None) -> ValueDifference | None:
     """Compare a public column, None where a run has none of that name."""
     what = f"public column {name!r}"
     if one is None or other is None:
         first, second = ("none" if column is None else "there" for column in (one, other))
-        return Unlike(what, first, second)
+        return ValueDifference(what, first, second)
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         first, second = (f"{column.dtype} of shape {column.shape}" for column in (one, other))
-        return Unlike(what, first, second)
+        return ValueDifference(what, first, second)
     flat = [one, other]
     if one.ndim > 2:
         flat = [column.reshape(len(column), math.prod(column.shape[1:])) for column in flat]
@@ -434,7 +442,7 @@ def _same_graph(one: Members | None, other: Members | None) -> bool:
     return np.array_equal(one.starts, other.starts) and np.array_equal(one.order, other.order)
 
 
-def _counts(runs: list[RunRecord]) -> tuple[Unlike, ...]:
+def _counts(runs: list[RunRecord]) -> tuple[ValueDifference, ...]:
     if any(map(query.cut_off, runs)):
         return ()
     keys = sorted({key for run in runs for key in run.counts}, key=lambda key: (key[1], key[0]))
@@ -442,14 +450,14 @@ def _counts(runs: list[RunRecord]) -> tuple[Unlike, ...]:
     for kind, round in keys:
         one, other = (run.counts.get((kind, round), Count()).messages for run in runs)
         if one != other:
-            found.append(Unlike(f"{kind}, round {round}", one, other, abs(one - other)))
+            found.append(ValueDifference(f"{kind}, round {round}", one, other, abs(one - other)))
     return tuple(found)
 
 
-def _outputs(runs: list[RunRecord]) -> tuple[Unlike, ...]:
+def _outputs(runs: list[RunRecord]) -> tuple[ValueDifference, ...]:
     if any(map(query.cut_off, runs)):
         return ()
-    found: list[Unlike | None] = []
+    found: list[ValueDifference | None] = []
     one, other = (run.outputs for run in runs)
     for role in dict.fromkeys([*one, *other]):
         sides = [outputs.get(role, {}) for outputs in (one, other)]
@@ -458,14 +466,16 @@ def _outputs(runs: list[RunRecord]) -> tuple[Unlike, ...]:
                 gone = runs[0].faulty.get("dropped") if role == USER else None
                 found.append(_columns(f"{role}/{name}", sides[0][name], sides[1][name], gone, role))
             else:
-                found.append(Unlike(f"{role}/{name}", name in sides[0], name in sides[1], party=role))
+                found.append(
+                    ValueDifference(f"{role}/{name}", name in sides[0], name in sides[1], party=role)
+                )
     return tuple(unlike for unlike in found if unlike is not None)
 
 
-def _columns(what: str, one: Array, other: Array, gone: Array | None, role: str) -> Unlike | None:
+def _columns(what: str, one: Array, other: Array, gone: Array | None, role: str) -> ValueDifference | None:
     """Compare two columns; ``gone``: users who have no value in a column of users."""
     if one.shape != other.shape:
-        return Unlike(what, f"{len(one):,} values", f"{len(other):,} values", party=role)
+        return ValueDifference(what, f"{len(one):,} values", f"{len(other):,} values", party=role)
     floats = one.dtype.kind == other.dtype.kind == "f"
     same = (one == other) | (np.isnan(one) & np.isnan(other)) if floats else one == other
     places = np.flatnonzero(~same if same.ndim == 1 else ~same.all(axis=1))
@@ -476,17 +486,17 @@ def _columns(what: str, one: Array, other: Array, gone: Array | None, role: str)
     if role == USER:
         here = np.setdiff1d(np.arange(len(one) + len(gone)), gone) if gone is not None else None
         who = party(USER, place if here is None else int(here[place]))
-    return Unlike(what, one[place].tolist(), other[place].tolist(), len(places), who)
+    return ValueDifference(what, one[place].tolist(), other[place].tolist(), len(places), who)
 
 
 def _notes(runs: list[RunRecord]) -> list[str]:
-    """Say how the runs were made, where that differs, and what cannot be compared."""
+    """Return notes on how the runs were made, where that differs, and on what cannot be compared."""
     cut = [which for run, which in zip(runs, ("first", "second"), strict=True) if query.cut_off(run)]
     if cut:
         rest = "parameters, seed, labels, counts and outputs are not known: only messages were compared"
         return [f"the {which} run was cut off, and its {rest}" for which in cut]
     notes = []
-    for name in _HOW:
+    for name in _WITHOUT_EFFECT:
         values = [getattr(run, name) for run in runs]
         if values[0] != values[1]:
             what = (

@@ -1,4 +1,4 @@
-"""The messages around some users, stored or recomputed: what diagrams and exports show."""
+"""The messages that some users sent or received, stored or recomputed: what diagrams and exports show."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source, Stored
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
-from p2p_sim.trace.slices import ADDRESS, Columns, Eyes, Slice, cut
+from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut
 
 Array = npt.NDArray[Any]
 
-MOST = 5_000_000
-"""Messages that are gathered at most."""
+MAX_MESSAGES = 5_000_000
+"""The largest number of messages that one call returns."""
 
 _FEW, _SMALL = 50, 1 << 20
-"""Up to so many users each one's messages are looked up by themselves, of kinds with more than so many messages."""
+"""Up to ``_FEW`` users are looked up one by one, in kinds with more than ``_SMALL`` messages."""
 
 
 @dataclass(frozen=True)
 class _Users:
-    """Users whose closed world is recomputed where messages were not kept; see ``query.trace_of``."""
+    """Users whose closed world is recomputed where messages were not kept; see ``query.trace_for``."""
 
     users: frozenset[int]
     servers: frozenset[str] = frozenset()
     wire: bool = False
 
     def sees(self, message: Message, columns: Columns, _channels: str) -> tuple[Array, Array]:
-        """Return twice which messages one of them sent or received."""
+        """Return, twice, a mask of the messages that one of them sent or received."""
         ids = np.fromiter(self.users, np.int64, len(self.users))
         ends = [np.isin(columns[end], ids) for end in _user_ends(message)]
-        touched = np.logical_or.reduce([np.zeros(len(columns["round"]), np.bool_), *ends])
-        return touched, touched
+        involved = np.logical_or.reduce([np.zeros(len(columns["round"]), np.bool_), *ends])
+        return involved, involved
 
 
 def around(
@@ -50,19 +50,19 @@ def around(
     *,
     kind: str | None = None,
     round: int | None = None,
-    as_: Eyes | None = None,
+    as_: Viewer | None = None,
     channels: str = "plain",
     limit: int | None = None,
     protocol: Protocol | None = None,
 ) -> Slice:
     """Return the messages of a ``Run`` that some users (ids) sent or received, by default all.
 
-    ``kind``, ``round``: only these; ``as_``, ``channels``: what a coalition sees of them, as ``query.messages`` takes
-    it; ``limit``: only the first so many, in causal order; ``total`` counts all.  Raises InputError for a user, kind or
-    round that there is not, for messages that are neither kept nor recomputed, and for more than 5,000,000 messages.
+    ``kind``, ``round``: only these.  ``as_``, ``channels``: as a coalition sees them, see ``query.messages``.
+    ``limit``: only the first so many, in causal order; ``total`` still counts all.  Raises InputError for an unknown
+    user, kind or round, for messages that are neither kept nor recomputed, and for more than 5,000,000 messages.
     """
     if users is None:
-        most = MOST if limit is None else limit
+        most = MAX_MESSAGES if limit is None else limit
         part = query.messages(
             run, kind=kind, round=round, as_=as_, channels=channels, limit=most, protocol=protocol
         )
@@ -72,15 +72,15 @@ def around(
         query.check_user(query.census(run), user)
     program = run.source if protocol is None else protocol
     wanted = _Users(frozenset(users.tolist()))
-    source, kinds, notes = query.trace_of(run, program, eyes=wanted)
+    source, kinds, notes = query.trace_for(run, program, viewer=wanted)
     query.check_kind(kinds, kind)
     query.check_round(source, round)
-    asked = {name: message for name, message in kinds.items() if kind in (None, name)}
-    found = {name: _gathered(source, message, wanted, round) for name, message in asked.items()}
+    selected = {name: message for name, message in kinds.items() if kind in (None, name)}
+    found = {name: _gathered(source, message, wanted, round) for name, message in selected.items()}
     _check(sum(len(columns["round"]) for columns in found.values()))
     if as_ is not None:
-        found = {name: cut(as_, asked[name], columns, channels) for name, columns in found.items()}
-    part = Slice.of(asked, found, notes=notes)
+        found = {name: cut(as_, selected[name], columns, channels) for name, columns in found.items()}
+    part = Slice.of(selected, found, notes=notes)
     return part if limit is None else first(part, limit)
 
 
@@ -111,14 +111,17 @@ def page(part: Slice, limit: int, offset: int) -> Slice:
 
 
 def cluster(run: RunRecord, number: int) -> Array:
-    """Return the ids of a cluster's users; a population without clusters is one, 0.  Raises InputError for another."""
-    left = unread(run)
-    if left is not None and left.proven and len(found := left.members(number)):
+    """Return the ids of a cluster's users; without clusters, cluster 0 is everybody.
+
+    Raises InputError for an unknown cluster, and for a run saved without its population.
+    """
+    unread_part = unread(run)
+    if unread_part is not None and unread_part.proven and len(found := unread_part.members(number)):
         return found
     if run.population is None:
         raise InputError(
-            f"cluster {number}: this run was saved without its population, so who belongs to which cluster is not "
-            "known: choose users instead"
+            f"cluster {number}: this run was saved without its population, so its clusters are not known: choose "
+            "users instead"
         )
     people: Population = population_of(run)
     groups = people.clusters
@@ -145,9 +148,9 @@ def cluster(run: RunRecord, number: int) -> Array:
 
 def clusters_of(run: RunRecord, ids: Array) -> Array | None:
     """Return the cluster numbers of users; None if there are no clusters or the population was not kept."""
-    left = unread(run)
-    if left is not None and left.proven:
-        return left.clusters(ids)
+    unread_part = unread(run)
+    if unread_part is not None and unread_part.proven:
+        return unread_part.clusters(ids)
     people = run.population
     if people is None or people.clusters is None:
         return None
@@ -156,18 +159,18 @@ def clusters_of(run: RunRecord, ids: Array) -> Array | None:
 
 def sizes_of(run: RunRecord) -> Array | None:
     """Return how many users each cluster has; None if there are no clusters or the population was not kept."""
-    left = unread(run)
-    if left is not None and left.proven:
-        return left.sizes
+    unread_part = unread(run)
+    if unread_part is not None and unread_part.proven:
+        return unread_part.sizes
     people = run.population
     return None if people is None or people.clusters is None else np.asarray(people.sizes)
 
 
 def _check(messages: int) -> None:
-    if messages > MOST:
+    if messages > MAX_MESSAGES:
         raise InputError(
-            f"{messages:,} messages are more than the {MOST:,} that are gathered: ask for fewer users or one "
-            "round, or set a limit"
+            f"{messages:,} messages are too many, at most {MAX_MESSAGES:,} are read at once: ask for fewer users or "
+            "one round, or set a limit"
         )
 
 
@@ -176,14 +179,14 @@ def _user_ends(message: Message) -> list[str]:
 
 
 def _gathered(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
-    """Return the messages of some users, the quicker way."""
+    """Return the messages of some users in the faster of two ways."""
     users, size = len(wanted.users), source.rows(message.kind, limit=0)[1]
     one_by_one = users == 1 or (users <= _FEW and size > _SMALL)
     return (_one_by_one if one_by_one else _scanned)(source, message, wanted, round)
 
 
 def _one_by_one(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
-    """Look each user's messages up, in files all users' at once, and take what two of them share once."""
+    """Look up each user's messages (in files, those of all users at once); a message between two of them once."""
     if isinstance(source, Stored):
         return _ordered([source.of_users(message.kind, sorted(wanted.users), round)])
     parts = [source.rows(message.kind, round=round, user=user)[0] for user in sorted(wanted.users)]
@@ -191,7 +194,7 @@ def _one_by_one(source: Source, message: Message, wanted: _Users, round: int | N
 
 
 def _scanned(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
-    """Look at every message."""
+    """Read every message and keep those of the users."""
     parts = [source.rows(message.kind, limit=0)[0]]
     held = 0
     for columns in source.batches(message.kind, round):

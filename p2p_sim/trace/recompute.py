@@ -1,4 +1,4 @@
-"""What a run did not keep, recomputed from its seed, and one user's history from a folder."""
+"""Recomputes from the seed what a run did not keep, and one user's history from a run directory."""
 
 from __future__ import annotations
 
@@ -19,78 +19,84 @@ from p2p_sim.rundir.population_file import rows_of, unread
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import in_python
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.trace.replay import LOST, Life, Past, life_of, relive
+from p2p_sim.trace.replay import NO_REPLAY, Rerun, UserHistory, history_of, rerun_world
 
 Array = npt.NDArray[Any]
 
-MOST_USERS = 1_000_000
-"""Users up to whom a whole run is repeated, for messages that were not kept and for draws."""
+MAX_USERS = 1_000_000
+"""A whole run is run again, for messages that were not kept and for draws, only up to so many users."""
 
 
-def again(run: RunRecord, protocol: Protocol, members: Mapping[str, Array], *, whole: bool = False) -> Past:
+def rerun_parties(
+    run: RunRecord, protocol: Protocol, members: Mapping[str, Array], *, whole: bool = False
+) -> Rerun:
     """Recompute the messages that some parties sent or received, and their draws.
 
-    ``members``: by role; of users their ids, ascending, of a server [0], or [] to leave out its draws.  ``whole``: of
-    users alone too, all messages of their closed world.  Raises InputError for a run saved without its population, for
-    servers in a run of more than 1,000,000 users, and if what comes out is another run.
+    ``members``: by role: ids of users, ascending; for a server [0], or [] to leave out its draws.  ``whole``: all
+    messages of the closed world, even if only users are members.  Raises InputError for a run saved without its
+    population, for servers in a run of more than 1,000,000 users, and if the result has another digest than the run.
     """
     _check_kept(run)
     try:
         if set(members) == {USER}:
-            past = nearby(run, protocol, members[USER], whole=whole)[1]
+            rerun = rerun_users(run, protocol, members[USER], whole=whole)[1]
         else:
             _check_size(run)
-            past = _relived(run, protocol, population_of(run), members, whole, digest=True)
+            rerun = _rerun(run, protocol, population_of(run), members, whole, digest=True)
     except ProtocolError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it ({error}): run it with trace='full'"
         ) from error
-    if None not in (past.digest, run.digest) and past.digest != run.digest:
+    if None not in (rerun.digest, run.digest) and rerun.digest != run.digest:
         raise InputError(
-            f"repeated from its seed, this run has digest {past.digest} instead of {run.digest}: it came from another "
+            f"repeated from its seed, this run has digest {rerun.digest} instead of {run.digest}: it came from another "
             "version of the protocol, of its parameters or of the population"
         )
-    return past
+    return rerun
 
 
-def nearby(
+def rerun_users(
     run: RunRecord, protocol: Protocol, users: Array, *, whole: bool = False, digest: bool = True
-) -> tuple[Population, Past]:
-    """Run the closed world of some users (ids, ascending) again; return of the population at least them, and the past.
+) -> tuple[Population, Rerun]:
+    """Run the closed world of some users (ids, ascending) again; return a population with these users, and the rerun.
 
-    Of a population that has not been read no more is read than it takes.  ``whole``: all messages of that world;
-    ``digest``: of the run, if it takes everybody.  Raises InputError for a user who is not there.
+    Of an unread population only the needed part is read.  ``whole``: keep all messages of the closed world.
+    ``digest``: compute it if all users run.  Raises InputError for an unknown user.
     """
-    left = unread(run)
-    part = None if left is None else left.near(protocol, users)
-    past = None if part is None else _tried(run, protocol, part, users, whole)
-    if part is not None and past is not None:
-        return part, past
+    unread_part = unread(run)
+    part = None if unread_part is None else unread_part.near(protocol, users)
+    rerun = None if part is None else _try_part(run, protocol, part, users, whole)
+    if part is not None and rerun is not None:
+        return part, rerun
     people = population_of(run)
-    return people, _relived(run, protocol, people, {USER: users}, whole, digest)
+    return people, _rerun(run, protocol, people, {USER: users}, whole, digest)
 
 
-def _tried(run: RunRecord, protocol: Protocol, part: Population, users: Array, whole: bool) -> Past | None:
-    """Run a part of the users again; None if it takes everybody."""
+def _try_part(
+    run: RunRecord, protocol: Protocol, part: Population, users: Array, whole: bool
+) -> Rerun | None:
+    """Run a part of the users again; None if that takes all users."""
     try:
-        past = _relived(run, protocol, part, {USER: users}, whole, digest=False)
+        rerun = _rerun(run, protocol, part, {USER: users}, whole, digest=False)
     except Exception:  # a program may not bear to be run on a part; if it is wrong altogether, it fails again
         return None
-    return None if past.strayed else past
+    return None if rerun.strayed else rerun
 
 
-def _relived(
+def _rerun(
     run: RunRecord,
     protocol: Protocol,
     people: Population,
     members: Mapping[str, Array],
     whole: bool,
     digest: bool,
-) -> Past:
+) -> Rerun:
     assert run.seed is not None  # checked before
     rows = {**members, USER: rows_of(people, members[USER])}
     try:
-        return relive(protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest)
+        return rerun_world(
+            protocol, people, run.seed, rows, run.faults, run.crypto, whole=whole, digest=digest
+        )
     except MissingColumnError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it: its program reads {error.what}, and a run "
@@ -108,22 +114,24 @@ def population_of(run: RunRecord) -> Population:
 
 
 def _check_kept(run: RunRecord) -> None:
-    """Check that something can be recomputed; reading the population may still find that it is damaged."""
+    """Check that recomputing is possible; reading the population may still find damage."""
     if run.seed is None or (unread(run) is None and run.population is None):
         raise InputError(
-            "this run was saved without its population: inputs, draws and messages that were not kept are not known; "
-            "run it again with its population, or with trace='full' (--trace full)"
+            "this run was saved without its population, so inputs, draws and messages that were not kept are not "
+            "known: run it again with its population, or with trace='full' (--trace full)"
         )
 
 
 def _check_size(run: RunRecord) -> None:
-    left = unread(run)
-    users = population_of(run).users if left is None or left.users is None else left.users
-    if users > MOST_USERS:
+    unread_part = unread(run)
+    users = (
+        population_of(run).users if unread_part is None or unread_part.users is None else unread_part.users
+    )
+    if users > MAX_USERS:
         kept = "" if run.trace == "full" else "run it with trace='full', or "
         raise InputError(
-            f"only runs of up to {MOST_USERS:,} users are repeated, for messages that were not kept and for draws; "
-            f"this one has {users:,}: {kept}look through the eyes of users only"
+            f"only runs of up to {MAX_USERS:,} users are run again for draws and for messages that were not kept; "
+            f"this one has {users:,}: {kept}choose a view of users only"
         )
 
 
@@ -132,17 +140,17 @@ def ids_of(people: Population) -> Array:
     return np.arange(people.users) if people.ids is None else people.ids
 
 
-def history(path: Path, user: int) -> tuple[LazyRun, Population, Life]:
-    """Return a run, of its population at least the user, and her life, recomputed.
+def history(path: Path, user: int) -> tuple[LazyRun, Population, UserHistory]:
+    """Return a run, a population with at least this user, and her recomputed history.
 
-    Raises InputError for a folder that is no run, a run from which nothing can be replayed, a population that was
-    altered, and a user who is not there.
+    Raises InputError for a folder that is no run directory, a run that cannot be replayed, an altered population, and
+    an unknown user.
     """
-    guarded(path, lambda: run_json.told_of(path))  # of a run that was cut off there is none
+    guarded(path, lambda: run_json.read_run_json(path))  # of a run that was cut off there is none
     run = LazyRun(path)
     if run.source is None:
         raise InputError(in_python(run, path, f"replay({user}"))
     if run.seed is None or not run.has_population:
-        raise InputError(LOST)
-    some, past = nearby(run, run.source, np.array([user]), digest=False)
-    return run, some, life_of(run.source, past, user)
+        raise InputError(NO_REPLAY)
+    some, rerun = rerun_users(run, run.source, np.array([user]), digest=False)
+    return run, some, history_of(run.source, rerun, user)

@@ -30,13 +30,13 @@ Draws = dict[str, dict[str, Array]]
 
 @dataclass
 class Recorder:
-    """Takes down the draws of some parties.  ``members``: by role, their ids, ascending; a server's is 0."""
+    """Records the draws of some parties.  ``members``: by role, their ids, ascending; a server has id 0."""
 
     members: Mapping[str, Array]
     _parts: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
 
     def watch(self, role: str, ids: range | Array) -> Observer | None:
-        """Return who is told of a block's draws; None if none of its parties is asked about."""
+        """Return the observer of a block's draws; None if no member is in the block."""
         mine = self.members.get(role, np.zeros(0, np.int64))
         if isinstance(ids, range):
             low, high = np.searchsorted(mine, [ids.start, ids.stop])
@@ -50,21 +50,21 @@ class Recorder:
             return None
 
         def observe(name: str, step: int, value: Any) -> None:
-            part = _of_some(places, names, value)
+            part = _select(places, names, value)
             self._parts.setdefault(f"{role}/{name}/{step}", []).append(part)
 
         return observe
 
     def columns(self) -> Draws:
-        """Return what was drawn so far."""
+        """Return the draws recorded so far."""
         return {
             stream: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             for stream, parts in self._parts.items()
         }
 
 
-def _of_some(places: Array, names: Array, value: Any) -> dict[str, Array]:
-    """Cut what a block drew to the parties at some places."""
+def _select(places: Array, names: Array, value: Any) -> dict[str, Array]:
+    """Return the part of a block's draw that belongs to the parties at some positions."""
     if not isinstance(value, PerMessage):
         return {"party": names, "slot": np.zeros(len(names), np.int64), "value": value[places]}
     counts = value.layout.count[places]
@@ -78,15 +78,15 @@ def _of_some(places: Array, names: Array, value: Any) -> dict[str, Array]:
 Messages = Mapping[str, dict[str, Array]]
 """Columns by kind, as ``Run.messages``."""
 
-LOST = (
-    "this run was saved without its population: nothing can be replayed from it; run it again without "
+NO_REPLAY = (
+    "this run was saved without its population, so nothing can be replayed: run it again without "
     "--no-population"
 )
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One draw of a user: its name, the step in which she drew it, her value or values."""
+    """One draw of a user: its name, the step of the draw, and its value or values."""
 
     name: str
     step: int
@@ -94,8 +94,8 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Life:
-    """What one user sent and received (columns by kind, as ``Run.messages``) and drew, and her world's size."""
+class UserHistory:
+    """What one user sent, received (columns by kind, as ``Run.messages``) and drew; ``world``: users run again."""
 
     user: int
     world: int
@@ -104,7 +104,7 @@ class Life:
     drawn: tuple[Drawn, ...]
 
     def messages(self) -> dict[str, dict[str, Array]]:
-        """Return all that she sent or received, by kind, what she sent herself once."""
+        """Return all messages that she sent or received, by kind; a message to herself once."""
         joined = {}
         for kind in dict.fromkeys([*self.sent, *self.received]):
             parts = [part[kind] for part in (self.sent, self.received) if kind in part]
@@ -116,10 +116,10 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Past:
-    """What was recomputed by running ``world`` users: messages, and the draws of those asked about.
+class Rerun:
+    """What running ``world`` users again gave: messages, and the draws of the members.
 
-    ``digest``: of the run, None unless it was run again as a whole.  ``strayed``: users wrote to others than drawn
+    ``digest``: of the run; None unless all users ran again.  ``strayed``: whether users wrote to others than drawn
     members and askers, so that anybody may have written to anybody.
     """
 
@@ -130,8 +130,8 @@ class Past:
     strayed: bool
 
 
-def life_of(protocol: Protocol, past: Past, user: int) -> Life:
-    """Return the life of one user, about whom alone the past was asked."""
+def history_of(protocol: Protocol, past: Rerun, user: int) -> UserHistory:
+    """Return the history of the one user whom a rerun was made for."""
     sent: dict[str, dict[str, Array]] = {}
     received: dict[str, dict[str, Array]] = {}
     for kind, message in protocol.messages().items():
@@ -145,10 +145,10 @@ def life_of(protocol: Protocol, past: Past, user: int) -> Life:
         name, _, step = stream.removeprefix(f"{USER}/").rpartition("/")
         values = draw["value"]
         drawn.append(Drawn(name, int(step), values[0] if len(values) == 1 else values))
-    return Life(int(user), past.world, sent, received, tuple(drawn))
+    return UserHistory(int(user), past.world, sent, received, tuple(drawn))
 
 
-def relive(
+def rerun_world(
     protocol: Protocol,
     population: Population,
     seed: int,
@@ -158,33 +158,33 @@ def relive(
     *,
     whole: bool = False,
     digest: bool = True,
-) -> Past:
+) -> Rerun:
     """Run the closed world of some parties again.
 
-    ``members``: by role, whose draws are taken down: rows of users, ascending; 0 for a server.  Any server among them,
-    even with nobody (an empty array), means everybody.  Of users alone only what they sent and received is kept;
-    ``whole``: all messages of their world.  ``digest``: of the run, if it is run again as a whole.
+    ``members``: by role, whose draws are recorded: rows of users, ascending; 0 for a server.  If a server is among the
+    roles, even with an empty array, all users run again.  Otherwise only the messages of the members are kept;
+    ``whole``: all messages of their closed world.  ``digest``: compute it if all users run again.
     """
     alone = set(members) == {USER}
     rows = closed_world(protocol, population, members[USER]) if alone else np.arange(population.users)
     only = members[USER] if alone and not whole else None
-    given = protocol, population, seed, members, faults, only, crypto, digest
+    arguments = protocol, population, seed, members, faults, only, crypto, digest
     try:
-        finished, recorder = _again(rows, *given)
-        narrow = finished.totals.strayed and len(rows) < population.users
+        finished, recorder = _again(rows, *arguments)
+        incomplete = finished.totals.strayed and len(rows) < population.users
     except (
         Exception
     ):  # a program may not bear to be run on a part; if it is wrong altogether, it fails again below
         if len(rows) == population.users:
             raise
-        narrow = True
-    if narrow:  # somebody outside may have written to them
+        incomplete = True
+    if incomplete:  # somebody outside may have written to them
         rows = np.arange(population.users)
-        finished, recorder = _again(rows, *given)
+        finished, recorder = _again(rows, *arguments)
     messages = sorted_trace(protocol, finished.totals.trace, TraceLevel("full"))
-    ran_again = digest and len(rows) == population.users
-    digest_of_run = finished.totals.digest if ran_again else None
-    return Past(len(rows), messages, recorder.columns(), digest_of_run, finished.totals.strayed)
+    complete = digest and len(rows) == population.users
+    digest_of_run = finished.totals.digest if complete else None
+    return Rerun(len(rows), messages, recorder.columns(), digest_of_run, finished.totals.strayed)
 
 
 def _again(
@@ -198,21 +198,21 @@ def _again(
     crypto: str,
     digest: bool,
 ) -> tuple[Finished, Recorder]:
-    """Run the users of some rows; take down what the members draw, and messages, of ``only`` some rows' if given."""
+    """Run the users of some rows; record the members' draws and the messages (``only``: those of these rows)."""
     everybody = len(rows) == population.users
     world = population if everybody else population.part(rows)
     ids = {USER: members.get(USER, rows[:0])}
     if population.ids is not None:
         ids = {USER: population.ids[ids[USER]]}
     recorder = Recorder({**members, **ids})
-    seen = None
+    watched = None
     if only is not None:
         mine = np.zeros(len(rows), np.bool_)
         mine[np.searchsorted(rows, only)] = True
-        seen = Watch(frozenset(), mine)
-    kept: dict[str, Any] = {
+        watched = Watch(frozenset(), mine)
+    options: dict[str, Any] = {
         "digest": digest and everybody,
-        "trace": TraceLevel("full", watch=seen),
+        "trace": TraceLevel("full", watch=watched),
         "watch": recorder.watch,
     }
-    return local.run(protocol, world, seed, **kept, faults=faults, crypto=crypto), recorder
+    return local.run(protocol, world, seed, **options, faults=faults, crypto=crypto), recorder

@@ -1,4 +1,4 @@
-"""Slices: some messages of a run as columns, as somebody sees them: what she cannot read is redacted."""
+"""Slices: messages of a run as columns, as a viewer sees them: what she cannot read is redacted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_FIELDS = frozenset({*ADDRESS, "nbytes", "readable"})
 
 @dataclass(frozen=True)
 class Event:
-    """One message.  ``sender``, ``recipient``: ids, 0 for a server; ``fields``: None if they cannot be read."""
+    """One message.  ``sender``, ``recipient``: ids, 0 for a server; ``fields``: None if the viewer cannot read them."""
 
     kind: str
     round: int
@@ -47,10 +47,11 @@ class Event:
 class Slice:
     """Some messages of a run.
 
-    ``kinds``: by kind, in the order of declaration, columns round, sender, recipient, seq, the fields, nbytes, and,
-    where somebody looks, ``readable``: where it is false the fields are 0.  ``roles``: of sender and recipient;
-    ``texts``: the kind's sentence; ``sealed``, ``layers``: who has the keys; ``total``: how many messages were asked
-    for, of which those of ``kinds`` are some; ``notes``: where they come from and what is missing, in words.
+    ``kinds``: by kind, in the order of declaration: columns round, sender, recipient, seq, the fields, nbytes, and, if
+    there is a viewer, ``readable``: where it is false the fields are 0.  The other mappings are by kind too:
+    ``roles``: of sender and recipient; ``texts``: the kind's sentence; ``sealed``, ``layers``: who has the keys;
+    ``total``: how many messages match, of which ``kinds`` may hold only the first.  ``notes``: where the messages come
+    from and what is missing, in words.
     """
 
     kinds: dict[str, Columns]
@@ -69,16 +70,16 @@ class Slice:
         total: Mapping[str, int] | None = None,
         notes: tuple[str, ...] = (),
     ) -> Slice:
-        """Make a slice of columns by kind; ``messages``: of the protocol; ``total``: by default what is there."""
+        """Make a slice of columns by kind; ``messages``: of the protocol; ``total``: by default the number of rows."""
         kinds = {kind: dict(columns[kind]) for kind in messages if kind in columns}
-        told = {kind: messages[kind] for kind in kinds}
+        declared = {kind: messages[kind] for kind in kinds}
         sizes = {kind: len(found["round"]) for kind, found in kinds.items()}
         return cls(
             kinds,
-            {kind: (message.sender, message.recipient) for kind, message in told.items()},
-            {kind: message.text for kind, message in told.items()},
-            {kind: message.sealed_for for kind, message in told.items()},
-            {kind: message.layers for kind, message in told.items()},
+            {kind: (message.sender, message.recipient) for kind, message in declared.items()},
+            {kind: message.text for kind, message in declared.items()},
+            {kind: message.sealed_for for kind, message in declared.items()},
+            {kind: message.layers for kind, message in declared.items()},
             sizes if total is None else {kind: total[kind] for kind in kinds},
             notes,
         )
@@ -88,7 +89,7 @@ class Slice:
 
     @property
     def cut(self) -> dict[str, int]:
-        """How many messages were left out, by kind; kinds of which none was are not there."""
+        """How many messages are left out, by kind; only kinds that lack some."""
         left = {kind: self.total[kind] - len(columns["round"]) for kind, columns in self.kinds.items()}
         return {kind: number for kind, number in left.items() if number}
 
@@ -145,8 +146,8 @@ def _lists(columns: Columns, names: tuple[str, ...]) -> list[list[Any]]:
     return [columns[name].tolist() for name in names]
 
 
-class Eyes(typing.Protocol):
-    """Who looks; ``p2p_sim.coalition.Coalition``, every user of it named."""
+class Viewer(typing.Protocol):
+    """The viewer of messages: a ``p2p_sim.coalition.Coalition`` whose users all have ids."""
 
     @property
     def servers(self) -> frozenset[str]:
@@ -161,12 +162,12 @@ class Eyes(typing.Protocol):
         """Whether it watches what travels."""
 
     def sees(self, message: Message, columns: Columns, channels: str) -> tuple[Array, Array]:
-        """Return two masks of messages: of which it sees anything, and whose fields it can read."""
+        """Return two masks of messages: those it sees at all, and those whose fields it can read."""
 
 
-def cut(eyes: Eyes, message: Message, columns: Mapping[str, Array], channels: str) -> Columns:
-    """Return what is seen of some messages of one kind: unreadable fields are 0, ``readable`` says where."""
-    seen, readable = eyes.sees(message, dict(columns), channels)
+def cut(viewer: Viewer, message: Message, columns: Mapping[str, Array], channels: str) -> Columns:
+    """Return what a viewer sees of messages of one kind: unreadable fields are 0, ``readable`` marks the others."""
+    seen, readable = viewer.sees(message, dict(columns), channels)
     if not seen.all():
         columns, readable = {name: column[seen] for name, column in columns.items()}, readable[seen]
     shown = dict(columns) | {"readable": readable}
@@ -177,13 +178,13 @@ def cut(eyes: Eyes, message: Message, columns: Mapping[str, Array], channels: st
     return shown
 
 
-def blind(eyes: Eyes, message: Message) -> bool:
-    """Whether nobody among those who look handles messages of a kind, whoever sent them."""
-    users = USER in (message.sender, message.recipient) and bool(eyes.users)
-    return not (eyes.wire or users or {message.sender, message.recipient} & eyes.servers)
+def blind(viewer: Viewer, message: Message) -> bool:
+    """Return whether the viewer sees no message of a kind, whoever sent it."""
+    users = USER in (message.sender, message.recipient) and bool(viewer.users)
+    return not (viewer.wire or users or {message.sender, message.recipient} & viewer.servers)
 
 
-def sees_all(eyes: Eyes, message: Message) -> bool:
-    """Whether those who look see something of every message of a kind, whoever sent it."""
-    handled = bool({message.sender, message.recipient} & eyes.servers)
-    return handled or (eyes.wire and message.sender != message.recipient)
+def sees_every(viewer: Viewer, message: Message) -> bool:
+    """Return whether the viewer sees something of every message of a kind, whoever sent it."""
+    handled = bool({message.sender, message.recipient} & viewer.servers)
+    return handled or (viewer.wire and message.sender != message.recipient)

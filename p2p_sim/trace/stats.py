@@ -28,10 +28,10 @@ _ONE = np.int32(1)
 
 @dataclass(frozen=True)
 class Spread:
-    """How a number of messages is spread over users.
+    """The distribution of a number of messages over users.
 
-    ``none``: users who have none; ``quantiles``: for 0.25, 0.5, 0.75 and 0.99, the least number that at least that
-    share of the users do not exceed; ``busiest``: the least id of those who have ``most``.
+    ``none``: how many users have none.  ``quantiles``: for 0.25, 0.5, 0.75 and 0.99, the smallest number that at least
+    this share of the users does not exceed.  ``busiest``: the smallest id among the users with ``most``.
     """
 
     users: int
@@ -44,7 +44,7 @@ class Spread:
 
 
 class Tally:
-    """Counts by user; ``size``: largest id plus one, at first; it grows."""
+    """Counts by user.  ``size``: the largest id plus one; it grows when a larger id comes."""
 
     def __init__(self, size: int):
         self.counts = np.zeros(size, np.int32)
@@ -64,7 +64,10 @@ class Tally:
             self.counts = np.concatenate([self.counts, np.zeros(size - len(self.counts), np.int32)])
 
     def spread(self, ids: Array | None) -> Spread | None:
-        """Return how the counts are spread over some users, ascending, None for all; None if there are no users."""
+        """Return the distribution of the counts over some users (ids, ascending; None: all).
+
+        None if there are no users.
+        """
         counts = self.counts if ids is None else self.counts[ids]
         return None if not len(counts) else _spread(counts, ids)
 
@@ -95,7 +98,7 @@ _WAYS = (("sent", "sender"), ("received", "recipient"))
 
 @dataclass(frozen=True)
 class Degree:
-    """How many messages users sent or received (``way``): of one kind and round, None: of all."""
+    """How many messages users sent or received (``way``), of one kind and round; None means all."""
 
     way: str
     kind: str | None
@@ -108,8 +111,8 @@ class Stats:
     """Statistics of a run.
 
     ``counts``: by (kind, round), in causal order; ``roles``: by (role, "sent" or "received"); ``between``: by (kind,
-    role of the sender, role of the recipient); ``degrees``: of users, none where no trace could be had; ``notes``:
-    where they come from and what is missing, in words.
+    role of the sender, role of the recipient); ``degrees``: of users, empty where there is no trace; ``notes``: where
+    the figures come from and what is missing, in words.
     """
 
     counts: dict[tuple[str, int], Count]
@@ -120,25 +123,26 @@ class Stats:
 
 
 def stats(run: RunRecord | str | Path, *, protocol: Protocol | None = None) -> Stats:
-    """Return the statistics of a run, a ``Run`` or the path of a run directory, in bounded memory.
+    """Return the statistics of a run, in bounded memory.
 
-    Counts are known of every run.  Degrees need its messages: those it kept (of a sample: of the users sampled), or, in
-    runs of up to 1,000,000 users, recomputed.  ``protocol``: for a run of one that is not shipped.  Raises InputError
-    for a folder that is no run, and for a protocol that is not known.
+    ``run``: a ``Run`` or the path of a run directory.  ``protocol``: needed if the run's protocol is not shipped.
+    Every run has its counts.  Degrees need the messages: those that were kept (of a sample: of the sampled users), or,
+    in runs of up to 1,000,000 users, recomputed ones.  Raises InputError for a folder that is no run directory, and for
+    an unknown protocol.
     """
-    looked = opened(run)
-    program = looked.source if protocol is None else protocol
-    counts: Mapping[tuple[str, int], Count] = looked.counts
+    record = opened(run)
+    program = record.source if protocol is None else protocol
+    counts: Mapping[tuple[str, int], Count] = record.counts
     degrees: tuple[Degree, ...] = ()
     try:
-        trace, kinds, notes = query.trace_of(looked, program)
+        trace, kinds, notes = query.trace_for(record, program)
     except InputError as error:
-        if program is None or looked.trace == "full":
+        if program is None or record.trace == "full":
             raise
         kinds, notes = program.messages(), (f"degrees are not known: {error}",)
     else:
         counts = counts or trace.counts  # of a run that was cut off
-        degrees, more = _degrees(looked, trace, kinds)
+        degrees, more = _degrees(record, trace, kinds)
         notes += more
     order = {kind: place for place, kind in enumerate(kinds)}
     in_order = sorted((key for key in counts if key[1]), key=lambda key: (key[1], order[key[0]]))
@@ -189,20 +193,20 @@ def _degrees(
         found += _degree(way, None, None, tally, ids)
     if size and max(len(tally.counts) for tally in whole.values()) > size:
         notes += (
-            "ids go beyond the number of users, as in a run on part of a population: who has none is not known",
+            "ids go beyond the number of users, as in a run on part of a population: who has no message is not known",
         )
     return tuple(found), notes
 
 
 def _users(run: RunRecord, trace: Source) -> tuple[int, Array | None, tuple[str, ...]]:
-    """Return the largest id plus one, the users whose messages are all there (None: all), and what is to be said."""
+    """Return the largest id plus one, the users whose messages are complete (None: all), and notes."""
     size, people = query.size_of(run), query.census(run)
     level = TraceLevel.parse(trace.manifest["level"])
     if people is None:
-        told = (
+        notes = (
             () if size else ("how many users there are was not kept: those above the largest id are missing",)
         )
-        return size, _sampled(level, size, None), told
+        return size, _sampled(level, size, None), notes
     return size, _sampled(level, people.users, people.ids), ()
 
 

@@ -10,7 +10,7 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.privacy import accountant
 from p2p_sim.report import figure_text, privacy_table
-from p2p_sim.report.privacy_table import Question
+from p2p_sim.report.privacy_table import AccountRequest
 from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
@@ -222,7 +222,7 @@ CASES = {
     "plot": ((*SMALL, "--plot", "a.pdf"), ["'a.pdf'", ".svg or .png"]),
     "plot folder": ((*SMALL, "--plot", "no/a.svg"), ["'no/a.svg'", "exists"]),
     "data and size": ((*SMALL, "--data", "digits"), ["--data has clusters of its own"]),
-    "label without data": ((*SMALL, "--label", "y"), ["--label goes with --data"]),
+    "label without data": ((*SMALL, "--label", "y"), ["--label needs --data"]),
     "no users": ((*SMALL, "--users", "0"), ["users = 0"]),
     "no target": (("calibrate", "peer-to-peer", "--cluster-size", "9"), ["--epsilon is missing"]),
     "unknown view": ((*CALIBRATE, "--view", "moon"), ["'moon'"]),
@@ -254,6 +254,6 @@ def test_calibrating_another_parameter_of_randomized_response_is_refused(cli, va
 
 def test_progress_names_the_view_and_how_many_there_are():
     told: list[tuple[str, int, int]] = []
-    asked = Question(RandomizedResponse(1.0), 1e-6)
+    asked = AccountRequest(RandomizedResponse(1.0), 1e-6)
     privacy_table.table_of(asked, accountant.of, 1.0, lambda *state: told.append(state))
     assert told[1] == ("accounting for user: one curious peer, view", 2, 3)

@@ -12,7 +12,7 @@ from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.privacy import table_rows
 from p2p_sim.privacy.laws.noise import Gaussian
 from p2p_sim.report import curves, privacy_table
-from p2p_sim.report.privacy_table import Question
+from p2p_sim.report.privacy_table import AccountRequest
 from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
@@ -148,7 +148,9 @@ class Noisy(Relayed):
 
 def test_what_is_refused_for_one_reason_is_a_line():
     def told(protocol, *views):
-        question = Question(protocol, 1e-6, population=Population.synthetic(users=9, seed=1), only=views)
+        question = AccountRequest(
+            protocol, 1e-6, population=Population.synthetic(users=9, seed=1), only=views
+        )
         return privacy_table.table_of(question, lambda *_: [], None)
 
     whole = told(Noisy())

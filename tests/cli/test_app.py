@@ -54,9 +54,9 @@ def test_help_names_verbs_and_parameters(cli):
 
 
 def test_no_parameter_hides_behind_an_option():
-    options = {*program.run.Run.__dataclass_fields__, *program.audit.Audit.__dataclass_fields__}
+    options = {*program.run.RunCommand.__dataclass_fields__, *program.audit.AuditCommand.__dataclass_fields__}
     taken = {name.replace("_", "-") for name in options}
-    for kind in parameters.known(protocols.ALL).values():
+    for kind in parameters.by_name(protocols.ALL).values():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
 
 

@@ -162,7 +162,7 @@ def test_refuses(case, cli, tmp_path):
 
 def test_many_users_in_a_world_are_said_to_take_long(cli, monkeypatch):
     cli(*RUN)
-    monkeypatch.setattr("p2p_sim.cli.audit._LONG", 19_999)
+    monkeypatch.setattr("p2p_sim.cli.audit._MANY_USERS", 19_999)
     done = cli(*AUDIT)
     assert done.status == 0
     assert "worlds of 10 users (the smallest cluster; " in done.err

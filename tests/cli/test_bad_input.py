@@ -67,9 +67,9 @@ CASES = {
     ),
     "nothing to run on": (RUN, ["--data", "--users"]),
     "data and users": ((*GOOD, "--users", "5"), ["--data and --users"]),
-    "label without data": ((*MANY, "--label", "y"), ["--label goes with --data"]),
-    "clusters without data": ((*MANY, "--clusters", "3"), ["--clusters goes with --data"]),
-    "share with data": ((*GOOD, "--share", "0.5"), ["--share goes with --users"]),
+    "label without data": ((*MANY, "--label", "y"), ["--label needs --data"]),
+    "clusters without data": ((*MANY, "--clusters", "3"), ["--clusters needs --data"]),
+    "share with data": ((*GOOD, "--share", "0.5"), ["--share needs --users"]),
     "two sources of clusters": (
         (*GOOD, "--cluster-column", "c", "--clusters", "2"),
         ["--cluster-column and --clusters"],

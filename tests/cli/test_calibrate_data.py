@@ -37,4 +37,4 @@ def test_calibrate_over_the_clusters_of_a_file(cli, tmp_path):
 
 def test_what_does_not_go_together(cli):
     refused(cli(*ASKED, "--data", "digits", "--cluster-size", "9"), "--data has clusters of its own")
-    refused(cli(*ASKED, "--label", "y"), "--label goes with --data")
+    refused(cli(*ASKED, "--label", "y"), "--label needs --data")

@@ -114,10 +114,10 @@ def test_a_run_says_where_its_law_is(cli):
     ("words", "said"),
     [
         (("account", "network-shuffle", "--users", "9"), "needs a graph that joins everybody"),
-        (("account", "network-shuffle", "--graph", "grid"), "nothing to account: give --cluster-size N"),
+        (("account", "network-shuffle", "--graph", "grid"), "there are no users to account for: give --cluster-size N"),
         (("account", "encrypted-shuffle", "--users", "9", "--graph", "grid"), "uses no graph"),
         (("account", "network-shuffle", "--users", "9", "--graph", "regular:x"), "allowed are complete"),
-        (("audit", "network-shuffle", "--graph", "grid"), "nothing to audit: give --cluster-size N"),
+        (("audit", "network-shuffle", "--graph", "grid"), "the size of a world is missing: give --cluster-size N"),
         (("audit", "network-shuffle", "--cluster-size", "6"), "needs a graph that joins everybody"),
         (("calibrate", "network-shuffle", "--vary", "epsilon", "--epsilon", "1", "--graph", "grid"),
          "--graph joins users"),

@@ -13,7 +13,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError
-from p2p_sim.report import whole_files
+from p2p_sim.report import output_files
 from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.places import Reader, folder_of_others, loop, names, node, nowhere, socket_file
@@ -91,7 +91,7 @@ def test_a_fifo_whose_reader_goes_away(tmp_path):
     os.mkfifo(tmp_path / NAME)
     reader = Reader(tmp_path / NAME, most=1)
     with pytest.raises(InputError, match=rf"{NAME}' was not read to its end: start its reader again"):
-        whole_files.write(tmp_path / NAME, b"x" * (1 << 22))
+        output_files.write(tmp_path / NAME, b"x" * (1 << 22))
     assert reader.end()[:1] == b"x"
 
 
@@ -160,7 +160,7 @@ def test_an_open_file_is_written_from_where_it_is(tmp_path):
     with (tmp_path / "log").open("wb", buffering=0) as log:
         log.write(b"before ")
         (tmp_path / "out").symlink_to(f"/dev/fd/{log.fileno()}")
-        whole_files.write(tmp_path / "out", "page ")
+        output_files.write(tmp_path / "out", "page ")
         log.write(b"after")
     assert (tmp_path / "log").read_text() == "before page after"
     assert names(tmp_path) == {"log", "out"}
@@ -171,22 +171,22 @@ def test_permissions_of_a_file_stay(tmp_path):
     place.write_text("old")
     for mode in (0o600, 0o640, 0o666):
         place.chmod(mode)
-        whole_files.write(place, "new")
+        output_files.write(place, "new")
         assert stat.S_IMODE(place.stat().st_mode) == mode
     place.unlink()
     mask = os.umask(0o027)
     try:
-        whole_files.write(place, "new")
+        output_files.write(place, "new")
     finally:
         os.umask(mask)
     assert stat.S_IMODE(place.stat().st_mode) == 0o640
 
 
 def test_a_name_as_long_as_can_be(tmp_path):
-    whole_files.write(whole_files.check(str(tmp_path / ("x" * 255))), "page")
+    output_files.write(output_files.check(str(tmp_path / ("x" * 255))), "page")
     assert names(tmp_path) == {"x" * 255}
     with pytest.raises(InputError, match=r"cannot be written \(File name too long\)"):
-        whole_files.check(str(tmp_path / ("x" * 256)))
+        output_files.check(str(tmp_path / ("x" * 256)))
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -201,9 +201,9 @@ def test_a_write_that_fails_leaves_what_was_there(error, tmp_path, monkeypatch):
             raise error
         return honest(descriptor, data[: left.pop()])
 
-    monkeypatch.setattr("p2p_sim.report.whole_files.os.write", few)
+    monkeypatch.setattr("p2p_sim.report.output_files.os.write", few)
     with pytest.raises((InputError, KeyboardInterrupt)):
-        whole_files.write(place, "new page")
+        output_files.write(place, "new page")
     monkeypatch.undo()
     assert below(tmp_path) == {NAME: b"old"}
 
@@ -211,9 +211,9 @@ def test_a_write_that_fails_leaves_what_was_there(error, tmp_path, monkeypatch):
 def test_short_writes_go_on(tmp_path, monkeypatch):
     honest = os.write
     monkeypatch.setattr(
-        "p2p_sim.report.whole_files.os.write", lambda descriptor, data: honest(descriptor, data[:3])
+        "p2p_sim.report.output_files.os.write", lambda descriptor, data: honest(descriptor, data[:3])
     )
-    whole_files.write(tmp_path / NAME, "a whole page")
+    output_files.write(tmp_path / NAME, "a whole page")
     monkeypatch.undo()
     assert (tmp_path / NAME).read_text() == "a whole page"
 
@@ -228,8 +228,8 @@ def test_what_is_put_there_meanwhile_is_not_written(tmp_path, monkeypatch):
             (tmp_path / "other").replace(tmp_path / NAME)
         return honest(path, flags, *mode)
 
-    monkeypatch.setattr("p2p_sim.report.whole_files.os.open", swapped)
+    monkeypatch.setattr("p2p_sim.report.output_files.os.open", swapped)
     with pytest.raises(InputError, match="was replaced by something else just now: try again"):
-        whole_files.write(tmp_path / NAME, "page")
+        output_files.write(tmp_path / NAME, "page")
     monkeypatch.undo()
     assert (tmp_path / NAME).read_text() == "precious"

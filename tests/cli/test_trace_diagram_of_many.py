@@ -85,7 +85,7 @@ def test_every_box_opens_on_single_messages(protocol, people, words, opens, cli,
 @pytest.mark.parametrize("size", [10, 100])
 def test_a_run_drawn_from_its_counts_opens_too(size, cli, tmp_path, monkeypatch):
     p2p_sim.run(PeerToPeer(0.1), many(300, size), seed=3).save(tmp_path / "r")
-    monkeypatch.setattr(sequence, "WHOLE", 899)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 899)
     command, steps = "p2p-sim trace diagram r", 0
     while command:
         picture = cli(*shlex.split(command)[1:], "--json").json

@@ -86,7 +86,7 @@ def test_many_are_put_together_and_it_is_said(cli, tmp_path, monkeypatch):
     assert said(done)[0].startswith("note: 300 users are drawn together by cluster, in 30 lanes")
     assert "by role" in cli(*DRAW, "--limit", 80).err
     assert "the first 2 of 3 arrows" in cli(*DRAW, "--limit", 2).err
-    monkeypatch.setattr(sequence, "WHOLE", 899)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 899)
     whole = cli(*DRAW, "--json")
     assert said(whole) == [
         "note: drawn by role from the counts of 900 messages; --cluster or --user draws single ones: "
@@ -100,11 +100,11 @@ def test_many_are_put_together_and_it_is_said(cli, tmp_path, monkeypatch):
         ("learner", 1),
     ]
     merged = p2p_sim.load(tmp_path / "r")
-    monkeypatch.setattr(sequence, "WHOLE", 900)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 900)
     one_by_one = cli(*DRAW, "--limit", 3, "--json").json["arrows"]
     assert one_by_one == whole.json["arrows"]
     assert sum(a["nbytes"] for a in one_by_one) == sum(c.nbytes for c in merged.counts.values())
-    monkeypatch.setattr(sequence, "WHOLE", 899)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 899)
     refused = cli(*DRAW, "--as", "learner")
     assert (refused.status, "--cluster or --user" in refused.err) == (2, True)
     assert len(cli(*DRAW, "--round", 2, "--json").json["arrows"]) == 30

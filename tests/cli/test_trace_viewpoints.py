@@ -121,7 +121,7 @@ def test_a_kind_and_a_round_of_a_cluster(cli, run):
         assert cli("trace", "show", "r", "--cluster", 4, *words).status == 2
     assert len(told.json["messages"]) <= 1
     both = cli("trace", "show", "r", "--cluster", 4, "--user", 4)
-    assert (both.status, "--user and --cluster are both there" in both.err) == (2, True)
+    assert (both.status, "--user and --cluster are both given" in both.err) == (2, True)
 
 
 def test_a_picture_says_who_looks(cli, run):
@@ -146,7 +146,7 @@ def test_advice_speaks_of_clusters_only_where_there_are_some(cli, tmp_path, monk
         done = cli("trace", verb[0], "alone", *verb[1:], "--cluster", 3)
         assert (done.status, done.out) == (2, "")
         assert "cluster 3: this run has no clusters; all its 60 users count as cluster 0" in done.err
-    monkeypatch.setattr(sequence, "WHOLE", 100)
+    monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 100)
     assert "messages; --user draws single ones" in told("alone")
     assert "messages; --cluster or --user draws single ones" in told("two")
     assert "choose --user too" in told("alone", "--as", "learner")
@@ -159,4 +159,4 @@ def test_a_run_without_its_population_has_no_clusters_to_ask_for(cli, tmp_path):
     for verb in (["diagram"], ["show"], ["export", "--format", "graphml"]):
         done = cli("trace", verb[0], "r", *verb[1:], "--cluster", 4)
         assert (done.status, done.out) == (2, "")
-        assert "saved without its population, so who belongs to which cluster is not known" in done.err
+        assert "saved without its population, so its clusters are not known" in done.err

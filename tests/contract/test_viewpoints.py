@@ -142,7 +142,7 @@ def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
             ]
             assert len(blind) == (0 if seen[one["id"]] else len(fields[every[one["id"]].kind])), view
 
-        rows = lanes(run, told, found, Look(view=view, channels=who.channels), VIEWERS.eyes)["messages"]
+        rows = lanes(run, told, found, Look(view=view, channels=who.channels), VIEWERS.coalition)["messages"]
         assert {row["id"]: row["readable"] for row in rows if row["seen"]} == {
             row["id"]: seen[row["id"]] for row in rows if row["id"] in seen
         }, view

@@ -19,7 +19,7 @@ PROGRAM = """
 import json, resource
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # an explosion ends here, not in the machine
 from p2p_sim import privacy
-from p2p_sim.cli import out_places as memory
+from p2p_sim.cli import run_folders as memory
 from p2p_sim.report import privacy_table as account
 from p2p_sim.report.privacy_table import Question
 from protocols import PeerToPeer

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from p2p_sim.render.mermaid import MOST_TEXT, fitting, mermaid
+from p2p_sim.render.mermaid import MAX_LETTERS, fitting, mermaid
 from p2p_sim.render.scene import scene
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.render.material import EVIL, PROTOCOLS, evil, many, sight_of, sliced
@@ -109,7 +109,7 @@ def test_no_more_is_written_than_mermaid_reads_and_it_is_said():
     assert text == mermaid(fits)
     assert sum(name == "message" for name, _ in parsed(text)) == kept
     longest = max(len(line) for line in text.splitlines() if "->>" in line)
-    assert MOST_TEXT - longest - 60 < len(text) <= MOST_TEXT  # 60: a band may open
+    assert MAX_LETTERS - longest - 60 < len(text) <= MAX_LETTERS  # 60: a band may open
 
 
 def test_a_lane_of_many_says_what_opens_it():

@@ -28,7 +28,7 @@ def test_pictures_say_what_the_tables_say(runs):
     found = {name: text_of(svg) for name, svg in figures(read(page("html", runs / "peers"))).items()}
     for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
         if view["exact"]:
-            assert figures_module.who(view["view"]) in found["privacy"]
+            assert figures_module.viewer_name(view["view"]) in found["privacy"]
             assert figure_text.epsilon(view["exact"]) in found["privacy"]
             assert figures_module.mark(view["exact"]["basis"])[2] in found["privacy"]
     accuracy = manifest(runs / "peers")["notes"]["accuracy"]

@@ -12,9 +12,9 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import document, kept_audits, sections
+from p2p_sim.report import audit_file, document, sections
 from p2p_sim.report.figure_text import number_text
-from p2p_sim.report.view_summary import learnt
+from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.report.conftest import read, tables, words
@@ -109,18 +109,18 @@ def test_audits_add_up_and_the_newer_of_a_view_replaces(copy):
 
 
 def test_the_page_of_a_trace_shows_what_was_measured_of_its_viewpoint(copy):
-    rows = learnt(LazyRun(copy), "learner")["rows"]
+    rows = view_privacy(LazyRun(copy), "learner")["rows"]
     row = stored(copy)["audits"][0]
     assert rows[-1]["basis"] == "measured"
     assert rows[-1]["text"].endswith(f"at δ = 0.05, confidence 97.5 %: {row['verdict']}")
     assert f"; ε must not exceed {number_text(row['exact'])} (exact); " in rows[-1]["source"]
-    assert [r["basis"] for r in learnt(LazyRun(copy), "wire")["rows"]].count("measured") == 1
+    assert [r["basis"] for r in view_privacy(LazyRun(copy), "wire")["rows"]].count("measured") == 1
     for view, channels in (("user:3", "plain"), ("wire", "encrypted")):
-        assert "measured" not in [r["basis"] for r in learnt(LazyRun(copy), view, channels)["rows"]]
+        assert "measured" not in [r["basis"] for r in view_privacy(LazyRun(copy), view, channels)["rows"]]
     again(copy, "--view", "learner+user", "--delta", "0.05")
-    assert learnt(LazyRun(copy), "user:3+learner")["rows"][-1]["basis"] == "measured"
+    assert view_privacy(LazyRun(copy), "user:3+learner")["rows"][-1]["basis"] == "measured"
     (copy / "audit.json").write_text("{")
-    late = learnt(LazyRun(copy), "learner")["rows"]
+    late = view_privacy(LazyRun(copy), "learner")["rows"]
     assert (len(late), late[-1]["basis"]) == (len(rows), "not shown")
     assert "audit.json' is damaged" in late[-1]["text"]
 
@@ -129,7 +129,7 @@ def test_of_a_run_without_its_population_the_page_shows_what_was_measured(tmp_pa
     people = Population.synthetic(users=40, cluster_size=20, seed=2**63 + 1)
     place = p2p_sim.run(PeerToPeer(0.1), people, seed=2**63 + 2).save(tmp_path / "bare", population=False)
     again(place, "--cluster-size", "20", "--delta", "0.05")
-    found = learnt(LazyRun(place), "learner")
+    found = view_privacy(LazyRun(place), "learner")
     assert [row["basis"] for row in found["rows"]] == ["measured"]
     assert "saved without its population" in found["note"]
 
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_trusted_is_named_and_left_as_it_is(copy, spoil, c
     (copy / "audit.json").write_text(json.dumps(told))
     before = (copy / "audit.json").read_bytes()
     with pytest.raises(InputError, match=f"audit.json' {'has ' if spoil is newer else ''}{WRONG[spoil]}"):
-        kept_audits.read(copy, p2p_sim.load(copy))
+        audit_file.read(copy, p2p_sim.load(copy))
     for command in (["report", str(copy)], ["audit", "--run", str(copy)]):
         capsys.readouterr()
         assert program.main(command) == 2
@@ -191,20 +191,20 @@ def test_an_altered_audit_is_named(copy, capsys):
         with pytest.raises(
             InputError, match=r"audit.json' was altered since it was written.*audit the run again"
         ):
-            kept_audits.read(copy, p2p_sim.load(copy))
+            audit_file.read(copy, p2p_sim.load(copy))
         assert program.main(["report", str(copy)]) == 2
         assert "audit.json' was altered" in capsys.readouterr().err
-        shown = learnt(LazyRun(copy), "learner")["rows"][-1]
+        shown = view_privacy(LazyRun(copy), "learner")["rows"][-1]
         assert shown["basis"] == "not shown"
         assert "audit.json' was altered" in shown["text"]
         file.write_text(json.dumps(whole))  # laid out in another way: the same
-        assert kept_audits.read(copy, p2p_sim.load(copy)) == whole["audits"]
+        assert audit_file.read(copy, p2p_sim.load(copy)) == whole["audits"]
 
 
 def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
     told = stored(copy)
     (copy / "audit.json").write_text(json.dumps(told))
-    assert kept_audits.read(copy, p2p_sim.load(copy)) == told["audits"]
+    assert audit_file.read(copy, p2p_sim.load(copy)) == told["audits"]
     again(copy, "--view", "learner", "--at-epsilon", "0.1")
     assert "checksum" in json.loads((copy / "audit.json").read_text())
 
@@ -213,4 +213,4 @@ def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
 def test_what_is_no_document_is_damaged(copy, text):
     (copy / "audit.json").write_text(text)
     with pytest.raises(InputError, match=r"audit.json' is damaged .*delete it, and audit the run again"):
-        kept_audits.read(copy, p2p_sim.load(copy))
+        audit_file.read(copy, p2p_sim.load(copy))

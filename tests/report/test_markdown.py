@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from p2p_sim.report import terminal
-from p2p_sim.report.page import Section, Table, Words, markdown
+from p2p_sim.report.page_layout import Paragraph, Section, Table, markdown
 from tests.render.material import EVIL
 from tests.report.conftest import RUNS, page, read, tables, words
 
@@ -58,7 +58,7 @@ LINES = ["1. one", "12) two", "- three", "+ four", "# five", "a | b", "$x_1$", "
 @pytest.mark.parametrize("text", [*EVIL, *LINES])
 def test_text_stays_text(text):
     table = Table([text], [[text]], text, [text])
-    root = rendered(markdown("title", [Words(text), Words(text, True)], [Section("of", [table])]))
+    root = rendered(markdown("title", [Paragraph(text), Paragraph(text, True)], [Section("of", [table])]))
     assert {element.tag for element in root.iter()} <= PLAIN
     shown = " ".join("".join(c if c.isprintable() else "�" for c in " ".join(text.split())).split())
     said = [words(element) for tag in ("p", "li") for element in root.iter(tag)]

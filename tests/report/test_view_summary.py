@@ -14,7 +14,7 @@ from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.network import topologies
 from p2p_sim.report.figure_text import bracket_text, figure
-from p2p_sim.report.view_summary import MEANINGS, _odds, learnt
+from p2p_sim.report.view_summary import MEANINGS, _odds, view_privacy
 from protocols import NetworkShuffle, PeerToPeer
 
 PEOPLE = Population.synthetic(users=200, cluster_size=50, seed=1)
@@ -42,7 +42,7 @@ def rows(found):
 )
 def test_a_view_has_the_figure_of_its_account(run, view, name):
     profile = privacy.profile(run.source, name, population=PEOPLE)
-    found = learnt(run, view)
+    found = view_privacy(run, view)
     assert found["view"] == view
     assert rows(found)[profile.basis] == f"ε = {bracket_text(figure(profile, 1e-6))} at δ = 1e-06"
 
@@ -50,7 +50,7 @@ def test_a_view_has_the_figure_of_its_account(run, view, name):
 def test_the_wire_reads_nothing_through_encrypted_channels():
     people = Population.synthetic(users=50, seed=1)
     run = p2p_sim.run(PeerToPeer(0.1), people, seed=3)
-    plain, closed = (learnt(run, "wire", channels) for channels in ("plain", "encrypted"))
+    plain, closed = (view_privacy(run, "wire", channels) for channels in ("plain", "encrypted"))
     assert rows(closed)["exact"].startswith("ε = 0 ")
     assert rows(plain)["exact"] != rows(closed)["exact"]
     assert closed["note"].endswith("encrypted channels.")
@@ -58,7 +58,7 @@ def test_the_wire_reads_nothing_through_encrypted_channels():
 
 def test_every_basis_is_explained_where_it_stands(run):
     for view in ("learner", "user:17", "learner+3*user"):
-        found = learnt(run, view)
+        found = view_privacy(run, view)
         for basis in {row["basis"] for row in found["rows"]} & set(MEANINGS):
             assert found["bases"][basis] == MEANINGS[basis]
         assert set(found["bases"]) <= {row["basis"] for row in found["rows"]}
@@ -69,7 +69,7 @@ def test_every_basis_is_explained_where_it_stands(run):
 def test_odds_are_those_of_the_randomizer(alpha):
     """A peer sees a label flipped with probability alpha: the odds of the two labels are (1 - alpha) / alpha."""
     people = Population.synthetic(users=40, seed=1)
-    first = learnt(p2p_sim.run(PeerToPeer(alpha), people, seed=3), "user:1")["rows"][0]
+    first = view_privacy(p2p_sim.run(PeerToPeer(alpha), people, seed=3), "user:1")["rows"][0]
     told = re.search(r"odds of at most ([0-9,.]+) to 1", first["odds"])
     if alpha in (0.5, 1e-12):  # nothing is learnt, or all
         assert told is None
@@ -85,11 +85,11 @@ def test_odds_are_rounded_up():
 
 
 def test_what_takes_long_and_what_is_refused_say_so(run):
-    late = rows(learnt(run, "learner+3*user"))["not computed here"]
+    late = rows(view_privacy(run, "learner+3*user"))["not computed here"]
     assert late == "see p2p-sim account --view 'learner+3*user'"
     graph = Population.synthetic(users=4, seed=1).with_graph([(0, 1), (1, 2), (2, 3)])
     walk = p2p_sim.run(NetworkShuffle(1.0, steps=2), graph, seed=1)
-    assert {row["basis"] for row in learnt(walk, "learner")["rows"]} <= {
+    assert {row["basis"] for row in view_privacy(walk, "learner")["rows"]} <= {
         "refused",
         "upper",
         "exact",
@@ -100,16 +100,16 @@ def test_what_takes_long_and_what_is_refused_say_so(run):
 def test_what_is_no_exact_figure_is_told_by_its_sign(run):
     graph = topologies.join(Population.synthetic(users=300, seed=1), "regular:20", seed=1)
     walk = p2p_sim.run(NetworkShuffle(1.0, steps=2), graph, seed=1)
-    assert rows(learnt(walk, "learner+user:3"))["upper"].startswith("ε ≤ 1 at δ = ")
+    assert rows(view_privacy(walk, "learner+user:3"))["upper"].startswith("ε ≤ 1 at δ = ")
     sizes = Population.from_arrays(y=np.zeros(210, bool), cluster=np.repeat(np.arange(20), np.arange(1, 21)))
     some = p2p_sim.run(PeerToPeer(0.1), sizes, seed=1)
-    assert rows(learnt(some, "learner+user:3"))["lower"].startswith("ε ≥ ")
+    assert rows(view_privacy(some, "learner+user:3"))["lower"].startswith("ε ≥ ")
 
 
 def test_what_cannot_be_said_is_named(run, tmp_path):
     bare = p2p_sim.load(run.save(tmp_path / "bare", population=False))
     with pytest.raises(InputError, match="saved without its population"):
-        learnt(bare, "learner")
+        view_privacy(bare, "learner")
     run.source = None
     with pytest.raises(InputError, match="is not a shipped protocol"):
-        learnt(run, "learner")
+        view_privacy(run, "learner")

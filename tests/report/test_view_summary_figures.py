@@ -14,7 +14,7 @@ from p2p_sim import privacy
 from p2p_sim.render.web.overview import in_focus, known, overview
 from p2p_sim.report import privacy_table
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure
-from p2p_sim.report.view_summary import learnt
+from p2p_sim.report.view_summary import view_privacy
 from tests.contract.cases import PROTOCOLS, people_of
 
 AT = 1e-6
@@ -35,7 +35,7 @@ def test_the_page_tells_the_figure_of_every_viewpoint(run, monkeypatch):
         for channels in ("plain", "encrypted") if "wire" in view else ("plain",):
             name = view.replace("user:4", "user")
             profile = privacy.profile(run.source, name, population=run.population, channels=channels)
-            first = learnt(run, view, channels)["rows"][0]
+            first = view_privacy(run, view, channels)["rows"][0]
             source = "; ".join([profile.source, *profile.assumes])
             assert (first["basis"], first["source"]) == (profile.basis, source)
             told = bracket_text(figure(profile, AT))

@@ -14,7 +14,7 @@ from p2p_sim import InputError
 from p2p_sim.render import sequence
 from p2p_sim.run import Run
 from p2p_sim.rundir import population_file, run_directory, run_json
-from p2p_sim.rundir.population_file import Unread, near, unread
+from p2p_sim.rundir.population_file import UnreadPopulation, near, unread
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.trace import neighbourhood, query
 from p2p_sim.trace.causality import cone
@@ -105,14 +105,14 @@ def test_a_cone_reads_the_cluster_of_its_sender(name: str, tmp_path: Path, monke
     run = saved(PeerToPeer(0.1), name, tmp_path / "run")
     labels = run.view("wire").messages["label"]
     message = f"label:2:{labels['sender'][5]}:{labels['recipient'][5]}:0"
-    monkeypatch.setattr(query.recompute, "MOST_USERS", USERS - 1)
+    monkeypatch.setattr(query.recompute, "MAX_USERS", USERS - 1)
     expected = cone(run, message)
     monkeypatch.setattr(population_file, "read", forbid)
     found = cone(tmp_path / "run", message)
     assert found.hidden == expected.hidden
     assert (found.before.counts, found.after.counts) == (expected.before.counts, expected.after.counts)
     assert found.notes == expected.notes
-    with pytest.raises(InputError, match="only runs of up to 39 users are repeated"):
+    with pytest.raises(InputError, match="only runs of up to 39 users are run again"):
         query.messages(tmp_path / "run", kind="report")
 
 
@@ -158,7 +158,7 @@ def test_one_that_was_replaced_since(tmp_path: Path) -> None:
 def test_without_checksums_everybody_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run"
     run = saved(PeerToPeer(0.1), "scattered", path)
-    left = Unread(path, run_json.told_of(path) | {"sha256": {}})
+    left = UnreadPopulation(path, run_json.read_run_json(path) | {"sha256": {}})
     assert left.near(PeerToPeer(0.1), np.array([3])) is None
     assert left.whole().hash == run.population.hash
 

@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.rundir import trace_reader
 from p2p_sim.trace import query, recompute
-from p2p_sim.trace.causality import Half, cone
+from p2p_sim.trace.causality import ConeSide, cone
 from p2p_sim.trace.slices import Event
 from tests.backends.programs import Gossip
 from tests.contract.cases import PROTOCOLS, people_of
@@ -48,7 +48,7 @@ def followed(events: list[Event], start: Event, way: str) -> list[Event]:
     return list(found.values())
 
 
-def check(half: Half, wanted: list[Event], way: str) -> None:
+def check(half: ConeSide, wanted: list[Event], way: str) -> None:
     assert sorted(event.id for event in half.nearest.events()) == sorted(event.id for event in wanted)
     counts: dict[tuple[str, int], int] = {}
     for event in wanted:
@@ -115,13 +115,13 @@ def test_what_was_not_kept_is_recomputed(monkeypatch: Any, tmp_path: Any) -> Non
         found = cone(run, name)
         assert found.before.counts == wanted.before.counts
         assert "recomputed" in found.notes[0]
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     found = cone(bare, name)
     assert [event.id for event in found.before.nearest.events()] == [
         event.id for event in wanted.before.nearest.events()
     ]
     assert found.hidden == wanted.hidden
-    assert "led to is known only as far" in found.notes[-1]
+    assert "led to is known only among the users" in found.notes[-1]
     with pytest.raises(InputError, match=f"user {USERS}: not in this run"):
         cone(bare, f"report:3:{USERS}:0:0")
     with pytest.raises(InputError, match="up to 5 users"):

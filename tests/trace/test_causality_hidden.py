@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol
 from p2p_sim.report.message_text import sentence
-from p2p_sim.trace.causality import Alike, Hidden, cone
+from p2p_sim.trace.causality import Hidden, SameFields, cone
 from protocols import (
     EncryptedShuffle,
     LabelProportions,
@@ -65,7 +65,10 @@ def test_a_shuffled_report_hides_among_all_that_was_handed_in() -> None:
             alike = [mixed["cluster"] == cluster, (mixed["cluster"] == cluster) & (mixed["y"] == y)]
             assert found == Hidden(
                 "shuffler", "learner", {kind: 12}, 12, None,
-                (Alike(kind, ("cluster",), int(alike[0].sum())), Alike(kind, ("cluster", "y"), int(alike[1].sum()))),
+                (
+                    SameFields(kind, ("cluster",), int(alike[0].sum())),
+                    SameFields(kind, ("cluster", "y"), int(alike[1].sum())),
+                ),
                 12,
             )  # fmt: skip
         assert f"12 {kind} messages that had reached shuffler, from 12 users; which of them" in sentence(
@@ -82,7 +85,7 @@ def test_a_shuffler_cannot_compare_what_she_cannot_read() -> None:
 def test_a_bag_says_how_many_reports_it_may_be_made_from() -> None:
     run = run_of(LabelProportions(2), Population.synthetic(users=12, cluster_size=6, seed=1))
     found = cone(run, "proportion:2:0:0:1").hidden
-    assert found.alike == (Alike("report", ("bag",), 2), Alike("report", ("bag", "cluster"), 2))
+    assert found.alike == (SameFields("report", ("bag",), 2), SameFields("report", ("bag", "cluster"), 2))
     assert (found.unseen, found.users) == ({"report": 12}, 12)
 
 
@@ -117,8 +120,8 @@ def test_vectors_are_alike_as_a_whole() -> None:
     row = int(np.flatnonzero(mixed["seq"] == 4)[0])
     same = int((mixed["v"] == mixed["v"][row]).all(axis=1).sum())
     assert found.alike == (
-        Alike("sealed", ("v",), same),
-        Alike("sealed", ("v", "tag"), same),
+        SameFields("sealed", ("v",), same),
+        SameFields("sealed", ("v", "tag"), same),
     )  # tags are the same
     # what user 4 sent herself is known to her
     thanks = cone(SEALING, "thanks:4:0:4:4").hidden

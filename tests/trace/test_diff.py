@@ -13,7 +13,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.rundir import run_directory, trace_reader
 from p2p_sim.trace import query, recompute
-from p2p_sim.trace.diff import Unlike, apart, compare
+from p2p_sim.trace.diff import ValueDifference, compare, differing_messages
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
 from tests import told
 from tests.contract.cases import PROTOCOLS, people_of
@@ -108,9 +108,9 @@ class Shuffled(run_directory.Kept):
 def test_the_order_of_a_trace_is_no_difference() -> None:
     one, other = run_of("secure aggregation"), run_of("secure aggregation", seed=4)
     kinds = one.source.messages()
-    assert list(apart(run_directory.source(one), Shuffled.of(one), kinds)) == []
-    assert list(apart(Shuffled.of(one), Shuffled.of(other), kinds)) == list(
-        apart(run_directory.source(one), run_directory.source(other), kinds)
+    assert list(differing_messages(run_directory.source(one), Shuffled.of(one), kinds)) == []
+    assert list(differing_messages(Shuffled.of(one), Shuffled.of(other), kinds)) == list(
+        differing_messages(run_directory.source(one), run_directory.source(other), kinds)
     )
 
 
@@ -142,7 +142,7 @@ def test_without_messages(monkeypatch: Any) -> None:
     counts, _ = by_hand(one, run_of("peer-to-peer", 4))
     assert found.messages is not None
     assert {(a.kind, a.round): [a.only_first, a.only_second, a.changed] for a in found.messages} == counts
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     found = compare(bare, other)
     assert found.messages is None
     assert "only counts, outputs and digests: this run kept no messages" in found.notes[-1]
@@ -151,7 +151,7 @@ def test_without_messages(monkeypatch: Any) -> None:
 
 
 def test_samples_of_the_same_users(monkeypatch: Any) -> None:
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     one, other = (run_of("peer-to-peer", seed, "sample=3") for seed in (3, 4))
     found = compare(one, other)
     assert found.messages is not None
@@ -165,7 +165,7 @@ def test_settings_outputs_and_kinds() -> None:
     other = p2p_sim.run(PeerToPeer(0.2), people(), seed=3, faults=["loss=0.2"])
     found = compare(one, other)
     assert found.settings == (
-        Unlike("parameter alpha", 0.1, 0.2), Unlike("faults", [], ["loss=0.2"])
+        ValueDifference("parameter alpha", 0.1, 0.2), ValueDifference("faults", [], ["loss=0.2"])
     )  # fmt: skip
     assert {unlike.what for unlike in found.counts} <= {"ask, round 1", "label, round 2", "report, round 3"}
     third = p2p_sim.run(RandomizedResponse(1.0), people(), seed=3)
@@ -173,9 +173,9 @@ def test_settings_outputs_and_kinds() -> None:
     assert found.settings[0].what == "protocol"
     assert "declare different kinds" in found.notes[-1]
     fewer = compare(one, p2p_sim.run(PeerToPeer(0.1), Population.from_arrays(y=LABELS[:9]), seed=3))
-    assert fewer.population == (Unlike("users", 12, 9),)
+    assert fewer.population == (ValueDifference("users", 12, 9),)
     lone = compare(one, p2p_sim.run(PeerToPeer(0.1), Population.from_arrays(y=LABELS), seed=3))
-    assert lone.population == (Unlike("cluster", "12 values", "0 values", party="user"),)
+    assert lone.population == (ValueDifference("cluster", "12 values", "0 values", party="user"),)
 
 
 def test_clusters_alone_make_a_difference() -> None:
@@ -185,7 +185,7 @@ def test_clusters_alone_make_a_difference() -> None:
         for cluster in ([0, 1] * 6, [1, 0] * 6)
     ]
     found = compare(*pair)
-    assert found.population == (Unlike("cluster", 0, 1, 12, "user:0"),)
+    assert found.population == (ValueDifference("cluster", 0, 1, 12, "user:0"),)
     assert (found.equal, found.digest, found.outputs) == (False, (), ())
 
 
@@ -194,7 +194,7 @@ def test_every_part_alone_is_a_difference(part: str) -> None:
     run = run_of("peer-to-peer")
     alike = compare(run, run)
     assert alike.equal
-    assert not replace(alike, **{part: (Unlike(part, 0, 1),)}).equal
+    assert not replace(alike, **{part: (ValueDifference(part, 0, 1),)}).equal
 
 
 def test_outputs_name_the_first_position_and_user() -> None:
@@ -203,9 +203,9 @@ def test_outputs_name_the_first_position_and_user() -> None:
         run.outputs = {"user": {"z": np.array(values)}}
         run.faulty = {"dropped": np.array([0, 3])}
     found = compare(one, other)
-    assert found.outputs == (Unlike("user/z", 3.0, 5.0, 2, "user:4"),)  # 1, 2, 4, 5 are there
+    assert found.outputs == (ValueDifference("user/z", 3.0, 5.0, 2, "user:4"),)  # 1, 2, 4, 5 are there
     other.outputs = {"user": {}}
-    assert compare(one, other).outputs == (Unlike("user/z", True, False, party="user"),)
+    assert compare(one, other).outputs == (ValueDifference("user/z", True, False, party="user"),)
 
 
 def test_without_populations(tmp_path: Any) -> None:

@@ -112,15 +112,15 @@ def test_what_is_not_there_and_what_is_too_much(monkeypatch, tmp_path):
     with pytest.raises(InputError, match="without its population"):
         cluster(bare, 4)
     assert len(around(bare, np.array([4]))) == len(around(run, np.array([4])))
-    monkeypatch.setattr(module, "MOST", 20)
+    monkeypatch.setattr(module, "MAX_MESSAGES", 20)
     for users in (None, np.arange(12)):
-        with pytest.raises(InputError, match="more than the 20 that are gathered: ask for fewer"):
+        with pytest.raises(InputError, match="too many, at most 20 are read at once: ask for fewer"):
             around(run, users)
     monkeypatch.setattr(module, "_FEW", 0)
-    with pytest.raises(InputError, match="more than the 20"):
+    with pytest.raises(InputError, match="at most 20"):
         around(run, np.arange(12))
     assert len(around(run, limit=20)) == 20
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     with pytest.raises(InputError, match="kept no messages"):
         around(run_of(protocol, "none"))
     assert len(around(run_of(protocol, "none"), np.array([4]))) > 2

@@ -97,7 +97,7 @@ def test_what_was_not_kept_is_recomputed_and_said(name: str, trace: str) -> None
 
 
 def test_one_user_is_recomputed_in_a_run_too_large_to_repeat(monkeypatch: Any) -> None:
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     whole, bare = run_of("peer-to-peer"), run_of("peer-to-peer", "none")
     for how in ({"user": 7}, {"as_": "user:7"}, {"as_": "learner", "user": 7}):
         one, other = (query.messages(run, **how) for run in (whole, bare))
@@ -224,8 +224,8 @@ def test_whatever_the_order_of_a_trace_the_first_are_shown(monkeypatch, limit):
     run = run_of("peer-to-peer")
     kept, eyes = run_directory.source(run), run.coalition("wire+user:4")
     for kind, message in run.source.messages().items():
-        whole, total = query.Pick(None, None, eyes, "plain", None, 0).of(kept, message)
-        found = query.Pick(None, None, eyes, "plain", limit, 2)._streamed(Backwards(kept), message, eyes)
+        whole, total = query.Query(None, None, eyes, "plain", None, 0).of(kept, message)
+        found = query.Query(None, None, eyes, "plain", limit, 2)._streamed(Backwards(kept), message, eyes)
         assert found[1] == total == len(whole["round"])
         for name, column in whole.items():
             np.testing.assert_array_equal(found[0][name], column[2 : 2 + limit], err_msg=kind)

@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim.core import InputError
 from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.message import USER
-from p2p_sim.trace.replay import relive
+from p2p_sim.trace.replay import rerun_world
 from tests.contract.cases import PROTOCOLS, people_of
 
 USERS = 40
@@ -25,7 +25,9 @@ def test_of_users_alone_what_they_sent_and_received_is_kept(name: str, people: s
     run = p2p_sim.run(protocol, population, seed=3, trace="full")
     users = np.array([3, 17])
     world = closed_world(protocol, population, users)
-    part, whole = (relive(protocol, population, 3, {USER: users}, whole=every) for every in (False, True))
+    part, whole = (
+        rerun_world(protocol, population, 3, {USER: users}, whole=every) for every in (False, True)
+    )
     assert part.world == whole.world == len(world)
     for kind, message in protocol.messages().items():
         columns = run.messages(kind)

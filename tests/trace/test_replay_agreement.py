@@ -14,7 +14,7 @@ from tests.tiny import people
 USER = 4
 
 
-def lacking(columns, row):
+def missing_note(columns, row):
     return {name: np.delete(column, row, axis=0) for name, column in columns.items()}
 
 
@@ -34,8 +34,8 @@ def lying(columns, row):
     ("change", "whole", "held", "different"),
     [
         (None, True, 0, 0),
-        (lacking, True, -1, 1),
-        (lacking, False, -1, 0),  # of a sample that need not have it
+        (missing_note, True, -1, 1),
+        (missing_note, False, -1, 0),  # of a sample that need not have it
         (doubled, True, 1, 1),
         (doubled, False, 1, 1),
         (lying, True, 0, 1),

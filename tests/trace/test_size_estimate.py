@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.cli import out_places
+from p2p_sim.cli import run_folders
 from p2p_sim.core.faults import Faults
 from p2p_sim.trace import size_estimate
 from p2p_sim.trace.size_estimate import FACTOR, predict
@@ -138,16 +138,16 @@ def test_odd_populations(tmp_path):
 
 def test_a_line_says_it(tmp_path):
     people = Population.synthetic(users=5000, cluster_size=50)
-    told = out_places.text(PeerToPeer(0.1), people, "full")
+    told = run_folders.size_line(PeerToPeer(0.1), people, "full")
     assert told.startswith("trace full: about 15,000 messages, ")
     assert "; sample=1000: about " in told
     assert "counts: no messages, 1.28 kB; none: no messages" in told
-    sampled = out_places.text(PeerToPeer(0.1), people, "sample=10")
+    sampled = run_folders.size_line(PeerToPeer(0.1), people, "sample=10")
     assert [part.partition(":")[0] for part in sampled.split("; ")] == [
         "trace sample=10", "full", "counts", "none",
     ]  # fmt: skip
     many = Population.from_arrays(y=np.arange(40) % 5)
-    refused = out_places.text(PeerToPeer(0.1), many, "full")
+    refused = run_folders.size_line(PeerToPeer(0.1), many, "full")
     assert refused.startswith(
         "trace full: what it takes is not known beforehand (PeerToPeer handles 2 label values"
     )

@@ -108,7 +108,7 @@ def test_without_a_trace(monkeypatch: Any, tmp_path: Any) -> None:
     assert "recomputed" in stats(bare).notes[0]
     path = bare.save(tmp_path / "bare")
     assert told(stats(path)) == told(stats(whole))
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     found = stats(bare)
     assert found.degrees == ()
     assert found.counts == stats(whole).counts
@@ -116,7 +116,7 @@ def test_without_a_trace(monkeypatch: Any, tmp_path: Any) -> None:
 
 
 def test_of_a_sample_the_users_sampled(monkeypatch: Any) -> None:
-    monkeypatch.setattr(recompute, "MOST_USERS", 5)
+    monkeypatch.setattr(recompute, "MAX_USERS", 5)
     found = stats(run_of("peer-to-peer", "sample=3"))
     assert "sample=3" in found.notes[0]
     assert told(found) == degrees_of(run_of("peer-to-peer"), [0, 8, 16])

@@ -1,4 +1,4 @@
-"""Label proportions of bags: what a learner got of them, and a model trained on it."""
+"""Learning from label proportions: the proportions of bags that a learner received, and a model trained on them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _COLUMNS = {"bag", "size", "total"}
 
 @dataclass(frozen=True)
 class Proportions:
-    """What a learner knows: ``bag`` (n,), the row of each user in ``share`` and ``size`` (b,), -1 for none.
+    """Label proportions of bags.  ``bag`` (n,): the row of each user in ``share`` and ``size`` (b,), -1 for none.
 
-    ``share``: the released proportion of ones, which noise may carry beyond 0 to 1; ``size``: labels behind it;
-    ``refused``: how many bags were refused, and why, in words; "" if none.
+    ``share``: the released proportion of ones; noise may carry it outside [0, 1].  ``size``: the number of labels in
+    the bag.  ``refused``: how many bags were refused, and why, in words; "" if none.
     """
 
     bag: Array
@@ -37,7 +37,7 @@ class Proportions:
 
     @property
     def beyond(self) -> int:
-        """How many proportions lie beyond 0 to 1."""
+        """How many proportions lie outside [0, 1]."""
         return int(np.count_nonzero((self.share < 0) | (self.share > 1)))
 
     def summary(self) -> dict[str, Any]:
@@ -49,21 +49,20 @@ class Proportions:
         }  # fmt: skip
 
     def counts(self) -> Bags:
-        """Return zeros and ones of each bag, as far as it is known.
+        """Return the estimated numbers of zeros and ones in each bag.
 
-        A proportion beyond 0 to 1 is taken for the nearer of the two, which it most likely is: the loss would have no
-        minimum otherwise, and a model trained on it is worse: docs/experiments.md.
+        Proportions are clipped to [0, 1]: otherwise the loss would have no minimum, and models are worse; see
+        docs/experiments.md.
         """
         ones = np.clip(self.share, 0.0, 1.0) * self.size
         return Bags(self.bag, np.stack([self.size - ones, ones], axis=1))
 
 
 def of_run(columns: dict[str, Array], protocol: Protocol | None, people: Population) -> Proportions | None:
-    """Return the proportions that a learner returned, or None where she returned something else.
+    """Return the proportions that a learner returned; None if it returned something else.
 
-    ``protocol``: the run's, None if it is not known.
-    ``columns``: bag, size, total (in steps of 1 / grid of a label), refused (left out).  Who is in which bag is public;
-    users who dropped out are taken for members all the same.
+    ``columns``: bag, size, total (in steps of 1 / grid of a label), refused (these bags are left out).  ``protocol``:
+    the run's, None if unknown.  Who is in which bag is public; users who dropped out still count as members.
     """
     sums = None if protocol is None else protocol.bag_sums()
     if not columns.keys() >= _COLUMNS or sums is None:
@@ -80,28 +79,28 @@ def of_run(columns: dict[str, Array], protocol: Protocol | None, people: Populat
 
 
 def _refusals(columns: dict[str, Array], least: int) -> str:
-    """Say how many bags were refused, and why: too few users stayed, or too few of those who share their secrets."""
+    """Return how many bags were refused, and why: too few users stayed, or secrets of users were lost."""
     refused, stayed, joined = columns["refused"], columns["size"], columns.get("joined")
-    told = f"{int(refused.sum()):,} of {len(refused):,} bags were refused"
+    text = f"{int(refused.sum()):,} of {len(refused):,} bags were refused"
     if joined is None or not least:  # a protocol of one's own
-        return told
+        return text
     short = refused & (stayed < least)
     if short.any():
         worst = np.flatnonzero(short)[stayed[short].argmin()]
-        told += f": {least:,} users must stay, in {int(short.sum()):,} of them fewer did"
-        told += f" (in one {stayed[worst]:,} of {joined[worst]:,})"
+        text += f": {least:,} users must stay, in {int(short.sum()):,} of them fewer did"
+        text += f" (in one {stayed[worst]:,} of {joined[worst]:,})"
     if (refused & ~short).any():
-        told += f"{',' if short.any() else ':'} in {int((refused & ~short).sum()):,} secrets of somebody were lost"
-    return told
+        text += f"{',' if short.any() else ':'} in {int((refused & ~short).sum()):,} secrets of somebody were lost"
+    return text
 
 
 def compare(
-    people: Population, x_test: Array, y_test: Array, told: Proportions, model: str
+    people: Population, x_test: Array, y_test: Array, proportions: Proportions, model: str
 ) -> evaluation.Comparison:
     """Train on released proportions, and ``model`` on the true labels of all users; measure both on test rows.
 
-    No proportions give a constant classifier, and ``note`` says so, as it says which bags were refused, and left out,
-    and which proportions lay beyond 0 to 1.  ``people``: with features and bits for labels.
+    ``people``: needs features and binary labels.  Without proportions the classifier is constant.  ``note`` says so,
+    and how many bags were refused and how many proportions were outside [0, 1].
     """
     assert people.x is not None
     everybody = np.arange(people.users)
@@ -109,20 +108,20 @@ def compare(
     found = evaluation.compare(people.x, people.y, x_test, y_test, everybody[:0], people.y[:0], model)
     notes = [part for part in found.note.split("; ") if part and "released labels" not in part]
     notes += [f"{model} on the true labels"] if model != "logistic-regression" else []
-    if told.refused:
-        notes.append(told.refused)
-    if told.beyond:
+    if proportions.refused:
+        notes.append(proportions.refused)
+    if proportions.beyond:
         notes.append(
-            f"{told.beyond:,} proportions were noised beyond 0 to 1, and taken for the nearer of the two"
+            f"{proportions.beyond:,} proportions were noised beyond 0 to 1, and taken for the nearer of the two"
         )
     private = found.accuracy_private
-    if len(told.share):
-        matching = match(people.x, told.counts())
+    if len(proportions.share):
+        matching = match(people.x, proportions.counts())
         private = float(np.mean(matching.predict(x_test) == y_test))
         notes += [] if matching.converged else [f"{MODEL}: did not converge"]
     else:
         notes.append("no proportion was released: a constant classifier, the majority of the true labels")
     return replace(
-        found, accuracy_private=private, trained_on=len(told.share), model=MODEL, note="; ".join(notes),
+        found, accuracy_private=private, trained_on=len(proportions.share), model=MODEL, note="; ".join(notes),
         what="bags' proportions",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Clusters of people with like public features: mini-batch k-means, the same for any number of threads."""
+"""Clusters of users with similar public features: mini-batch k-means, the same for any number of threads."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BATCH = 1024
 
 
 def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int64]:
-    """Group rows of x (n, d) into ``clusters`` (1 to n) at most, by mini-batch k-means on scaled features.
+    """Group the rows of x (n, d) into at most ``clusters`` (1 to n) clusters, by mini-batch k-means on scaled features.
 
-    Returns cluster numbers (n,), 0 to k-1 without gaps; fewer groups than asked for are warned about.
-    ``seed`` is below 2^64.  The same x, clusters and seed give the same groups for any number of threads and
-    any hash seed.  InputError: x not a finite table, clusters or seed out of range.
+    Returns cluster numbers (n,), 0 to k - 1 without gaps; warns if there are fewer clusters than requested.  ``seed``:
+    below 2^64.  Equal arguments give equal clusters for any number of threads and any hash seed.  Raises InputError if
+    x is not a finite table, or clusters or seed are out of range.
     """
     table = np.asarray(x)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "biuf":
@@ -48,7 +48,7 @@ def kmeans(x: npt.NDArray[Any], clusters: int, seed: int) -> npt.NDArray[np.int6
 
 
 def sizes(cluster: npt.NDArray[np.int64]) -> tuple[int, float, int]:
-    """Return the minimum, median and maximum size of clusters that have members; InputError: no rows."""
+    """Return the minimum, median and maximum size of non-empty clusters; raises InputError without rows."""
     if not len(cluster):
         raise InputError("cluster has no rows; sizes need at least one")
     counts = np.unique(cluster, return_counts=True)[1]
@@ -56,7 +56,7 @@ def sizes(cluster: npt.NDArray[np.int64]) -> tuple[int, float, int]:
 
 
 def check_seed(seed: int) -> None:
-    """InputError unless seed is a whole number from 0 to 2^64 - 1."""
+    """Raise InputError unless seed is a whole number from 0 to 2^64 - 1."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < SEED_LIMIT:
         raise InputError(f"seed is {seed!r}; give a whole number from 0 to 2^64 - 1")
 

@@ -19,9 +19,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Test accuracy (0 to 1) of one model trained on released labels, on all true ones, and of the majority
-    class.
-    """
+    """Test accuracies (0 to 1) of a model trained on released labels, of one on true labels, of the majority class."""
 
     accuracy_private: float
     accuracy_true: float
@@ -37,11 +35,10 @@ class Comparison:
 
 
 def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:
-    """Choose round(n * test) of n rows as the test part, True in the array (n,), by the engine's words of
-    ``seed``.
+    """Return a mask (n,) of round(n * test) test rows, drawn by ``seed``.
 
-    A row is in it if its word is among the smallest (ties by index).  InputError: seed not below 2^64, test
-    not between 0 and 1, or a part left empty.
+    ``test``: share in (0, 1); ``seed``: below 2^64.  The test rows are those with the smallest random words of the
+    engine (ties by index).  Raises InputError for a value out of range, and if either part would be empty.
     """
     check_seed(seed)
     size = round(n * test) if 0 < test < 1 else 0
@@ -64,13 +61,12 @@ def compare(
     y_released: Array,
     model: str = "logistic-regression",
 ) -> Comparison:
-    """Train ``model`` on the released labels and on the true labels of all training users; measure both on
-    test rows.
+    """Train ``model`` on the released labels, and on the true labels of all users; measure both on test rows.
 
-    x (n, d) and y (n,) of both parts; ``sender`` (m,) are rows of x_train and y_released (m,) the labels
-    received from them.  Labels of one class, or none, give a constant classifier, and ``note`` says so, as it
-    does when a model did not converge.  InputError: shapes that do not match, a sender out of range, an
-    unusable model.
+    ``x_*`` (n, d) and ``y_*`` (n,): features and labels of both parts.  ``sender`` (m,): rows of x_train;
+    ``y_released`` (m,): the labels received from them.  Labels of one class, or none, give a constant classifier;
+    ``note`` says so, and if a model did not converge.  Raises InputError for shapes that do not match, a sender out of
+    range, or a model that cannot be trained.
     """
     _check(x_train, y_train, x_test, y_test, sender, y_released)
     majority = _majority(y_train)
@@ -92,18 +88,16 @@ def compare(
 def _fit_predict(
     x: Array, y: Array, x_test: Array, model: str, fallback: Any, which: str, notes: list[str]
 ) -> Array:
-    """Predict the test rows; a failure to converge goes into the notes, and every other warning on to the
-    caller.
-    """
+    """Train and predict the test rows; a failure to converge becomes a note, other warnings go to the caller."""
     from sklearn.exceptions import ConvergenceWarning
 
     classifier = make(model)
     values = np.unique(y)
     if len(values) < 2:
         only = values[0] if len(values) else fallback
-        said = f"{'one class' if len(values) else 'no label'} among the {which} labels"
+        text = f"{'one class' if len(values) else 'no label'} among the {which} labels"
         why = "" if len(values) else ", the majority of the true ones"
-        notes.append(f"{said}: a constant classifier, {only}{why}")
+        notes.append(f"{text}: a constant classifier, {only}{why}")
         return np.full(len(x_test), only)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

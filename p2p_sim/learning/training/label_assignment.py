@@ -1,4 +1,4 @@
-"""Labels that came without their senders: deal each cluster's to its users, in any order, and train on that."""
+"""Assigns labels that came without senders to the users of their cluster, so that a model can be trained on them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from p2p_sim.rundir.run_record import RunRecord
 Array = npt.NDArray[Any]
 
 NOTE = "labels came without senders: each cluster's were given to its users in the order of arrival"
-NOBODY_S = (
+NO_FEATURES = (
     "labels came without the users who sent them or their clusters, so they go with no features: no model"
 )
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Labels ``y`` and the rows of the ``users`` who are taken to have them, (m,) each; ``note``: why taken."""
+    """Labels ``y`` and the rows of the ``users`` they are assigned to, (m,) each; ``note``: how they were assigned."""
 
     users: Array
     y: Array
@@ -30,7 +30,7 @@ class Pairs:
 
 
 def returned(run: RunRecord) -> dict[str, Array]:
-    """Return what a run's learner returned, but for a ``sender`` that is no user: every server is 0."""
+    """Return the learner's output of a run, without ``sender`` if the senders are servers, whose ids are all 0."""
     columns: dict[str, Array] = run.outputs.get("learner", {})
     kinds = [] if run.source is None else run.source.messages().values()
     from_servers = kinds and not any((kind.sender, kind.recipient) == (USER, "learner") for kind in kinds)
@@ -40,26 +40,26 @@ def returned(run: RunRecord) -> dict[str, Array]:
 
 
 def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
-    """Return the labels that a learner returned, by ``sender``, or else by ``cluster``; None if there are none such."""
+    """Return a learner's labels, by ``sender`` or otherwise by ``cluster``; None without labels or either of these."""
     y, whose = columns.get("y"), columns.get("sender", columns.get("cluster"))
     if y is None or whose is None or not whose.ndim == y.ndim == 1 or len(whose) != len(y):
         return None
-    return Pairs(whose, y, "") if "sender" in columns else deal(people, whose, y)
+    return Pairs(whose, y, "") if "sender" in columns else assign(people, whose, y)
 
 
 def codes(people: Population, cluster: Array) -> Array | None:
-    """Return the groups of users that clusters are called; None if some are of no cluster of these users."""
+    """Return the group number of each cluster number; None if a number is no cluster of these users."""
     members = people.clusters
     names = np.zeros(1, np.int64) if members is None else np.unique(members.label)
     code = np.minimum(np.searchsorted(names, cluster), len(names) - 1)
     return code if np.array_equal(names[code], cluster) else None
 
 
-def deal(people: Population, cluster: Array, y: Array) -> Pairs | None:
-    """Return labels known by cluster with users to have them; None if some are of no cluster of these users.
+def assign(people: Population, cluster: Array, y: Array) -> Pairs | None:
+    """Assign labels that are known by cluster to users; None if a label is of no cluster of these users.
 
-    The k-th label of a cluster goes to its k-th user: who they are is public, whose label it is nobody knows.  Labels
-    beyond a cluster's users are left out.
+    The k-th label of a cluster goes to its k-th user.  Clusters are public; whose label it is, is not known.  Labels in
+    excess of a cluster's users are left out.
 
     *Source:* Clustering 2022, section 5.1: labels permuted within clusters, instead of resampled.
     """

@@ -1,4 +1,4 @@
-"""Losses for labels replaced with a known probability, or known by bag alone, and logistic regression under them."""
+"""Losses for randomized labels and for label proportions of bags, and logistic regression with these losses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LEAST = 1e-9  # probabilities of what was released are kept this far from 0
 
 
 class Released(Protocol):
-    """Released labels in rows, of each of which it is known whose they may be.
+    """Released labels in groups; for each group it is known whose labels they may be.
 
-    ``counts`` (b, k): labels by value, at least 0, may be fractions.
+    ``counts`` (b, k): labels of each group by value, at least 0; may be fractions.
     """
 
     @property
@@ -28,7 +28,7 @@ class Released(Protocol):
         """Return the counts."""
 
     def mean(self, single: Array) -> Array:
-        """Return for each row (b, k) the mean, over whose label one of it may be, of a value (n, k) of users."""
+        """Return the mean (b, k) of values (n, k) of users, over the users whose label one of the group may be."""
 
     def back(self, rows: Array) -> Array:
         """Return the transpose of ``mean``: (n, k) from (b, k)."""
@@ -36,9 +36,9 @@ class Released(Protocol):
 
 @dataclass(frozen=True)
 class Bags:
-    """Labels of users known together: ``bag`` (n,), each user's row in ``counts``, -1 for none; ``counts`` (b, k).
+    """Labels known by bag: ``bag`` (n,): each user's row in ``counts``, -1 for none; ``counts`` (b, k).
 
-    A label is as likely that of any user of its bag.  A label whose user is known is a bag of one user.
+    Each label is equally likely to be that of any user of its bag.  A label whose user is known is a bag of one user.
     """
 
     bag: Array
@@ -55,7 +55,7 @@ class Bags:
         return np.asarray((rows / self._members)[self.bag])
 
     def inside(self) -> tuple[Array, Bags]:
-        """Return a mask of the users who are in a bag, and the bags of those."""
+        """Return a mask of the users who are in a bag, and the bags over these users only."""
         some = self.bag >= 0
         return some, replace(self, bag=self.bag[some])
 
@@ -67,7 +67,7 @@ class Bags:
 def channel(labels: int, lie: float) -> Array:
     """Return the law of randomized response (k, k): entry [j, y] is the probability that label y is released as j.
 
-    ``lie``: in [0, 1], that it is replaced by one of the others, uniformly.
+    ``lie``: the probability, in [0, 1], that the label is replaced by one of the others, uniformly.
     """
     law = np.full((labels, labels), lie / (labels - 1))
     np.fill_diagonal(law, 1 - lie)
@@ -75,40 +75,41 @@ def channel(labels: int, lie: float) -> Array:
 
 
 def undo(law: Array, shares: Array) -> Array:
-    """Return the shares (..., k) of labels whose released shares would on average be ``shares``; may lie beyond 0 to 1.
+    """Return the unbiased estimate (..., k) of true label shares from released ``shares``; may lie outside [0, 1].
 
     ``law``: a ``channel``, which is a mixture of the truth and a uniform label.
     """
     return np.asarray((shares - law[0, 1]) / (law[0, 0] - law[0, 1]))
 
 
-def forward(scores: Array, told: Released, law: Array) -> tuple[float, Array]:
+def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array]:
     """Return the forward-corrected cross-entropy and its gradient (n, k) with respect to ``scores`` (n, k).
 
-    The mean of the softmax predictions over whose label it may be is sent through ``law`` (k, k), and compared with
-    what was released: -sum counts log(law mean).  For bags of one this is the likelihood of randomized response, for
-    bits P(released 1 | x) = (1 - 2 lie) sigma(score) + lie; without lies it is proportion matching.  Expected loss is
-    least at the true probabilities; where nobody lies and bags are of one it is convex, otherwise not, but no label
-    costs more than log(1 / least entry of law), so what noise made implausible does not pull the model after it.
-    The unbiased ``backward`` loss is convex, and trains worse: see docs/experiments.md.
+    The softmax predictions, averaged over the users whose label it may be, are multiplied by ``law`` (k, k) and
+    compared with the released labels: -sum counts log(law mean).  For bags of one user this is the likelihood of
+    randomized response: for binary labels P(released 1 | x) = (1 - 2 lie) sigma(score) + lie.  Without lies it is
+    proportion matching.  The expected loss is minimal at the true probabilities.  It is convex if there are no lies and
+    all bags have one user, otherwise not; but no label costs more than log(1 / least entry of law), so labels that
+    noise made implausible do not dominate.  The unbiased ``backward`` loss is convex, and trains worse: see
+    docs/experiments.md.
 
     *Source:* Patrini et al. 2017 (forward correction); Unified 2023, section 2 (PROPMATCH).
     *Assumes:* lies are uniform and independent; a label is that of a random one of whose it may be.
     """
     from scipy.special import softmax
 
-    single = softmax(scores, axis=1)
-    seen = np.maximum(told.mean(single) @ law.T, _LEAST)
-    loss = -float((told.counts * np.log(seen)).sum())
-    slope = told.back(-(told.counts / seen) @ law)
-    return loss, single * (slope - (single * slope).sum(axis=1, keepdims=True))
+    probabilities = softmax(scores, axis=1)
+    predicted = np.maximum(released.mean(probabilities) @ law.T, _LEAST)
+    loss = -float((released.counts * np.log(predicted)).sum())
+    slope = released.back(-(released.counts / predicted) @ law)
+    return loss, probabilities * (slope - (probabilities * slope).sum(axis=1, keepdims=True))
 
 
 def backward(scores: Array, released: Array, law: Array) -> tuple[float, Array]:
     """Return the unbiased cross-entropy and its gradient (n, k) with respect to ``scores`` (n, k).
 
-    Each released label (n,) stands for the shares that undo the lies, beyond 0 to 1, so that the expected loss is that
-    of the true labels whatever the scores.  Convex in the scores, but unbounded below.
+    Each released label (n,) is replaced by the unbiased shares of ``undo``, which lie outside [0, 1], so that the
+    expected loss equals that of the true labels for all scores.  Convex in the scores, but unbounded below.
 
     *Source:* Natarajan et al. 2013; Clustering 2022, Algorithm 1; Release 2023, appendix G.
     """
@@ -123,26 +124,26 @@ Loss = Callable[[Array], tuple[float, Array]]
 """From scores (n, k) to the loss and its gradient (n, k)."""
 
 PENALTY = 1.0
-"""Of half the squared weights, as in scikit-learn's logistic regression with C = 1."""
+"""Weight of half the squared weights, as in scikit-learn's logistic regression with C = 1."""
 
 TOLERANCE = 1e-4
-"""No entry of the gradient, over the number of rows, is larger in the end: scikit-learn's rule, too."""
+"""Stops when no entry of the gradient, divided by the number of rows, is larger; as in scikit-learn."""
 
 
 class Regression:
-    """A logistic regression of ``labels`` classes: one column of weights for two, else one a class.
+    """A logistic regression of ``labels`` classes: one column of weights for two classes, otherwise one a class.
 
-    Minimizes a loss and half the squared weights but those of the constant, by L-BFGS.
+    Minimizes, by L-BFGS, a loss plus half the squared weights without the intercept.
     """
 
-    def __init__(self, labels: int = 2, penalty: float = PENALTY, most: int = 500):
-        self.labels, self.penalty, self.most = labels, penalty, most
+    def __init__(self, labels: int = 2, penalty: float = PENALTY, max_iterations: int = 500):
+        self.labels, self.penalty, self.max_iterations = labels, penalty, max_iterations
         self.converged = True
 
     def fit(self, x: Array, loss: Loss, start: Array, rows: Array | None = None) -> Regression:
-        """Learn from features (n, d), from the constant model whose probabilities are ``start`` (k,).
+        """Fit to features (n, d), starting from the constant model with probabilities ``start`` (k,).
 
-        ``rows``: a mask (n,) of those that ``loss`` wants scores of; all are used to standardize.
+        ``rows``: a mask (n,) of the rows that ``loss`` takes scores of; all rows are used to standardize.
         """
         from scipy.optimize import minimize
 
@@ -166,13 +167,13 @@ class Regression:
             begin = first[:, 1:] - first[:, :1] if self.labels == 2 else first
             found = minimize(
                 objective, begin.ravel(), jac=True, method="L-BFGS-B",
-                options={"maxiter": self.most, "gtol": TOLERANCE * len(features)},
+                options={"maxiter": self.max_iterations, "gtol": TOLERANCE * len(features)},
             )  # fmt: skip
         self.weights, self.converged = found.x.reshape(shape), bool(found.success)
         return self
 
     def predict(self, x: Array) -> npt.NDArray[np.int64]:
-        """Return for each row the class of the largest score, of equal ones the first."""
+        """Return for each row the class with the largest score; ties go to the first."""
         return np.asarray(self._scores(self._features(x), self.weights).argmax(axis=1))
 
     def probabilities(self, x: Array) -> Array:
@@ -190,21 +191,21 @@ class Regression:
         return scores
 
 
-def match(x: Array, told: Released, lie: Any = 0.0) -> Regression:
-    """Return the logistic regression that matches labels, as ``Bags``, that are lies with probability ``lie``.
+def match(x: Array, released: Released, lie: Any = 0.0) -> Regression:
+    """Return the logistic regression fitted to released labels, which are lies with probability ``lie``.
 
-    x (n, d); the loss is ``forward``.  Raises InputError where nothing was released, and where a released label says
-    nothing of the true one: ``lie`` not below (k - 1) / k.
+    x (n, d); the loss is ``forward``.  Raises InputError if no label was released, and if a released label says nothing
+    about the true one: ``lie`` not below (k - 1) / k.
     """
-    labels = told.counts.shape[1]
-    if not told.counts.sum() > 0:
-        raise InputError("no label was released: there is nothing to learn from")
+    labels = released.counts.shape[1]
+    if not released.counts.sum() > 0:
+        raise InputError("no label was released, so there is nothing to learn from")
     if not 0 <= lie * labels < labels - 1:
         raise InputError(
-            f"lie = {float(lie):.6g} of {labels} labels: what is released says nothing of the true label; "
+            f"lie = {float(lie):.6g} of {labels} labels: a released label says nothing about the true one; "
             f"give a probability below {labels - 1}/{labels}"
         )
     law = channel(labels, float(lie))
-    rows, kept = told.inside() if isinstance(told, Bags) else (None, told)
-    shares = np.clip(undo(law, told.counts.sum(axis=0) / told.counts.sum()), 0.01, 0.99)
-    return Regression(labels).fit(x, lambda scores: forward(scores, kept, law), shares / shares.sum(), rows)
+    rows, inside = released.inside() if isinstance(released, Bags) else (None, released)
+    shares = np.clip(undo(law, released.counts.sum(axis=0) / released.counts.sum()), 0.01, 0.99)
+    return Regression(labels).fit(x, lambda scores: forward(scores, inside, law), shares / shares.sum(), rows)

@@ -1,4 +1,4 @@
-"""Models: any scikit-learn classifier by name, behind a standard scaler, on one thread so that sums are the same."""
+"""Models: any scikit-learn classifier by name, after a standard scaler, on one thread so that results are the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p2p_sim.core.errors import InputError
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Hold OpenMP and BLAS to one thread inside a ``with`` block."""
+    """Limit OpenMP and BLAS to one thread inside a ``with`` block."""
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[object] = threadpool_limits(limits=1)
@@ -24,10 +24,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {"LogisticRegression": {"max_iter": 1000}
 def make(name: str = "logistic-regression", **params: Any) -> Any:
     """Make an untrained pipeline of StandardScaler and a classifier.
 
-    ``name`` is the class (``RandomForestClassifier``) or its words (``random-forest``); ``params`` go to the
-    class.  random_state is 0 unless given; one job, as is scikit-learn's default.  InputError: no such
-    classifier (close names are listed), one that wraps other estimators, or a parameter it does not have
-    (those it has are listed).
+    ``name``: the class (``RandomForestClassifier``) or its words (``random-forest``).  ``params``: passed to the class;
+    random_state is 0 by default.  Raises InputError for an unknown classifier (and lists similar names), one that wraps
+    other estimators, or an unknown parameter (and lists the known ones).
     """
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -36,7 +35,9 @@ def make(name: str = "logistic-regression", **params: Any) -> Any:
     parameters = inspect.signature(kind).parameters
     needed = [key for key, value in parameters.items() if value.default is value.empty and key not in params]
     if needed:
-        raise InputError(f"model {name!r} needs {', '.join(needed)}; choose a classifier that stands alone")
+        raise InputError(
+            f"model {name!r} needs {', '.join(needed)}; choose a classifier that needs no arguments"
+        )
     for key in params:
         if key not in parameters:
             raise InputError(f"model {name!r} has no parameter {key!r}; it has {', '.join(parameters)}")
@@ -61,7 +62,7 @@ def _find(name: str) -> Any:
         dict.fromkeys(short[key] for key in difflib.get_close_matches(wanted, short, n=5, cutoff=0.5))
     )
     raise InputError(
-        f"unknown model {name!r}; close are "
+        f"unknown model {name!r}; similar names are "
         f"{', '.join(close or ['LogisticRegression', 'RandomForestClassifier'])}; give the name of a "
         "scikit-learn classifier"
     )

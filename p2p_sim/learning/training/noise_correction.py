@@ -1,4 +1,4 @@
-"""A model that knows how the released labels came about: who lied how often, and whose label it may be."""
+"""A model corrected for the label noise: it knows how often users lie, and whose label a released one may be."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 
-LONGEST = 30_000_000
-"""Steps times neighbours of all users, beyond which labels are not followed back: a tenth of a second, each time."""
+MAX_WALK_STEPS = 30_000_000
+"""Walks are not traced back beyond this many steps times neighbours of all users: about 0.1 s an evaluation."""
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Labels by who reported them, ``counts`` (n, k); ``mean`` and ``back`` as in ``losses.Released``.
+    """Labels by reporter, ``counts`` (n, k); ``mean`` and ``back`` as in ``losses.Released``.
 
-    ``origins``: the map from values of users to their means over whose label each one's report may be, and its
+    ``origins``: two functions: the mean of users' values over the users whose label a reporter's may be, and its
     transpose.
     """
 
@@ -36,7 +36,7 @@ class Origins:
     origins: tuple[Callable[[Array], Array], Callable[[Array], Array]]
 
     def mean(self, single: Array) -> Array:
-        """Return for each reporter the mean over whose label hers may be."""
+        """Return for each reporter the mean over the users whose label hers may be."""
         return self.origins[0](single)
 
     def back(self, rows: Array) -> Array:
@@ -45,19 +45,19 @@ class Origins:
 
 
 def short(graph: Members, steps: int) -> bool:
-    """Whether walks are short enough to be followed back."""
+    """Return whether walks are short enough to be traced back."""
     pairs = len(graph.codes) if graph.complete else int(graph.starts[-1])
-    return steps * pairs <= LONGEST
+    return steps * pairs <= MAX_WALK_STEPS
 
 
 def of_neighbours(graph: Members, counts: Array) -> Origins:
-    """Return labels each of which is that of a random neighbour of its reporter."""
+    """Return labels that are each the label of a random neighbour of their reporter."""
     ahead, back = stepping(graph, 1)
     return Origins(counts, (back, ahead))
 
 
 def of_walks(graph: Members, steps: int, counts: Array) -> Origins:
-    """Return labels of which one began at every user, and ended at its reporter after so many steps.
+    """Return labels that walked: one started at each user and ended at its reporter after ``steps`` steps.
 
     A label that ended at v is u's with probability P_t(u, v) / sum over all w of P_t(w, v).
     """
@@ -66,21 +66,20 @@ def of_walks(graph: Members, steps: int, counts: Array) -> Origins:
     return Origins(counts, (lambda single: ahead(single) / ended, lambda rows: back(rows / ended)))
 
 
-LIES = "corrected for lies"
-KNOWN = {
+CORRECTED_FOR_LIES = "corrected for lies"
+KNOWLEDGE = {
     "cluster": ["matched by cluster"],
     "neighbours": ["matched by neighbours"],
     "walk": ["followed back"],
 }
-"""What a corrected model knows of whose labels may be."""
+"""What a corrected model knows about whose label a released one may be."""
 
 
 def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -> Released | None:
-    """Return the labels that a learner has, with whose they may be; None where labels are everybody's.
+    """Return a learner's labels with whose they may be; None if they may be anybody's, or if walks are too long.
 
-    ``columns``: y, and sender or cluster.  A label of a cluster says as much of each of its users: dealing it to one of
-    them, to whom it most likely does not belong, blurs what sets users of a cluster apart.  None also where a walk is
-    too long to be followed back; labels that may be everybody's say nothing of anybody's features.
+    ``columns``: y, and sender or cluster.  A cluster's label is spread over all users of the cluster: assigned to one
+    user, it would mostly have the wrong features.  A label that may be anybody's says nothing about features.
     """
     y, sender, graph = columns["y"].astype(np.int64), columns.get("sender"), people.graph
     users: Array | None = sender
@@ -101,29 +100,29 @@ def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -
 
 
 def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array, y_test: Array) -> Comparison:
-    """Return a comparison with the test accuracy of the corrected model, where the run's protocol has one.
+    """Add the test accuracy of the corrected model to a comparison, if the run's protocol has one.
 
-    There is none for a protocol that does not say how its labels came about, or whose senders never lie.  Where the
-    correction is impossible, or users lied whom it does not know of, ``note`` says so.
+    It has none if it does not declare its label noise, or if senders are known and never lie.  ``note`` says if the
+    correction is impossible, or if users lied in ways that it does not know.
     """
     noise = None if run.source is None else label_noise(run.source)
     if noise is None or (noise.whose == "sender" and not noise.lie):
         return found
-    told, accuracy, notes = released(label_assignment.returned(run), people, noise), None, [found.note]
-    if told is None:
-        walked = "walks this long are not followed back: no model is corrected for them"
-        anybody = "a label may be anybody's: no model is corrected for that"
-        notes.append(walked if noise.whose == "walk" else anybody)
+    labels, accuracy, notes = released(label_assignment.returned(run), people, noise), None, [found.note]
+    if labels is None:
+        long_walks = "walks this long are not followed back: no model is corrected for them"
+        anyone = "a label may be anybody's: no model is corrected for that"
+        notes.append(long_walks if noise.whose == "walk" else anyone)
     elif noise.lie * noise.labels >= noise.labels - 1:
         notes.append("the released labels say nothing of the true ones: no model is corrected for that")
-    elif told.counts.any():
+    elif labels.counts.any():
         assert people.x is not None
-        model = match(people.x, told, noise.lie)
+        model = match(people.x, labels, noise.lie)
         accuracy = float(np.mean(model.predict(x_test) == y_test))
         notes += [] if model.converged else ["the corrected model did not converge"]
         notes += ["the corrected model is a logistic regression"] * (found.model != "logistic-regression")
         unknown = "the correction does not know of users who lie beyond the protocol"
         notes += [unknown] * bool(len(run.faulty.get("lied", ())))
-    made_up = KNOWN.get(noise.whose, []) + [LIES] * bool(noise.lie)
+    made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * bool(noise.lie)
     note = "; ".join(filter(None, notes))
     return replace(found, accuracy_corrected=accuracy, correction=", ".join(made_up), note=note)

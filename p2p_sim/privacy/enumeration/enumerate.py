@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.local import LocalPlace
+from p2p_sim.backends.local import LocalSite
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core import exact, kernels_numpy
 from p2p_sim.core.address_book import World
@@ -169,7 +169,7 @@ def _ways(
             injection=injection,
         )
         totals = (
-            Engine(protocol, directory, [LocalPlace(site)], population.users).run(False, kernels_numpy).totals
+            Engine(protocol, directory, [LocalSite(site)], population.users).run(False, kernels_numpy).totals
         )
         observed = [
             _observations(messages[kind], part, coalition, channels)

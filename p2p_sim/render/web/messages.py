@@ -15,7 +15,7 @@ from p2p_sim.render import scene
 from p2p_sim.render.web.overview import Known
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import neighbourhood, query
-from p2p_sim.trace.slices import Eyes, Slice, message_id, party
+from p2p_sim.trace.slices import Slice, Viewer, message_id, party
 
 Array = npt.NDArray[Any]
 
@@ -156,7 +156,7 @@ class Look:
 
 
 def lanes(
-    run: RunRecord, told: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Eyes]
+    run: RunRecord, told: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Viewer]
 ) -> dict[str, Any]:
     """Return lanes and messages as JSON values; raises InputError for a kind, round or view that there is not.
 
@@ -213,7 +213,7 @@ def _lanes(run: RunRecord, told: Known, found: Found, named: bool) -> list[dict[
     return shown
 
 
-def _rows(part: Slice, eyes: Eyes | None, channels: str) -> list[dict[str, Any]]:
+def _rows(part: Slice, eyes: Viewer | None, channels: str) -> list[dict[str, Any]]:
     """Return the messages as JSON values in causal order, with what the viewpoint sees and reads of each."""
     table = scene.flat(part)
     seen = read = np.ones(len(table), np.bool_)

@@ -1,4 +1,4 @@
-"""What the page knows of a run before it looks at messages, and what it is told of viewpoints by others."""
+"""What the web page shows of a run before any messages, and the functions that resolve and describe views."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.render import text_labels
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
-from p2p_sim.trace.slices import Eyes
+from p2p_sim.trace.slices import Viewer
 
 
 @dataclass(frozen=True)
 class Known:
-    """Message kinds and roles, also where the program is not there; a coalition is read from them.
+    """Message kinds and roles of a run, also if its protocol is not known; coalitions are read with them.
 
-    ``at_work``: kinds that the run's parameters use; ``servers``: those who do something; ``counts``: as
-    ``Run.counts``, of a run that was cut off as far as it goes; ``cut``: how far that is, in words, empty for a run
-    that came to its end.
+    ``at_work``: kinds that the run's parameters use; ``servers``: servers that are not idle; ``counts``: as
+    ``Run.counts``, of a run that was cut off up to there; ``cut``: what such a run lacks, in words, otherwise empty.
     """
 
     kinds: dict[str, Message]
@@ -31,7 +30,7 @@ class Known:
 
     @property
     def main(self) -> str:
-        """Who is looked at first: the learner, otherwise a server, otherwise a user."""
+        """The view that is shown first: the learner, otherwise a server, otherwise a user."""
         return "learner" if "learner" in self.servers else next(iter(self.servers), USER)
 
     def messages(self) -> dict[str, Message]:
@@ -47,16 +46,16 @@ class Known:
 class Viewers:
     """Called with a run, a view such as "learner+user:17", and ``Known`` or channels: who looks, what she learns."""
 
-    eyes: Callable[[RunRecord, str, Known], Eyes]
-    learnt: Callable[[RunRecord, str, str], dict[str, Any]]
+    coalition: Callable[[RunRecord, str, Known], Viewer]
+    privacy: Callable[[RunRecord, str, str], dict[str, Any]]
 
 
 def known(run: RunRecord) -> Known:
-    """Return what is known of a run; raises InputError if its protocol is not a shipped one and no message was kept."""
+    """Return the kinds and roles of a run; raises InputError if its protocol is not shipped and it kept no messages."""
     program = run.source
-    kept, kinds = query.kept_of(run, program)
+    kept, kinds = query.recorded_trace(run, program)
     counts = run.counts or kept.counts
-    cut = (query.lacking(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
+    cut = (query.missing_note(run, kept) or "") if query.cut_off(run) or not kept.complete else ""
     if program is None:
         named = [role for message in kinds.values() for role in (message.recipient, message.sender)]
         return Known(
@@ -67,14 +66,14 @@ def known(run: RunRecord) -> Known:
 
 
 EVERYBODY = ""
-"""The viewpoint of somebody who sees all."""
+"""The name of the view that sees everything."""
 
 FOCUS = "user:*"
-"""The user in focus, in a viewpoint."""
+"""Stands for the user in focus, in the name of a view."""
 
 
-def overview(run: RunRecord, name: str, told: Known) -> dict[str, Any]:
-    """Return the run's setting, its rounds, roles and viewpoints, as JSON values; labels are not read for that."""
+def overview(run: RunRecord, name: str, info: Known) -> dict[str, Any]:
+    """Return the run's settings, rounds, roles and views as JSON values; the population is not read."""
     people = query.census(run)
     return {
         "name": text_labels.clean(name, 200),
@@ -84,45 +83,45 @@ def overview(run: RunRecord, name: str, told: Known) -> dict[str, Any]:
         "backend": run.backend, "trace": run.trace, "digest": run.digest,
         "users": run.users if people is None else people.users,
         "crypto": run.crypto, "faults": [] if run.faults is None else run.faults.texts(),
-        "kinds": _kinds(told), "rounds": _rounds(told), "roles": _roles(told),
+        "kinds": _kinds(info), "rounds": _rounds(info), "roles": _roles(info),
         "faults_seen": [
             {"what": what, "kind": kind, "round": round, "messages": count}
             for (what, kind, round), count in run.faults_seen.items()
         ],
-        "viewpoints": _viewpoints(told), "main": told.main, "cut": told.cut,
+        "viewpoints": _viewpoints(info), "main": info.main, "cut": info.cut,
     }  # fmt: skip
 
 
-def _kinds(told: Known) -> dict[str, Any]:
+def _kinds(info: Known) -> dict[str, Any]:
     return {
         kind: {
             "text": message.text, "sealed_for": message.sealed_for, "layers": list(message.layers),
             "fields": list(message.fields),
         }
-        for kind, message in told.kinds.items()
-        if kind in told.at_work
+        for kind, message in info.kinds.items()
+        if kind in info.at_work
     }  # fmt: skip
 
 
-def _rounds(told: Known) -> list[dict[str, Any]]:
-    """Return what was sent in each round of each kind: ``messages`` delivered, ``nbytes`` on the wire."""
-    order = list(told.kinds)
+def _rounds(info: Known) -> list[dict[str, Any]]:
+    """Return counts of each round and kind: ``messages`` delivered, ``travelled``, ``nbytes`` on the wire."""
+    order = list(info.kinds)
     rows = [
         {"round": round, "kind": kind, "messages": c.messages, "travelled": c.travelled, "nbytes": c.nbytes}
-        for (kind, round), c in told.counts.items()
+        for (kind, round), c in info.counts.items()
         if round and (c.messages or c.travelled)
     ]
     return sorted(rows, key=lambda row: (row["round"], order.index(str(row["kind"]))))
 
 
-def _roles(told: Known) -> list[dict[str, Any]]:
-    """Return what travelled from and to each role, also what was lost on the way or came twice."""
+def _roles(info: Known) -> list[dict[str, Any]]:
+    """Return what travelled from and to each role, including lost and duplicate messages."""
     found = {
         role: {"role": role, "sent": 0, "sent_bytes": 0, "received": 0, "received_bytes": 0}
-        for role in told.roles()
+        for role in info.roles()
     }
-    for (kind, _), count in told.counts.items():
-        for role, way in ((told.kinds[kind].sender, "sent"), (told.kinds[kind].recipient, "received")):
+    for (kind, _), count in info.counts.items():
+        for role, way in ((info.kinds[kind].sender, "sent"), (info.kinds[kind].recipient, "received")):
             if role in found:  # a server that does nothing has no row
                 row: dict[str, Any] = found[role]
                 row[way] += count.travelled
@@ -130,19 +129,19 @@ def _roles(told: Known) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _viewpoints(told: Known) -> list[dict[str, str]]:
-    """Return who can be looked through; the rest is typed by hand."""
-    servers = told.servers
+def _viewpoints(info: Known) -> list[dict[str, str]]:
+    """Return the views to choose from; others can be typed."""
+    servers = info.servers
     found = {EVERYBODY: "everything", **{role: role for role in servers}}
     if len(servers) > 1:
         found["+".join(servers)] = "all servers together"
     found[FOCUS] = "the user in focus"
     if servers:
-        found[f"{told.main}+{FOCUS}"] = f"{told.main} and the user in focus"
+        found[f"{info.main}+{FOCUS}"] = f"{info.main} and the user in focus"
     found["wire"] = "the wire"
     return [{"view": view, "title": title} for view, title in found.items()]
 
 
 def in_focus(view: str, user: int | None) -> str:
-    """Return a viewpoint's name with the user in focus; unchanged where it does not speak of her."""
+    """Return a view's name with the id of the user in focus in place of ``FOCUS``."""
     return view if user is None else view.replace(FOCUS, f"{USER}:{user}")

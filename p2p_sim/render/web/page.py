@@ -1,4 +1,4 @@
-"""The page: one file of HTML with its style and scripts inside; an export has the answers of some users inside, too."""
+"""The web page: one HTML file with style and scripts; an export also holds the messages of some users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCRIPTS = (
 
 
 def page(nonce: str, data: dict[str, Any] | None = None) -> str:
-    """Return the page; ``data``: the answers it holds in itself, None if it asks a server."""
+    """Return the page; ``data``: the answers that an export holds, None for a page that asks a server."""
     style, script = _read("page.css"), "\n".join(map(_read, SCRIPTS))
     policy = (
         f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-{nonce}'; "
@@ -42,7 +42,7 @@ def page(nonce: str, data: dict[str, Any] | None = None) -> str:
 
 
 def embedded(data: dict[str, Any]) -> str:
-    """Return JSON as an element that is no script, with nothing in it that could end the element."""
+    """Return JSON as an HTML element that is not executed, escaped so that nothing can end the element."""
     text = json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return f'<script type="application/json" id="data">{text}</script>'
 
@@ -58,48 +58,48 @@ LACKS = (
 
 
 def export(run: RunRecord, name: str, viewers: Viewers, place: Place) -> str:
-    """Return the page of some users of a run, as seen from every viewpoint, without the seed.
+    """Return the page with the messages of some users of a run, for every view, without the seed.
 
     Raises InputError as ``gather`` does, and for a run whose seed could be guessed.
     """
     seeds.check_secret(run.seed, run.seed_source, "the page of --export")
-    told, found = known(run), gather(run, place)
-    about = overview(run, name, told) | {"seed": None}
+    info, found = known(run), gather(run, place)
+    about = overview(run, name, info) | {"seed": None}
     if place.user is None:
         about["viewpoints"] = [at for at in about["viewpoints"] if FOCUS not in at["view"]]
-    whole = lanes(run, told, found, Look(), viewers.eyes)
-    whole["notes"] = [note for note in found.notes if note != told.cut]  # the file says itself what it cut
+    whole = lanes(run, info, found, Look(), viewers.coalition)
+    whole["notes"] = [note for note in found.notes if note != info.cut]  # the file says itself what it cut
     for lane in whole["lanes"]:
         lane["state"] = ""  # who lied would tell of the seed
     data: dict[str, Any] = {
         "overview": about, "lanes": whole, "sights": {}, "figures": {}, "user": place.user,
-        "holds": _holds(told, place, found, whole), "lacks": LACKS,
+        "holds": _holds(info, place, found, whole), "lacks": LACKS,
     }  # fmt: skip
     for point in about["viewpoints"]:
         view = in_focus(point["view"], place.user)
         for channels in ("plain", "encrypted") if "wire" in view else ("plain",):
             key = f"{point['view']}|{channels}"
             if view != EVERYBODY:
-                seen = lanes(run, told, found, Look(view=view, channels=channels), viewers.eyes)
-                data["sights"][key] = {sight: _bits(seen, sight) for sight in ("seen", "readable")}
-            data["figures"][key] = _learnt(run, view or told.main, channels, viewers)
+                seen = lanes(run, info, found, Look(view=view, channels=channels), viewers.coalition)
+                data["sights"][key] = {mask: _bits(seen, mask) for mask in ("seen", "readable")}
+            data["figures"][key] = _privacy(run, view or info.main, channels, viewers)
     return page(secrets.token_urlsafe(16), data)
 
 
-def _learnt(run: RunRecord, view: str, channels: str, viewers: Viewers) -> dict[str, Any]:
+def _privacy(run: RunRecord, view: str, channels: str, viewers: Viewers) -> dict[str, Any]:
     try:
-        return viewers.learnt(run, view, channels)
+        return viewers.privacy(run, view, channels)
     except InputError as error:  # of a run without its population, say: the page says it
         return {"view": view, "rows": [], "note": str(error)}
 
 
-def _bits(seen: dict[str, Any], sight: str) -> str:
-    return "".join("1" if row[sight] else "0" for row in seen["messages"])
+def _bits(seen: dict[str, Any], mask: str) -> str:
+    return "".join("1" if row[mask] else "0" for row in seen["messages"])
 
 
-def _holds(told: Known, place: Place, found: Found, whole: dict[str, Any]) -> str:
-    """Say what a file holds, and what not."""
-    held, every = len(whole["messages"]), sum(count.messages for count in told.counts.values())
+def _holds(info: Known, place: Place, found: Found, whole: dict[str, Any]) -> str:
+    """Return which messages an export holds, in words."""
+    held, every = len(whole["messages"]), sum(count.messages for count in info.counts.values())
     who = f"user {place.user} and whom she met"
     if place.user is None:
         some = f"{len(found.ids):,} of {found.users:,} users"

@@ -1,6 +1,6 @@
-"""The page's server: on this machine alone, to whoever knows the token in its address, and for reading only.
+"""The server of the web page: read-only, on this machine only, for whoever knows the token in its address.
 
-A page of another site could make a browser ask here: hence the token, and a Host header that must be this machine's.
+Pages of other sites could make a browser send requests here; the token and a check of the Host header prevent that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 class Server(ThreadingTCPServer):
-    """Serves one page and its answers; ``url`` holds the token."""
+    """Serves the page and its answers; ``url`` includes the token."""
 
     daemon_threads = True
     allow_reuse_address = os.name == "posix"  # elsewhere a second server on the port would share it, not fail
@@ -46,7 +46,7 @@ class Server(ThreadingTCPServer):
         return f"http://{LOOPBACK}:{self.server_address[1]}/{self.token}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Leave it: a browser that went away is no error, and a traceback could hold the token."""
+        """Ignore errors: a closed browser is none, and a traceback could show the token."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 60  # who connects and says nothing is not waited for
 
     def do_GET(self) -> None:
-        """Give the page or an answer; refuse what comes with another host or token."""
+        """Send the page or an answer; refuse requests with another host, origin or token."""
         port = self.server.server_address[1]
         if self.headers.get("Host") not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
             return self._refuse(
@@ -77,17 +77,17 @@ class Handler(BaseHTTPRequestHandler):
         if not rest.startswith("api/"):
             return self._refuse(HTTPStatus.NOT_FOUND, "there is nothing else here")
         try:
-            told = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
+            answer = self.server.answers.answer(rest.removeprefix("api/"), dict(parse_qsl(query)))
         except (InputError, ProtocolError) as error:
             return self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:  # whatever a damaged file provokes: the page says it, the server goes on
             return self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
-        return self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
+        return self._send(HTTPStatus.OK, "application/json", json.dumps(answer).encode())
 
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
-        """Refuse what is not for reading."""
+        """Refuse requests that are not for reading."""
         self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "this page is for reading", {"Allow": "GET, HEAD"})
 
     do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_POST
@@ -106,11 +106,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing: addresses hold the token."""
+        """Log nothing: addresses include the token."""
 
 
 def policy(nonce: str) -> str:
-    """Return the content security policy of the page: its own scripts and styles, questions to its server, no more."""
+    """Return the page's content security policy: only its own scripts and styles, and requests to its server."""
     return (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; "
         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -119,7 +119,7 @@ def policy(nonce: str) -> str:
 
 @contextmanager
 def serving(answers: Answers, port: int = 0) -> Iterator[Server]:
-    """Open a server, 0 for any free port; ``serve_forever`` runs it.  Raises InputError for a port in use."""
+    """Open a server on a port (0: any free one) for ``serve_forever``.  Raises InputError for a port in use."""
     if not 0 <= port < 1 << 16:
         raise InputError(f"port = {port}: must be from 0 (any) to 65535")
     try:

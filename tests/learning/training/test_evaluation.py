@@ -80,9 +80,11 @@ def test_model_parameters():
 
 
 def test_unknown_models():
-    with pytest.raises(InputError, match=r"unknown model 'random-forrest'; close are RandomForestClassifier"):
+    with pytest.raises(
+        InputError, match=r"unknown model 'random-forrest'; similar names are RandomForestClassifier"
+    ):
         make("random-forrest")
-    with pytest.raises(InputError, match=r"unknown model 'qqqq'; close are LogisticRegression"):
+    with pytest.raises(InputError, match=r"unknown model 'qqqq'; similar names are LogisticRegression"):
         make("qqqq")
     with pytest.raises(InputError, match="needs estimators"):
         make("VotingClassifier")

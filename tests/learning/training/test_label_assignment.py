@@ -19,7 +19,7 @@ PEOPLE = Population.from_arrays(y=CLUSTER == 3, cluster=CLUSTER)
 
 
 def test_each_cluster_s_labels_go_to_its_users_in_the_order_of_arrival() -> None:
-    found = label_assignment.deal(PEOPLE, np.array([3, 7, 30, 7, 3, 7]), np.array([10, 20, 30, 21, 11, 22]))
+    found = label_assignment.assign(PEOPLE, np.array([3, 7, 30, 7, 3, 7]), np.array([10, 20, 30, 21, 11, 22]))
     assert found is not None
     assert dict(zip(found.users.tolist(), found.y.tolist(), strict=True)) == {
         0: 20, 1: 10, 2: 21, 3: 30, 4: 11, 5: 22,
@@ -27,21 +27,23 @@ def test_each_cluster_s_labels_go_to_its_users_in_the_order_of_arrival() -> None
 
 
 def test_too_few_and_too_many_labels() -> None:
-    found = label_assignment.deal(PEOPLE, np.array([30, 30, 3]), np.array([1, 2, 3]))
+    found = label_assignment.assign(PEOPLE, np.array([30, 30, 3]), np.array([1, 2, 3]))
     assert found is not None
     assert list(zip(found.users, found.y, strict=True)) == [(1, 3), (3, 1)]
-    nothing = label_assignment.deal(PEOPLE, np.zeros(0, np.int64), np.zeros(0))
+    nothing = label_assignment.assign(PEOPLE, np.zeros(0, np.int64), np.zeros(0))
     assert nothing is not None
     assert len(nothing.users) == 0
 
 
 @pytest.mark.parametrize("other", [-1, 0, 5, 31])
 def test_labels_of_no_cluster_are_nobody_s(other: int) -> None:
-    assert label_assignment.deal(PEOPLE, np.array([3, other]), np.array([1, 1])) is None
+    assert label_assignment.assign(PEOPLE, np.array([3, other]), np.array([1, 1])) is None
 
 
 def test_without_clusters_all_are_one() -> None:
-    found = label_assignment.deal(Population.from_arrays(y=[True, False]), np.array([0, 0]), np.array([1, 0]))
+    found = label_assignment.assign(
+        Population.from_arrays(y=[True, False]), np.array([0, 0]), np.array([1, 0])
+    )
     assert found is not None
     assert found.users.tolist() == [0, 1]
 
@@ -63,7 +65,7 @@ def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
     assert found.comparison.note == label_assignment.NOTE
     everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits", seed=0)
     assert everybody.comparison is None
-    assert everybody.run.notes["released"]["untrained"] == label_assignment.NOBODY_S
+    assert everybody.run.notes["released"]["untrained"] == label_assignment.NO_FEATURES
     assert everybody.run.notes["clusters"] is None
     peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25, seed=0)
     assert peers.comparison is not None
@@ -96,7 +98,7 @@ def test_a_server_that_passes_labels_on_is_not_taken_for_a_user() -> None:
     found = experiment.learn(Forwarded(named=False), "digits", seed=0)
     assert not found.run.outputs["learner"]["sender"].any()
     assert found.comparison is None
-    assert found.run.notes["released"]["untrained"] == label_assignment.NOBODY_S
+    assert found.run.notes["released"]["untrained"] == label_assignment.NO_FEATURES
     named = experiment.learn(Forwarded(named=True), "digits", seed=0)
     assert named.comparison is not None
     assert named.comparison.accuracy_private == named.comparison.accuracy_true

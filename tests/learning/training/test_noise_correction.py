@@ -235,7 +235,7 @@ def test_walks_that_are_too_long_are_not_followed_back(monkeypatch: pytest.Monke
     examples = replace(examples, population=people)
     run, users = p2p_sim.run(NetworkShuffle(1.0, 3), people, seed=0), people.users
     for longest, fits in ((3 * 4 * users, True), (3 * 4 * users - 1, False)):
-        monkeypatch.setattr(noise_correction, "LONGEST", longest)
+        monkeypatch.setattr(noise_correction, "MAX_WALK_STEPS", longest)
         found = experiment.train(run, examples)
         assert found is not None
         assert (found.accuracy_corrected is None) is not fits

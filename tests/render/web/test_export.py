@@ -34,7 +34,7 @@ def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
     run = make(name)
     _, _, data = exported(run, place)
     found, told = gather(run, place), known(run)
-    whole = lanes(run, told, found, Look(), VIEWERS.eyes)
+    whole = lanes(run, told, found, Look(), VIEWERS.coalition)
     assert data["lanes"]["messages"] == whole["messages"]
     views = [point["view"] for point in data["overview"]["viewpoints"]]
     assert ("user:*" in views) == (place.user is not None)
@@ -44,7 +44,7 @@ def test_it_holds_what_every_viewpoint_would_be_sent(name, place):
         view, _, channels = key.partition("|")
         look = Look(view=view.replace("user:*", "user:5"), channels=channels)
         for message, seen, readable in zip(
-            lanes(run, told, found, look, VIEWERS.eyes)["messages"],
+            lanes(run, told, found, look, VIEWERS.coalition)["messages"],
             bits["seen"],
             bits["readable"],
             strict=True,
@@ -71,7 +71,7 @@ def test_it_says_how_much_it_cut_and_not_how_to_see_more():
         SecureAggregation(64, threshold=3, degree=62), MANY.part(np.arange(64)), trace="full", seed=SEED
     )
     _, _, data = exported(run, Place())
-    total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.eyes)["total"]
+    total = lanes(run, known(run), gather(run, Place()), Look(), VIEWERS.coalition)["total"]
     assert f", the first 2,000 of {total:,} of theirs." in data["holds"]
     assert not any("choose a kind" in note for note in data["lanes"]["notes"])
 

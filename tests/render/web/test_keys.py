@@ -39,7 +39,7 @@ def ids(name, place, **look):
     run = make(name)
     return [
         one["id"]
-        for one in lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.eyes)["messages"]
+        for one in lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.coalition)["messages"]
     ]
 
 

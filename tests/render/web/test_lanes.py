@@ -25,7 +25,7 @@ HERE = Place()
 
 
 def shown(run, place=HERE, **look):
-    return lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.eyes)
+    return lanes(run, known(run), gather(run, place), Look(**look), VIEWERS.coalition)
 
 
 def ids(told):

@@ -18,7 +18,7 @@ from tests.rundir.test_lazy_run import cut_off
 
 def wanted(name, **look):
     run = make(name)
-    return lanes(run, known(run), gather(run, Place()), Look(**look), VIEWERS.eyes)["messages"]
+    return lanes(run, known(run), gather(run, Place()), Look(**look), VIEWERS.coalition)["messages"]
 
 
 def cut(tab):
@@ -250,7 +250,7 @@ def test_many_rounds_are_cut_and_said_to_be(tab, tmp_path):
 def test_theorems_that_do_not_apply_are_counted_and_can_be_read(tab, server):
     run = make("peers")
     idle = [
-        row for row in VIEWERS.learnt(run, "learner", "plain")["rows"] if row["basis"] == "does not apply"
+        row for row in VIEWERS.privacy(run, "learner", "plain")["rows"] if row["basis"] == "does not apply"
     ]
     assert len(idle) == 2
     tab.open(server.url)

@@ -15,7 +15,7 @@ from tests.render.web.conftest import make, served
 
 def wanted(name, place=None, **look):
     run = make(name)
-    return lanes(run, known(run), gather(run, place or Place()), Look(**look), VIEWERS.eyes)["messages"]
+    return lanes(run, known(run), gather(run, place or Place()), Look(**look), VIEWERS.coalition)["messages"]
 
 
 def ids(messages):

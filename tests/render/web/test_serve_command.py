@@ -84,8 +84,8 @@ def test_a_run_that_cannot_be_read_is_not_served(tmp_path, spoil, said):
 def test_bad_usage_is_named(cli, tmp_path):  # noqa: F811
     make("peers").save(tmp_path / "run")
     for words, said in {
-        ("run", "--user", 7): "--user goes with --export",
-        ("run", "--cluster", 7): "--cluster goes with --export",
+        ("run", "--user", 7): "--user needs --export",
+        ("run", "--cluster", 7): "--cluster needs --export",
         ("run", "--export", "p.html", "--user", 1, "--cluster", 4): "a page shows one of them",
         (
             "run",

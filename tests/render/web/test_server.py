@@ -149,7 +149,7 @@ def test_runs_outside_the_folder_are_refused(outside):
             for what in ("overview", "lanes", "figures"):
                 status, _, body = ask(server, f"api/{what}?run={quote(name, safe='')}")
                 assert status == 400
-                assert "which alone is looked at" in json.loads(body)["error"]
+                assert "and no other folder is served" in json.loads(body)["error"]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_whatever_else_goes_wrong_is_an_answer(runs):
     def broken(*_):
         raise ZeroDivisionError("nothing to divide")
 
-    with served(runs, viewers=replace(VIEWERS, learnt=broken)) as server:
+    with served(runs, viewers=replace(VIEWERS, privacy=broken)) as server:
         status, _, body = ask(server, "api/figures?view=learner")
         assert (status, json.loads(body)) == (500, {"error": "ZeroDivisionError: nothing to divide"})
         assert ask(server)[0] == 200

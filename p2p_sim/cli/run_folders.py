@@ -1,4 +1,4 @@
-"""Where a run's directory goes: a free name and the link to the newest; what it will hold, and memory used."""
+"""Run directories of the command line: choosing a free name, the link to the newest run, expected size, peak memory."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _LONGEST = 200  # bytes of a name: a temporary one is built beside it
 
 
 @dataclass(frozen=True)
-class Place:
-    """A run's directory: ``path`` if it was chosen, else the next free ``runs/STEM-1``, ``-2``, ..."""
+class RunFolder:
+    """Where a run is saved: ``path`` if it was given, otherwise the next free ``runs/STEM-1``, ``-2``, ..."""
 
     path: Path | None
     stem: str
     force: bool
 
     def draft(self, announce: Callable[[Protocol, str, Population], None]) -> Draft:
-        """Return where the run is made, beside the place it is meant for; see ``Draft``."""
+        """Return the draft of the run directory; see ``Draft``."""
         return Draft(self.path or Path(RUNS) / self.stem, announce)
 
     def save(self, run: Run, population: bool) -> Path:
-        """Write the run, link ``runs/latest`` to it, return its directory; InputError if it cannot be written."""
+        """Write the run, link ``runs/latest`` to it, return its directory; raises InputError if that fails."""
         try:
             path = self._save(run, population)
         except OSError as error:
@@ -64,15 +64,15 @@ class Place:
                     raise
 
 
-def place(out: str | None, stem: str, force: bool) -> Place:
-    """Choose a run's directory and check that it can be written; raises InputError naming path and reason."""
+def choose(out: str | None, stem: str, force: bool) -> RunFolder:
+    """Choose a run's directory and check that it can be written; raises InputError with path and reason."""
     if out is None:
         if force:
             raise InputError(
                 "--force replaces the folder given with --out: give --out too, or leave --force out"
             )
         _check_folder(Path(RUNS))
-        return Place(None, stem, False)
+        return RunFolder(None, stem, False)
     try:
         path = Path(out).expanduser()
         os.fsencode(path)
@@ -94,11 +94,11 @@ def place(out: str | None, stem: str, force: bool) -> Place:
             )
     except OSError as error:
         raise InputError(f"output {out!r} cannot be written: {error.strerror or error}") from error
-    return Place(path, stem, force)
+    return RunFolder(path, stem, force)
 
 
 def stem(*parts: str) -> str:
-    """Join names to one that suits a folder: lower case letters, digits and single dashes."""
+    """Join names to one for a folder: lower case letters, digits and single dashes."""
     return "-".join(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") or "data" for part in parts)
 
 
@@ -138,8 +138,8 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"no permission to write in {str(there)!r}: choose another place with --out")
 
 
-def peak(backend: str) -> dict[str, Any]:
-    """Return the peak in bytes (None where the system does not tell) and what it covers."""
+def peak_memory(backend: str) -> dict[str, Any]:
+    """Return the peak memory in bytes (None if the system does not report it) and what it covers."""
     covers = "this process since its start"
     if backend != "local":
         covers += ", without Ray's own processes"
@@ -162,8 +162,10 @@ _LEVELS = ("full", "sample=1000", "counts", "none")
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def text(protocol: Protocol, population: Population, level: str, faults: Sequence[str] | None = None) -> str:
-    """Return the line: the level asked for first, then the others."""
+def size_line(
+    protocol: Protocol, population: Population, level: str, faults: Sequence[str] | None = None
+) -> str:
+    """Return one line with the expected size of the trace: of the requested level first, then of the others."""
     others = [other for other in _LEVELS if other.partition("=")[0] != level.partition("=")[0]]
     try:
         found = predict(protocol, population, level, *others, faults=Faults.of(faults))

@@ -1,4 +1,4 @@
-"""Audits that are kept in a run directory, ``audit.json``: one a view, the newest of it."""
+"""``audit.json`` in a run directory: the audits of the run, the newest one of each view."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from types import NoneType
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import terminal, whole_files
+from p2p_sim.report import output_files, terminal
 from p2p_sim.rundir import integrity, run_json
 from p2p_sim.rundir.run_record import RunRecord
 
 FORMAT = 1
 NAME = "audit.json"
 
-_DO = "delete it, and audit the run again"
+_ADVICE = "delete it, and audit the run again"
 
 _COMMON = (
     "kind", "at", "channels", "cluster_size", "world", "faults", "graph", "crypto", "seed", "command",
@@ -39,74 +39,77 @@ _CLAIM = {
 
 
 def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
-    """Return the audits that are kept of a run, in the order in which they were made; none if there is no file.
+    """Return the saved audits of a run, oldest first; an empty list if there is no file.
 
-    Raises InputError naming the file if it is damaged, was altered, is of a newer version, or of another run.
+    Raises InputError naming the file if it is damaged, was altered, has a newer format, or belongs to another run.
     """
     file = folder / NAME
     if file.exists() and not file.is_file():  # reading a FIFO would wait forever
         raise _damaged(file, "it is no file")
     try:
-        told = json.loads(file.read_text(), parse_constant=_no_number)
+        document = json.loads(file.read_text(), parse_constant=_no_number)
     except FileNotFoundError:
         return []
     except (ValueError, OSError) as error:
         raise _damaged(file, f"{type(error).__name__}: {error}") from error
-    if not isinstance(told, dict) or not isinstance(told.get("format"), int):
+    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
         raise _damaged(file, "it has no format")
-    if told["format"] > FORMAT:
+    if document["format"] > FORMAT:
         raise InputError(
-            f"{str(file)!r} has format {told['format']}; this version reads up to {FORMAT}: read it with the version "
-            "that wrote it, or a newer one"
+            f"{str(file)!r} has format {document['format']}; this version reads up to {FORMAT}: read it with the "
+            "version that wrote it, or a newer one"
         )
-    _check(file, told)
-    if integrity.was_altered(told):
+    _check(file, document)
+    if integrity.was_altered(document):
         raise InputError(
-            f"{str(file)!r} was altered since it was written: its checksum is that of something else; {_DO}"
+            f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
         )
-    other = [name for name, value in _whose(run).items() if told.get(name) != value]
+    other = [name for name, value in _run_identity(run).items() if document.get(name) != value]
     if other:
         raise InputError(
-            f"{str(file)!r} is of another run ({', '.join(other)} differ): delete it, audit this one"
+            f"{str(file)!r} is of another run ({', '.join(other)} differ): delete it, and audit this run again"
         )
-    found: list[dict[str, Any]] = told["audits"]
+    found: list[dict[str, Any]] = document["audits"]
     return found
 
 
 def check(folder: Path, run: RunRecord) -> None:
-    """Check, before any work, that an audit can be kept; raises InputError."""
+    """Check, before any work, that an audit can be saved; raises InputError."""
     read(folder, run)
     if not os.access(folder, os.W_OK):
         raise InputError(
-            f"{str(folder / NAME)!r} cannot be written, and an audit of a run is kept there: copy the run"
+            f"{str(folder / NAME)!r} cannot be written, and audits of a run are saved there: copy the run"
         )
 
 
-def add(folder: Path, run: RunRecord, told: Mapping[str, Any]) -> Path:
-    """Keep an audit beside those of other views; a view's earlier one is replaced.  ``told``: what the verb tells."""
+def add(folder: Path, run: RunRecord, document: Mapping[str, Any]) -> Path:
+    """Add an audit to the file, and return its path; an earlier audit of the same view is replaced.
+
+    ``document``: the result of ``p2p-sim audit``, as it is printed as JSON.
+    """
     stamp = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"), "version": metadata.version("p2p-sim"),
-        **{name: told[name] for name in _COMMON},
+        **{name: document[name] for name in _COMMON},
     }  # fmt: skip
-    fresh = [stamp | row for row in told["views"] if not row["refused"]]
+    fresh = [stamp | row for row in document["views"] if not row["refused"]]
     replaced = {(row["view"], row["channels"]) for row in fresh}
     rows = [row for row in read(folder, run) if (row["view"], row["channels"]) not in replaced] + fresh
-    whole = terminal.plain({"format": FORMAT, **_whose(run), "audits": rows})
-    whole_files.write(folder / NAME, run_json.text_of(whole))
+    whole = terminal.plain({"format": FORMAT, **_run_identity(run), "audits": rows})
+    output_files.write(folder / NAME, run_json.text_of(whole))
     return folder / NAME
 
 
-def _whose(run: RunRecord) -> dict[str, Any]:
-    """Return by what one knows that audits are of a run."""
+def _run_identity(run: RunRecord) -> dict[str, Any]:
+    """Return what identifies the run that audits belong to."""
     found: dict[str, Any] = terminal.plain(
         {"protocol": run.protocol, "parameters": run.parameters, "digest": run.digest}
     )
     return found
 
 
-def _check(file: Path, told: Mapping[str, Any]) -> None:
-    """Check that everything which is shown is there."""
-    audits = told.get("audits")
+def _check(file: Path, document: Mapping[str, Any]) -> None:
+    """Check that the file has everything that is displayed."""
+    audits = document.get("audits")
     if not isinstance(audits, list) or not all(isinstance(row, dict) for row in audits):
         raise _damaged(file, "it has no list of audits")
     for row in audits:
@@ -128,4 +131,4 @@ def _no_number(name: str) -> None:
 
 
 def _damaged(file: Path, what: str) -> InputError:
-    return InputError(f"{str(file)!r} is damaged ({what}): {_DO}")
+    return InputError(f"{str(file)!r} is damaged ({what}): {_ADVICE}")

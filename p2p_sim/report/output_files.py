@@ -1,8 +1,8 @@
-"""Files of text or bytes, where a person names the place.
+"""Output files that the user names.
 
-A file is written whole or not at all, under another name in its folder first.  Links are followed and stay.  What is
-no file is not replaced: character devices, FIFOs and open files (``/dev/stdout``, ``/dev/fd/3``) are written into,
-anything else is refused.
+A file is written completely or not at all: first under another name in its folder.  Links are followed and stay.  What
+is no regular file is not replaced: character devices, FIFOs and open files (``/dev/stdout``, ``/dev/fd/3``) are written
+into, anything else is refused.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 
 from p2p_sim.core.errors import InputError
 
-_MOST_LINKS = 40  # as Linux
+_MAX_LINKS = 40  # as Linux
 _OPEN_FILES = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
 _WRITTEN_INTO = (stat.S_IFCHR, stat.S_IFIFO)
-_CALLED = {
+_FILE_TYPES = {
     stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a character device", stat.S_IFIFO: "a FIFO",
 }  # fmt: skip
 
 
 def check(name: str, option: str = "--out") -> Path:
-    """Return the path of a file that is to be written; raises InputError naming the option if it cannot be one."""
+    """Return the path of an output file; raises InputError naming the option if it cannot be written."""
     if not name:
         raise InputError(f"{option} {name!r}: give a file in a folder that exists")
     place = Path(name)
@@ -36,64 +36,64 @@ def check(name: str, option: str = "--out") -> Path:
 
 
 def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
-    """Write a file whole: what was there is replaced, with its permissions kept, or stays if this fails.
+    """Write a file completely or not at all; an existing file is replaced and keeps its permissions.
 
-    A character device, a FIFO that has a reader, and an open file are written into.  ``private``: the owner alone may
-    read the file, whatever its permissions were.  Raises InputError if the place cannot be written.
+    Character devices, FIFOs with a reader, and open files are written into.  ``private``: only the owner may read the
+    file, whatever its permissions were.  Raises InputError if the place cannot be written.
     """
-    told = repr(str(place))
-    path, there = _find(place, told)
+    shown = repr(str(place))
+    path, there = _find(place, shown)
     data = content if isinstance(content, bytes) else content.encode()
     try:
         if there is None or (stat.S_ISREG(there.st_mode) and not _is_open_file(path)):
             _replace(path, there, data, private)
         else:
-            _write_into(path, there, told, data)
+            _write_into(path, there, shown, data)
     except BrokenPipeError as error:
-        raise InputError(f"{told} was not read to its end: start its reader again") from error
+        raise InputError(f"{shown} was not read to its end: start its reader again") from error
     except OSError as error:
-        raise InputError(f"{told} cannot be written ({error.strerror}): choose another place") from error
+        raise InputError(f"{shown} cannot be written ({error.strerror}): choose another place") from error
 
 
-def _find(place: Path, told: str) -> tuple[Path, os.stat_result | None]:
-    """Return where links lead in the end, and what is there, if anything; raises InputError if it is not written."""
-    there = _stat(place, told)
-    path = _followed(place, told)
+def _find(place: Path, shown: str) -> tuple[Path, os.stat_result | None]:
+    """Return where links lead, and the status of what is there (None: nothing); raises InputError if not writable."""
+    there = _stat(place, shown)
+    path = _followed(place, shown)
     kind = stat.S_IFREG if there is None else stat.S_IFMT(there.st_mode)
     if kind == stat.S_IFDIR:
-        raise InputError(f"{told}: give a file in a folder that exists; this is a folder")
+        raise InputError(f"{shown}: give a file in a folder that exists; this is a folder")
     # A socket cannot be opened by its name; some programs give one as stdout, though.
     if kind not in (stat.S_IFREG, *_WRITTEN_INTO) and not (kind == stat.S_IFSOCK and _is_open_file(path)):
         raise InputError(
-            f"{told} is {_CALLED.get(kind, 'no file')}, and not written to: give a file in a folder that exists"
+            f"{shown} is {_FILE_TYPES.get(kind, 'no file')}, and not written to: give a file in a folder that exists"
         )
     if not path.absolute().parent.is_dir():
         if path != place:
-            raise InputError(f"{told} is a link to {str(path)!r}: give a file in a folder that exists")
-        raise InputError(f"{told}: give a file in a folder that exists")
+            raise InputError(f"{shown} is a link to {str(path)!r}: give a file in a folder that exists")
+        raise InputError(f"{shown}: give a file in a folder that exists")
     return path, there
 
 
-def _stat(place: Path, told: str) -> os.stat_result | None:
+def _stat(place: Path, shown: str) -> os.stat_result | None:
     try:
         return place.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"{told} is a link in a circle: remove it, or choose another place") from error
-        raise InputError(f"{told} cannot be written ({error.strerror}): choose another place") from error
+            raise InputError(f"{shown} is a link in a circle: remove it, or choose another place") from error
+        raise InputError(f"{shown} cannot be written ({error.strerror}): choose another place") from error
     except ValueError as error:
-        raise InputError(f"{told} is no usable path ({error}): choose another place") from error
+        raise InputError(f"{shown} is no usable path ({error}): choose another place") from error
 
 
-def _followed(place: Path, told: str) -> Path:
-    """Return where links lead; not beyond an open file, whose link need not name a path."""
-    for _ in range(_MOST_LINKS + 1):
+def _followed(place: Path, shown: str) -> Path:
+    """Follow links, but not beyond an open file, whose link need not be a path."""
+    for _ in range(_MAX_LINKS + 1):
         if not place.is_symlink() or _is_open_file(place):
             return place
         place = place.parent / place.readlink()
-    raise InputError(f"{told} is a link in a circle: remove it, or choose another place")
+    raise InputError(f"{shown} is a link in a circle: remove it, or choose another place")
 
 
 def _is_open_file(path: Path) -> bool:
@@ -101,7 +101,7 @@ def _is_open_file(path: Path) -> bool:
 
 
 def _replace(path: Path, there: os.stat_result | None, data: bytes, private: bool) -> None:
-    """Write a file beside the path, and then give it the name."""
+    """Write a file beside the path, then rename it."""
     fresh = path.with_name(
         f".p2p-sim-{secrets.token_hex(8)}"
     )  # short: the path's name may be as long as can be
@@ -123,28 +123,28 @@ def _replace(path: Path, there: os.stat_result | None, data: bytes, private: boo
         fresh.unlink(missing_ok=True)
 
 
-def _write_into(path: Path, there: os.stat_result, told: str, data: bytes) -> None:
-    descriptor = _open(path, there, told)
+def _write_into(path: Path, there: os.stat_result, shown: str, data: bytes) -> None:
+    descriptor = _open(path, there, shown)
     try:
         _write_all(descriptor, data)
     finally:
         os.close(descriptor)
 
 
-def _open(path: Path, there: os.stat_result, told: str) -> int:
-    """Open what is there, and nothing that was put there since; never wait for a FIFO's reader."""
+def _open(path: Path, there: os.stat_result, shown: str) -> int:
+    """Open what ``there`` describes, not something that replaced it since; never wait for a FIFO's reader."""
     if _is_open_file(path) and Path(os.path.realpath(path.parent)).parts[2] == str(os.getpid()):
         return os.dup(int(path.name))  # opened by its path, a file would be written from its start
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO and stat.S_ISFIFO(there.st_mode):
-            raise InputError(f"{told} is a FIFO that nobody reads: start its reader first") from error
+            raise InputError(f"{shown} is a FIFO that nobody reads: start its reader first") from error
         raise
     found = os.fstat(descriptor)
     if (found.st_dev, found.st_ino) != (there.st_dev, there.st_ino):
         os.close(descriptor)
-        raise InputError(f"{told} was replaced by something else just now: try again")
+        raise InputError(f"{shown} was replaced by something else just now: try again")
     os.set_blocking(descriptor, True)
     return descriptor
 

@@ -13,7 +13,7 @@ from p2p_sim.report.figure_text import Number, cell
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head.  Numbers are laid out by ``layout.cell``; ``notes``: numbered from 1, below the table."""
+    """Rows under a head.  Values are formatted by ``figure_text.cell``; ``notes``: below the table, numbered from 1."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -22,72 +22,75 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A picture: a whole SVG element, and what it shows in words."""
+class Picture:
+    """A picture: an SVG element, and its caption."""
 
     svg: str
     caption: str
 
 
 @dataclass(frozen=True)
-class Words:
-    """A paragraph; ``warning``: whether it must not be overlooked."""
+class Paragraph:
+    """A paragraph; ``warning``: whether it is highlighted."""
 
     text: str
     warning: bool = False
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """Lines to run as they stand."""
 
     text: str
 
 
-Block = Table | Figure | Words | Code
+Block = Table | Picture | Paragraph | CodeBlock
 Facts = Sequence[tuple[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what is below it."""
+    """A title and the blocks below it."""
 
     title: str
     blocks: Sequence[Block]
 
 
-def facts(names: Sequence[str], told: Facts, caption: str = "") -> list[Table]:
-    """Return facts of runs, a value a run each, as tables; a fact that says nothing of any run is left out.
+def facts(names: Sequence[str], entries: Facts, caption: str = "") -> list[Table]:
+    """Return facts (title, one value for each run) as tables; a fact without any value is left out.
 
-    Of one run: a line a fact.  Of several: a line a fact that is the same in all, and a line a run for what differs.
+    For one run: one line a fact.  For several: a table of the facts that are equal in all runs, and a table of the
+    others with one line a run.
     """
-    kept = [(title, values) for title, values in told if any(value not in (None, "") for value in values)]
+    known = [(title, values) for title, values in entries if any(value not in (None, "") for value in values)]
     if len(names) == 1:
-        return [Table(["", names[0]], [[title, *values] for title, values in kept], caption)] if kept else []
-    same = [[title, values[0]] for title, values in kept if all(value == values[0] for value in values)]
-    other = [(title, values) for title, values in kept if any(value != values[0] for value in values)]
+        return (
+            [Table(["", names[0]], [[title, *values] for title, values in known], caption)] if known else []
+        )
+    same = [[title, values[0]] for title, values in known if all(value == values[0] for value in values)]
+    other = [(title, values) for title, values in known if any(value != values[0] for value in values)]
     start = f"{caption}, what" if caption else "What"
     tables = [Table(["", "in all runs"], same, f"{start} is the same")] if same else []
     return [*tables, by_run(names, other, f"{start} differs")] if other else tables
 
 
-def by_run(names: Sequence[str], told: Facts, caption: str) -> Table:
-    """Return facts of runs as a table with a line a run."""
-    rows = [[name, *(values[i] for _, values in told)] for i, name in enumerate(names)]
-    return Table(["run", *(title for title, _ in told)], rows, caption)
+def by_run(names: Sequence[str], entries: Facts, caption: str) -> Table:
+    """Return facts as a table with one line a run."""
+    rows = [[name, *(values[i] for _, values in entries)] for i, name in enumerate(names)]
+    return Table(["run", *(title for title, _ in entries)], rows, caption)
 
 
 def together(
     runs: Sequence[Mapping[str, Any]], head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str
 ) -> Table:
-    """Return rows that begin with their run's name; the name is left out where there is one run."""
+    """Return a table of rows that begin with their run's name; with one run, the name is left out."""
     if len(runs) == 1:
         return Table(head, [row[1:] for row in rows], caption)
     return Table(["run", *head], rows, caption)
 
 
 def whose(run: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return whose table it is, where there are several runs."""
+    """Return the prefix that names a run, if there are several."""
     return f"{run['run']}: " if len(runs) > 1 else ""
 
 
@@ -151,21 +154,21 @@ def _anchor(section: Section) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
-    if isinstance(block, Figure):
+    if isinstance(block, Picture):
         return f"<figure>{_wide(block.svg, block.caption)}<figcaption>{_text(block.caption)}</figcaption></figure>"
-    if isinstance(block, Code):
+    if isinstance(block, CodeBlock):
         return f"<pre><code>{_text(block.text)}</code></pre>"
     kind = ' class="warning"' if block.warning else ""
     return f"<p{kind}>{_text(block.text)}</p>"
 
 
 def _wide(inner: str, name: str) -> str:
-    """Let what may be wider than the screen scroll by itself, by keys too."""
+    """Make wide content scroll on its own, also with the keyboard."""
     return f'<div class="wide" tabindex="0" role="group" aria-label="{_text(name)}">{inner}</div>'
 
 
 def _table(table: Table) -> str:
-    """Lay a table out: columns of numbers to the right; what comes first in a line is its head."""
+    """Return a table as HTML: columns of numbers are aligned right, the first cell of a row is its head."""
     classes = [_class([row[i] for row in table.rows]) for i in range(len(table.head))]
     heads = "".join(
         f'<th scope="col"{c}>{_text(name)}</th>' if name else "<td></td>"
@@ -187,14 +190,14 @@ def _line(row: Sequence[Any], classes: Sequence[str]) -> str:
 
 
 def _fit(text: str) -> str:
-    """Return how one cell is broken: not at all if it is short, anywhere if a word is too long for a small screen."""
+    """Return how one cell wraps: not at all if it is short, anywhere if a word is too long for a small screen."""
     if len(text) <= _SHORT:
         return ' class="whole"'
     return ' class="token"' if max(map(len, text.split()), default=0) > _SHORT else ""
 
 
 def _class(values: Sequence[Any]) -> str:
-    """Return how a column is laid out: numbers, which may have gaps, to the right; long text with room."""
+    """Return the class of a column: numbers (perhaps with gaps) are aligned right, long text gets more width."""
     known = [value for value in values if value not in (None, "-")]
     if known and all(isinstance(v, (int, float, Number)) and not isinstance(v, bool) for v in known):
         return ' class="number"'
@@ -202,31 +205,31 @@ def _class(values: Sequence[Any]) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape text; what HTML cannot hold is spelt out by ``cell`` and here."""
+    """Escape text for HTML, and replace what is not printable."""
     return escape("".join(c if c.isprintable() or c == "\n" else "�" for c in text))
 
 
 def markdown(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
     """Return the page."""
-    parts = [f"# {_markdown_text(title)}", *map(_markdown_block, _told(opening))]
+    parts = [f"# {_markdown_text(title)}", *map(_markdown_block, _without_figures(opening))]
     for section in sections:
         parts += [
             f"## {section.title}",
-            *map(_markdown_block, _told(section.blocks)),
+            *map(_markdown_block, _without_figures(section.blocks)),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _told(blocks: Sequence[Block]) -> list[Block]:
-    """Return what can be told without figures."""
-    return [block for block in blocks if not isinstance(block, Figure)]
+def _without_figures(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks except pictures."""
+    return [block for block in blocks if not isinstance(block, Picture)]
 
 
 def _markdown_block(block: Block) -> str:
     if isinstance(block, Table):
         return _markdown_table(block)
-    assert not isinstance(block, Figure)
-    if isinstance(block, Code):
+    assert not isinstance(block, Picture)
+    if isinstance(block, CodeBlock):
         code = "".join(c if c.isprintable() or c == "\n" else "�" for c in block.text)
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
         return f"{fence}\n{code}\n{fence}"
@@ -251,12 +254,12 @@ def _markdown_line(cells: Sequence[Any], plain: bool = False) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    """Return text on one line, without anything that Markdown or HTML gives a meaning."""
+    """Return text on one line, with everything escaped that means something to Markdown or HTML."""
     return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", _inline(text))
 
 
 def _inline(text: str) -> str:
-    """Return such text where no line starts with it."""
+    """Return such text for places that are not the start of a line."""
     words = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in words).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_{}\[\]|~#>$])", r"\\\1", safe)
