@@ -261,7 +261,7 @@ class AuditCommand:
     def audit_views(
         self, chosen: Chosen, kind: str, at: float, progress: Any, public: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Audit the views of a protocol and return the results as a JSON document; ``public``: columns of a world's users."""
+        """Audit the views of a protocol and return a JSON document; ``public``: columns of a world's users."""
         from p2p_sim.privacy.auditing import arguments
         from p2p_sim.report import audit_table
 
