@@ -20,6 +20,8 @@ from p2p_sim import cli
 from p2p_sim.rundir import manifest, run_directory, trace_writer
 from tests.contract.cases import PROTOCOLS, people_of
 
+pytestmark = pytest.mark.slow
+
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
 

@@ -15,6 +15,8 @@ from p2p_sim.core import Message, Protocol
 from protocols import EncryptedShuffle, PeerPermutation, peer_permutation
 from tests.statistical import chi
 
+pytestmark = pytest.mark.slow
+
 ORDERS = dict.fromkeys(permutations(range(4)), Fraction(1, 24))
 WORLDS = 20_000
 
