@@ -22,8 +22,20 @@ def ray_session() -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(tryfirst=True)  # before ``-m`` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, a file stays in one, and so do all that use Ray."""
+    """Mark by fixture what starts Ray or a browser; both are slow.
+
+    Where tests run in several processes, a file stays in one, and so do all that use Ray.
+    """
     for item in items:
-        ray = item.get_closest_marker("ray") or "ray_session" in getattr(item, "fixturenames", ())
+        fixtures = getattr(item, "fixturenames", ())
+        ray = item.get_closest_marker("ray") or "ray_session" in fixtures
+        browser = "chromium" in fixtures
+        if ray:
+            item.add_marker(pytest.mark.ray)
+        if browser:
+            item.add_marker(pytest.mark.browser)
+        if ray or browser:
+            item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.xdist_group("ray" if ray else item.nodeid.partition("::")[0]))

@@ -7,6 +7,8 @@ import pytest
 from benchmarks import audit
 from p2p_sim import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_rows_say_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "SIZE", 50)

@@ -9,6 +9,8 @@ import pytest
 from benchmarks import measure, trace
 from p2p_sim import InputError
 
+pytestmark = pytest.mark.slow
+
 FIGURES = {
     "write": {"ratio_cpu", "ratio_wall", "bytes_per_message", "messages", "digest"},
     "user": {"messages", "seconds"},

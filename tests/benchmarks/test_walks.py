@@ -8,6 +8,8 @@ import pytest
 from benchmarks import walks
 from p2p_sim import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def test_rows_say_what_was_measured() -> None:
     told: list[tuple[str, int, int]] = []

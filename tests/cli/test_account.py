@@ -15,6 +15,8 @@ from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
 
+pytestmark = pytest.mark.slow
+
 ACCOUNT = ("account", "peer-to-peer")
 SMALL = (*ACCOUNT, "--alpha", "0.1", "--theta", "0.5", "--cluster-size", "50")
 CALIBRATE = ("calibrate", "peer-to-peer", "--cluster-size", "50", "--epsilon", "1")

@@ -17,6 +17,8 @@ from protocols import PeerToPeer, RandomizedResponse
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
 
+pytestmark = pytest.mark.slow
+
 ACCOUNT = ("account", "peer-to-peer", "--alpha", "0.1")
 SMALL = (*ACCOUNT, "--cluster-size", "12")
 LABELS = [f"{i},{int(i < 9)},{int(i < 14)}" for i in range(40)]

@@ -13,6 +13,8 @@ from protocols import PeerToPeer
 from tests.cli.conftest import below
 from tests.cli.test_bad_input import refused
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("audit", "peer-to-peer", "--alpha", "0.2", "--cluster-size", "10", "--trials", "4000")
 COIN = ("audit", "randomized-response", "--epsilon", "1", "--trials", "4000")
 OWN = """

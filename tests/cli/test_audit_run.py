@@ -18,6 +18,8 @@ from tests.cli.test_audit import OWN
 from tests.cli.test_bad_input import refused
 from tests.told import told_in
 
+pytestmark = pytest.mark.slow
+
 RUN = (
     "run", "peer-to-peer", "--users", "50", "--cluster-size", "20", "--alpha", "0.2", "--fault", "loss=0.1", "--out",
     "made", "--seed", "0",

@@ -8,6 +8,8 @@ from p2p_sim import privacy
 from protocols import PeerToPeer
 from tests.cli.test_bad_input import refused
 
+pytestmark = pytest.mark.slow
+
 ASKED = ("calibrate", "peer-to-peer", "--epsilon", "1", "--delta", "1e-3")
 DATA = ("--data", "a.csv", "--cluster-column", "c")
 

@@ -11,6 +11,8 @@ import p2p_sim
 from p2p_sim import privacy
 from protocols import EncryptedShuffle
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("run", "peer-to-peer", "--users", "600", "--cluster-size", "30", "--seed", "0")
 
 

@@ -8,6 +8,8 @@ from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
 from protocols import NetworkShuffle, PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 
 def rows(told):
     return {row["name"]: row for row in told["views"] if row["users"] == "curious"}

@@ -15,6 +15,8 @@ from tests.cli.conftest import below
 from tests.cli.places import folder_of_others, loop, names, node, nowhere, socket_file
 from tests.tiny import people
 
+pytestmark = pytest.mark.slow
+
 MANY = ("run", "peer-to-peer", "--users", "500", "--cluster-size", "100")
 NAME = "place.csv"
 

@@ -13,6 +13,8 @@ from p2p_sim import InputError, Population, privacy
 from p2p_sim.core import Message, Protocol
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 SORTED = '''
 """Users with one of k labels tell a sorter, who hands the learner noisy labels in order of their users."""
 

@@ -16,6 +16,8 @@ from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training import clusters, evaluation, noise_correction
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.slow
+
 KEYS = {
     "protocol", "parameters", "defaults", "seed", "seed_source", "backend", "crypto", "trace", "messages_kept", "data",
     "users", "clusters", "messages", "seconds", "peak_memory", "released", "accuracy", "digest", "directory", "privacy",

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import below
 
+pytestmark = pytest.mark.slow
+
 FAST = ("--model", "none")
 SMALL = ("--users", "60", "--cluster-size", "12")
 OWN = """

@@ -16,6 +16,8 @@ from protocols import EncryptedShuffle, PeerToPeer
 from tests.render.test_perfetto import checked
 from tests.tiny import CLUSTERS, people
 
+pytestmark = pytest.mark.slow
+
 PROTOCOLS = {"peers": PeerToPeer(0.1), "sealed": EncryptedShuffle(0.1)}
 VIEWS = ("learner", "user:4", "learner+user:4", "wire", "2*user")
 

@@ -17,6 +17,8 @@ from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
 from tests.contract.test_battery import equal
 
+pytestmark = pytest.mark.slow
+
 USERS = 61
 WRONG = {
     "drop": ["drop=0.1"],

@@ -29,6 +29,8 @@ from tests.contract.leaks import Watched, holding, leaks
 from tests.core.test_program_forwarding import Shuffle
 from tests.test_observed_view import Sealing
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = Population.from_arrays(y=[True, False, False, True, True], cluster=[0, 1, 0, 1, 0])
 THREE = Population.from_arrays(y=[True, False, True])
 TWELVE = Population.from_arrays(y=np.arange(12) % 3 == 0, cluster=np.arange(12) // 6)

@@ -23,6 +23,8 @@ from protocols import (
 )  # fmt: skip
 from tests.contract.cases import PROTOCOLS, joined, unclustered
 
+pytestmark = pytest.mark.slow
+
 FAULTS = [
     ["drop=0.1"], ["loss=0.1"], ["late=0.1"], ["duplicate=0.2"], ["lie=flip:0.2"], ["lie=constant1:0.2"],
     ["stop=learner:0"], ["tamper=0.1"], ["misdirect=0.1"], ["replay=0.2"], ["drop=0.05", "loss=0.05", "lie=random:0.1"],

@@ -21,6 +21,8 @@ from p2p_sim.crypto.prg import masks
 from p2p_sim.crypto.rates import measure
 from p2p_sim.crypto.seal import open_all, seal_all
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -48,6 +48,7 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     assert not [link for link in links if not (folder / link).exists()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_work_as_written(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -57,6 +58,7 @@ def test_commands_work_as_written(
     assert capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "program"), PROGRAMS)
 def test_programs_work_as_written(page: str, program: str, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -71,6 +73,7 @@ def test_programs_work_as_written(page: str, program: str, tmp_path: Path) -> No
     assert done.returncode == 0, f"{page}: {done.stderr}"
 
 
+@pytest.mark.slow
 def test_the_main_job_is_the_readme_s_first_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

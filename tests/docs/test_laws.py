@@ -20,6 +20,8 @@ from p2p_sim.privacy.bounds import attacks2023, clustering2022, release2023, shu
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from protocols import PeerToPeer, RandomizedResponse, SecureAggregation
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "laws.md").read_text()
 FLAT = " ".join(PAGE.split())

@@ -5,8 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 import p2p_sim
 from p2p_sim import cli as program
+
+pytestmark = pytest.mark.slow
 
 
 def commands_of(name):

@@ -21,6 +21,8 @@ from p2p_sim.rundir import run_directory, trace_writer
 from tests.contract.cases import PROTOCOLS, people_of
 from tests.told import cut_off
 
+pytestmark = pytest.mark.slow
+
 TEXT = (Path(__file__).parents[2] / "docs/trace.md").read_text()
 
 

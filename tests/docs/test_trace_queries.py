@@ -5,7 +5,11 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 import p2p_sim
+
+pytestmark = pytest.mark.slow
 
 DOCS = Path(p2p_sim.__file__).parents[1] / "docs"
 

@@ -39,6 +39,7 @@ def test_corrections_tells_a_tale() -> None:
         assert best - float(ours["accuracy"]) < float(ours["accuracy_sd"])
 
 
+@pytest.mark.slow
 def test_corrections_are_measured_again() -> None:
     """What follows from the protocol alone is that of the table; accuracies come out the same each time."""
     first, second = (list(corrections.rows("digits", 2, epsilons=(2.0,), seeds=1)) for _ in range(2))

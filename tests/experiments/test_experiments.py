@@ -16,6 +16,8 @@ from p2p_sim.crypto.rates import Rates
 from p2p_sim.learning import experiment
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(utility.__file__).parent / "expected"
 EXPECTED = FOLDER / "utility.csv"
 COSTS = read_csv(FOLDER / "costs.csv")

@@ -9,6 +9,8 @@ import pytest
 from tests.golden import commands, frozen
 from tests.golden.tables import computed
 
+pytestmark = pytest.mark.slow
+
 FROZEN = frozen.kept("artefacts")
 
 

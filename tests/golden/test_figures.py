@@ -7,6 +7,8 @@ import pytest
 from tests.golden import frozen
 from tests.golden.tables import FIGURES, computed
 
+pytestmark = pytest.mark.slow
+
 FROZEN = frozen.kept("figures")
 
 

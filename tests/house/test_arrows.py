@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -40,9 +41,10 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache  # most tests here read every file
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports anywhere, also inside functions, as absolute dotted names."""
-    yield from imports_of(ast.parse(path.read_text()), module_of(path), path.name == "__init__.py")
+    return tuple(imports_of(ast.parse(path.read_text()), module_of(path), path.name == "__init__.py"))
 
 
 def imports_of(tree: ast.Module, module: str, package: bool = False) -> Iterator[str]:

@@ -13,6 +13,8 @@ from p2p_sim import privacy
 from p2p_sim.privacy.bounds import shuffle
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.slow
+
 SLACK = 1 + 1e-9
 
 

@@ -15,6 +15,8 @@ from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = PeerToPeer(0.2)
 
 

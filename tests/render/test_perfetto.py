@@ -16,6 +16,8 @@ from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
 from tests.render.material import EVIL, PROTOCOLS, evil, many, sliced
 
+pytestmark = pytest.mark.slow
+
 
 def named_once(events: list[dict]) -> None:
     """Every process and thread that does anything has one name and one place, told before it does anything."""

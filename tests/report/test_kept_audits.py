@@ -20,6 +20,8 @@ from protocols import PeerToPeer
 from tests.report.conftest import read, tables, words
 from tests.told import told_in
 
+pytestmark = pytest.mark.slow
+
 
 def page(form: str, *paths: Path, **how: bool) -> str:
     return sections.page(document.documents([str(path) for path in paths], **how), form)

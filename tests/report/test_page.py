@@ -18,6 +18,8 @@ from tests.report.conftest import SEED, manifest, page, read, tables, words
 from tests.tiny import people
 from tests.told import told_in
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_figures_of_privacy_are_those_of_the_run(runs):
     told = manifest(runs / "peers")["notes"]["privacy"]

@@ -17,6 +17,8 @@ from p2p_sim.report.figure_text import bound_text, bracket_text, figure
 from p2p_sim.report.view_summary import view_privacy
 from tests.contract.cases import PROTOCOLS, people_of
 
+pytestmark = pytest.mark.slow
+
 AT = 1e-6
 """The delta of the page, for runs of up to 1,000 users."""
 

@@ -19,6 +19,8 @@ from p2p_sim.core.deliveries import Count
 from p2p_sim.rundir import manifest, trace_file, trace_reader, trace_writer
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 
 class Kinds(Protocol):
     """Kinds with every type of field; nothing of it is run."""

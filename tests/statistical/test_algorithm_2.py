@@ -16,6 +16,8 @@ from p2p_sim.core.trace_level import TraceLevel
 from protocols import PeerToPeer
 from tests.statistical import chi
 
+pytestmark = pytest.mark.slow
+
 ALPHA, THETA = 0.2, 0.7
 NONE = 2  # a report that was not sent
 

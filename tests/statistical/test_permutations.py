@@ -15,6 +15,8 @@ from p2p_sim.core import Message, Protocol
 from protocols import EncryptedShuffle, PeerPermutation, peer_permutation
 from tests.statistical import chi
 
+pytestmark = pytest.mark.slow
+
 ORDERS = dict.fromkeys(permutations(range(4)), Fraction(1, 24))
 WORLDS = 20_000
 
@@ -71,13 +73,31 @@ def test_none_is_not() -> None:
     assert not chi.follows(permuted(OneHonest(0.1, everybody_lies=True)), ORDERS)
 
 
+def arrived(size: int, worlds: int, shufflers: int = 1, seed: int = 3) -> np.ndarray:
+    """The order in which the reports of each cluster arrive, a row a cluster; labels tell users apart."""
+    people = Population.from_arrays(
+        y=np.arange(worlds * size) % size, cluster=np.arange(worlds * size) // size
+    )
+    protocol = EncryptedShuffle(float("inf"), labels=size, shufflers=shufflers)
+    got = p2p_sim.run(protocol, people, seed=seed, digest=False).output("learner")
+    return got["y"][np.argsort(got["cluster"], kind="stable")].reshape(worlds, size)
+
+
+@pytest.mark.parametrize("shufflers", [1, 2, 3])
+def test_reports_of_a_cluster_come_in_any_order(shufflers: int) -> None:
+    assert chi.follows(chi.tally(*arrived(4, WORLDS, shufflers).T), ORDERS)
+
+
 @pytest.mark.parametrize("shufflers", [1, 2, 3])
 def test_whose_report_comes_first_is_uniform(shufflers: int) -> None:
-    """Each of 250 labels is its owner: the first to arrive is anybody, as is the last."""
+    """Each of 250 labels is its owner: the first to arrive is anybody, as is the last.
+
+    Everybody is shuffled at once, so a world is a run: as many as leave 200 to a quarter.
+    """
     people = Population.from_arrays(y=np.arange(250))
     protocol = EncryptedShuffle(float("inf"), labels=250, over="everybody", shufflers=shufflers)
     runs = [
-        p2p_sim.run(protocol, people, seed=seed, digest=False).output("learner")["y"] for seed in range(1500)
+        p2p_sim.run(protocol, people, seed=seed, digest=False).output("learner")["y"] for seed in range(900)
     ]
     for place in (0, 100, 249):
         quarter = [int(run[place]) // 63 for run in runs]
@@ -85,15 +105,19 @@ def test_whose_report_comes_first_is_uniform(shufflers: int) -> None:
         assert chi.follows(np.bincount(quarter, minlength=4).tolist(), law)
 
 
-def test_neighbours_are_torn_apart() -> None:
-    """The place of user 0's report tells nothing of that of user 1's."""
-    people = Population.from_arrays(y=np.arange(16))
-    protocol = EncryptedShuffle(float("inf"), labels=16)
-    place = np.array(
-        [
-            np.argsort(p2p_sim.run(protocol, people, seed=s, digest=False).output("learner")["y"])[:2]
-            for s in range(3000)
-        ]
-    )
+def far_apart(orders: np.ndarray) -> bool:
+    """Whether the place of user 0's report tells nothing of that of user 1's."""
+    place = np.argsort(orders, axis=1)[:, :2]
     gap = (place[:, 1] - place[:, 0]) % 16
-    assert chi.follows(np.bincount(gap, minlength=16)[1:].reshape(5, 3).sum(1).tolist(), [Fraction(1, 5)] * 5)
+    return chi.follows(np.bincount(gap, minlength=16)[1:].tolist(), [Fraction(1, 15)] * 15)
+
+
+def test_neighbours_are_torn_apart() -> None:
+    assert far_apart(arrived(16, WORLDS))
+
+
+def test_neighbours_who_stay_together_are_found() -> None:
+    """A twin that turns the order round, and no more, in one cluster of ten."""
+    orders = arrived(16, WORLDS)
+    orders[::10] = (orders[::10, :1] + np.arange(16)) % 16
+    assert not far_apart(orders)

@@ -20,6 +20,8 @@ from protocols import PeerToPeer, RandomizedResponse
 from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
 from tests.told import told_in
 
+pytestmark = pytest.mark.slow
+
 USERS = 40
 GROUPS = (
     "peer-to-peer",

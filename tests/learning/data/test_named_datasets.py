@@ -15,6 +15,8 @@ from p2p_sim.learning.data.datasets import available, load
 from p2p_sim.learning.data.named_datasets import NAMED
 from tests.learning.conftest import need
 
+pytestmark = pytest.mark.slow
+
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 

@@ -16,6 +16,8 @@ from p2p_sim.learning.training.losses import match
 from protocols import LabelProportions, LaplaceLabelProportions, RandomizedResponse, SecureAggregation
 from tests.learning.training.test_noise_correction import FALSE_ALARM, gain
 
+pytestmark = pytest.mark.slow
+
 
 def examples(n: int, seed: int = 0) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ from scipy.stats import chi2
 from p2p_sim import InputError
 from p2p_sim.learning.training.losses import TOLERANCE, Bags, channel, match
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-9
 USERS = 30_000
 TRUTH = {2: np.array([[1.0], [-0.7], [0.3], [-0.5]]),

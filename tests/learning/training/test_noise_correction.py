@@ -29,6 +29,8 @@ from protocols import (
     peer_permutation,
 )
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-9
 TALKS = [
     RandomizedResponse.flipping(0.25), RandomizedResponse(1.0, 3), EncryptedShuffle(1.0),

@@ -17,6 +17,8 @@ from p2p_sim.privacy.auditing.worlds import Situation
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.auditing.twins import Shuffled
 
+pytestmark = pytest.mark.slow
+
 CASES: list[dict[str, Any]] = [
     {"protocol": PeerToPeer(0.1, 0.5), "view": "learner", "cluster_size": 7, "delta": 0.01},
     {"protocol": PeerToPeer(0.1, 0.5), "view": "learner+2*user", "cluster_size": 5, "epsilon": 0.3},

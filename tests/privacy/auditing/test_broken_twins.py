@@ -12,6 +12,8 @@ from p2p_sim import InputError, privacy
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.auditing.twins import Answers, Counted, Leaky, Peers, Shuffled
 
+pytestmark = pytest.mark.slow
+
 SIZE = 20
 TRIALS = 20_000
 CONFIDENCE = 0.9999

@@ -11,6 +11,8 @@ from p2p_sim import privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Padded(Protocol):

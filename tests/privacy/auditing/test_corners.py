@@ -12,6 +12,8 @@ from p2p_sim.privacy.auditing import confidence_bounds
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.auditing.twins import Peers
 
+pytestmark = pytest.mark.slow
+
 HONEST = PeerToPeer(0.1, 0.5)
 VIEWS = ["learner", "user", "learner+user", "wire", "learner+wire"]
 

@@ -17,6 +17,8 @@ from p2p_sim.privacy.auditing.measure import measured
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.auditing.twins import Counted, Peers, Shuffled
 
+pytestmark = pytest.mark.slow
+
 SEEDS = 20
 CONFIDENCE = 0.95
 FALSE_ALARM = 1e-9

@@ -19,6 +19,8 @@ from p2p_sim.privacy.auditing.worlds import Situation
 from protocols import NetworkShuffle, PeerToPeer, RandomizedResponse
 from tests.privacy import walking
 
+pytestmark = pytest.mark.slow
+
 WALKING = NetworkShuffle(2.0, 5)
 ASKING = PeerToPeer(0.1, over="neighbours")
 

@@ -21,6 +21,8 @@ from p2p_sim.privacy.auditing.worlds import Situation, batch_seed, batches
 from protocols import PeerToPeer, RandomizedResponse
 from tests.privacy.auditing.twins import OneSided
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-9
 LEARNER = Coalition.parse("learner", ("user", "learner"))
 

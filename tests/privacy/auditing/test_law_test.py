@@ -19,6 +19,8 @@ from p2p_sim.privacy.auditing.law_test import CELLS, EXPECTED, LEAST_WORLDS, law
 from p2p_sim.privacy.auditing.worlds import Situation, batches
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.slow
+
 WORLDS = 20_000
 SIZE = 20
 HONEST = PeerToPeer(0.1, 0.5)

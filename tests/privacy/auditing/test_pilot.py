@@ -9,6 +9,8 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Relay(Protocol):

@@ -15,6 +15,8 @@ from p2p_sim.privacy.auditing.worlds import users_a_batch
 from protocols import EncryptedShuffle, PeerPermutation, RandomizedResponse
 from protocols.peer_permutation import SHARES, successors
 
+pytestmark = pytest.mark.slow
+
 SETTINGS: dict[str, Any] = {"trials": 10_000, "confidence": 0.9999, "false_alarm": 1e-9, "seed": 2}
 ONE, THREE = EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=3)
 ALL_THREE = "shuffler+shuffler2+shuffler3+learner"

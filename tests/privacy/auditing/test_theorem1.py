@@ -10,6 +10,8 @@ from p2p_sim import privacy
 from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
 from tests.privacy.auditing.twins import Centralized
 
+pytestmark = pytest.mark.slow
+
 SIZE, SIGMA = 4, 1
 
 

@@ -14,6 +14,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.bounds import shuffle
 from p2p_sim.privacy.bounds._binomial import log_pmf, log_upper_half
 
+pytestmark = pytest.mark.slow
+
 UPPER = (shuffle.clone_stronger, shuffle.clone, shuffle.blanket, shuffle.blanket_hoeffding)
 REFERENCE = [  # rows of reference_values.csv at delta = 1e-6
     ("clone_stronger", 1000, 1, "0.14867062"),

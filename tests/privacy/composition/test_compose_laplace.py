@@ -28,6 +28,8 @@ from p2p_sim.privacy.laws.noise import Gaussian, Laplace
 from p2p_sim.privacy.profile import PrivacyProfile
 from tests.privacy.composition.composing import FOUR, of, rr
 
+pytestmark = pytest.mark.slow
+
 
 def noisy(width: float) -> PrivacyProfile:
     return of(Laplace(1.0, width))

@@ -27,6 +27,8 @@ from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from tests.privacy.composition.composing import ENDLESS, FOUR, Unheard, of, rr, shuffled
 
+pytestmark = pytest.mark.slow
+
 # --- grids: certified on both sides ---
 
 

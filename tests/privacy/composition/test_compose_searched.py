@@ -16,6 +16,8 @@ from p2p_sim.privacy.profile import PrivacyProfile
 from protocols import PeerToPeer
 from tests.privacy.composition.composing import FOUR, of, rr
 
+pytestmark = pytest.mark.slow
+
 
 def outcomes(alpha: float, theta: float, n: int, ones: int) -> Atoms:
     """The law of (reports, ones among them) from its definition, with ``ones`` among the other users."""

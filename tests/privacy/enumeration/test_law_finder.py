@@ -27,6 +27,8 @@ from tests.privacy.enumeration.own import (
     law_of,
 )
 
+pytestmark = pytest.mark.slow
+
 ANY = "holds for any number of users"
 
 

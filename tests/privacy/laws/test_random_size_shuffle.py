@@ -19,6 +19,8 @@ from p2p_sim.privacy.laws.random_size_shuffle import Ceiling, crowd_size_tails, 
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from tests.privacy import walking
 
+pytestmark = pytest.mark.slow
+
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(2))
 FLIP = Fraction(1, 4)
 GRAPHS = {

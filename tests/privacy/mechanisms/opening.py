@@ -69,12 +69,17 @@ class Opening:
         self.shares.setdefault((kind, giver), {})[self.place[giver, holder]] = share
 
     def _recovered(self, kind: str) -> dict[int, Any]:
-        found = {}
+        """Secrets of which enough shares are held; those that take as many shares are put together at once."""
+        alike: dict[tuple[int, int], list[int]] = {}
         for (what, giver), held in self.shares.items():
             if what == kind and len(held) >= self.need[giver]:
-                points, values = np.array(list(held)), np.array(list(held.values()), np.uint64)
-                secret = shamir.recover(values[None], points[None], self.need[giver])
-                found[giver] = shamir.join_octets(secret, 32)
+                alike.setdefault((len(held), self.need[giver]), []).append(giver)
+        found = {}
+        for (_, need), givers in alike.items():
+            points = np.array([list(self.shares[kind, giver]) for giver in givers])
+            values = np.array([list(self.shares[kind, giver].values()) for giver in givers], np.uint64)
+            secrets = shamir.join_octets(shamir.recover(values, points, need), 32)
+            found |= {giver: secrets[row : row + 1] for row, giver in enumerate(givers)}
         return found
 
     @staticmethod
@@ -96,18 +101,29 @@ class Opening:
         graph = networkx.Graph()
         graph.add_nodes_from(fine)
         graph.add_edges_from((u, p) for u in fine for p in hidden[u] & fine if u in hidden[p])
+        parts = [
+            part
+            for part in networkx.connected_components(graph)
+            if all(u in self.seed and hidden[u] <= set(graph[u]) for u in part)
+        ]
+        known = {(u, p) for part in parts for u in part for p in masks.get(u, set()) - hidden[u]}
+        totals = self._pairwise(known)
         out = []
-        for part in networkx.connected_components(graph):
-            if all(u in self.seed and hidden[u] <= set(graph[u]) for u in part):
-                total = sum(self._bare(u, value[u], masks.get(u, set()) - hidden[u]) for u in part)
-                out.append((frozenset(part), (total + (1 << 63)) % (1 << 64) - (1 << 63)))
+        for part in parts:
+            total = sum(value[u] - int(CRYPTO.masks(self.seed[u])[0]) - totals.get(u, 0) for u in part)
+            out.append((frozenset(part), (total + (1 << 63)) % (1 << 64) - (1 << 63)))
         return out
 
-    def _bare(self, user: int, value: int, known: set[int]) -> int:
-        """A masked value without its self mask and the masks that are known."""
-        value -= int(CRYPTO.masks(self.seed[user])[0])
-        for peer in known:
-            mine, other = (user, peer) if user in self.private else (peer, user)
-            mask = int(CRYPTO.masks(CRYPTO.agreed(self.private[mine], self.key[other][None]))[0])
-            value -= mask if user < peer else -mask
-        return value
+    def _pairwise(self, known: set[tuple[int, int]]) -> dict[int, int]:
+        """What each user's masks with peers add up to, where one of the two private keys is known."""
+        totals: dict[int, int] = {}
+        if not known:
+            return totals
+        ordered = sorted(known)
+        ends = [(user, peer) if user in self.private else (peer, user) for user, peer in ordered]
+        private = np.concatenate([self.private[mine] for mine, _ in ends])
+        public = np.array([self.key[other] for _, other in ends])
+        masks = CRYPTO.masks(CRYPTO.agreed(private, public)).tolist()
+        for (user, peer), mask in zip(ordered, masks, strict=True):
+            totals[user] = totals.get(user, 0) + (mask if user < peer else -mask)
+        return totals

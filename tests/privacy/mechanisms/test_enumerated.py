@@ -12,6 +12,8 @@ from p2p_sim import Population, privacy
 from p2p_sim.core import Protocol
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.slow
+
 CASES = [  # protocol, view of the law, view enumerated, ones among the other honest users
     (PeerToPeer(0.25, 0.5), "learner", "learner", 1),
     (PeerToPeer(0.25), "user", "user:2", 0),

@@ -19,6 +19,8 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, upper_tails
 from protocols import PeerToPeer
 from tests.privacy import brute
 
+pytestmark = pytest.mark.slow
+
 SCALES = [Fraction(1), Fraction(5, 4), Fraction(2), Fraction(29, 10)]
 WORLDS = [
     (2, Fraction(1, 4), Fraction(1)),

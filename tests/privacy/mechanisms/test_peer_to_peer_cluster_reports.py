@@ -24,6 +24,8 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn
 from protocols import PeerToPeer
 from tests.privacy import brute
 
+pytestmark = pytest.mark.slow
+
 Array = npt.NDArray[np.float64]
 
 

@@ -18,6 +18,8 @@ from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 
 def of(alpha: float, view: str = "learner", theta: float = 1.0, n: int = 12) -> privacy.PrivacyProfile:
     return privacy.profile(PeerToPeer(alpha, theta), view, cluster_size=n)

@@ -14,6 +14,8 @@ from p2p_sim import Population, privacy
 from p2p_sim.privacy.enumeration.enumerate import EnumeratedView
 from protocols import PeerToPeer
 
+pytestmark = pytest.mark.slow
+
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.2)
 
 

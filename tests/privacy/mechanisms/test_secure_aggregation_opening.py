@@ -21,6 +21,8 @@ from protocols import SecureAggregation
 from tests.privacy.mechanisms.opening import Opening, draws
 from tests.protocols.dropping import Dropping
 
+pytestmark = pytest.mark.slow
+
 BAGS = 8
 FAULTS: list[list[str]] = [
     [], [], ["drop=0.1"], ["loss=0.03"], ["late=0.03"], ["drop=0.15", "loss=0.02"], ["tamper=0.05", "drop=0.05"],

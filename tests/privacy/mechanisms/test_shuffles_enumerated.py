@@ -13,6 +13,8 @@ import pytest
 from p2p_sim import Population, ProtocolError, privacy
 from protocols import EncryptedShuffle, PeerPermutation, peer_permutation
 
+pytestmark = pytest.mark.slow
+
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(3))
 
 

@@ -19,6 +19,8 @@ from p2p_sim.privacy.mechanism_parts.arrivals import CUT, Counts
 from p2p_sim.privacy.mechanisms.peer_permutation import staying
 from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, peer_permutation
 
+pytestmark = pytest.mark.slow
+
 EPSILONS = (0.0, 0.1, 0.5, 0.8, 1.0, 1.2)
 ONE, TWO, THREE = (EncryptedShuffle(1.0, shufflers=m) for m in (1, 2, 3))
 CROWD, LABELS = EncryptedShuffle(1.0, over="everybody"), EncryptedShuffle(1.0, labels=3)

@@ -18,6 +18,8 @@ from p2p_sim import cli as program
 from tests.cli.conftest import cli  # noqa: F401
 from tests.render.web.conftest import make
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 
