@@ -25,7 +25,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import Bill, bill
 from p2p_sim.observed_view import View, coalition_of, look
-from p2p_sim.rundir import code_versions, run_directory
+from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.population_file import Later
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -184,7 +184,8 @@ class Run:
         """Return the protocol itself; raises InputError for one of the user's own that is not given after loading."""
         program = given if given is not None else self.source
         if program is None:
-            raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}")
+            option = run_json.on_command_line(self)
+            raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}{option}")
         return program
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:

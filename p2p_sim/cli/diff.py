@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import Format, Json, wants_json
+from p2p_sim.cli.programs import Programs, with_programs
 from p2p_sim.report import terminal
 
 
@@ -26,7 +27,9 @@ class Diff:
     second: Annotated[str, typer.Argument(metavar="RUN_B", help="Another.")]
     json: Json = False
     format: Format = "text"
+    protocol: Programs = None
 
+    @with_programs("first", "second")
     def work(self, _command: Command) -> int:
         """Compare and tell."""
         from p2p_sim.cli.progress import Progress

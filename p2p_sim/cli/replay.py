@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import ASKED, KEPT, Json, count, text, whole
+from p2p_sim.cli.programs import Program, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -41,7 +42,9 @@ class Replay:
     limit: Annotated[int, count(KEPT, "Most rows of each table; default 50.")] = 50
     json: Json = False
     format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv")] = "table"
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Replay and tell."""
         from p2p_sim.cli.progress import Progress

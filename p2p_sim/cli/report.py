@@ -10,6 +10,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import KEPT, Json, flag, text
+from p2p_sim.cli.programs import Programs, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal, whole_files
 
@@ -31,7 +32,9 @@ class Report:
     ] = "html"
     json: Json = False
     out: Annotated[str | None, text(KEPT, "A file that is written whole.", "FILE")] = None
+    protocol: Programs = None
 
+    @with_programs("runs")
     def work(self, _command: Command) -> int:
         """Gather and write."""
         from p2p_sim.cli.progress import Progress

@@ -18,6 +18,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.options import HOW, KEPT, count, flag, text, whole
+from p2p_sim.cli.programs import Program, Programs, with_programs
 from p2p_sim.cli.trace_tables import LOOK, Channels, Round, RunArgument, trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal, whole_files
@@ -97,7 +98,9 @@ class Diagram:
     format: Annotated[str, text(KEPT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
     json: Annotated[bool, flag(KEPT, "Short for --format json: lanes and arrows.", "--json")] = False
     out: Out = None
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Draw and tell."""
         from p2p_sim.cli.progress import Progress
@@ -154,7 +157,9 @@ class Export:
     limit: Annotated[int, count(LOOK, "Most messages, the first of all; default 10,000.")] = 10_000
     json: Annotated[bool, flag(KEPT, "Say on stdout as JSON what was written to --out.", "--json")] = False
     out: Out = None
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Write and tell."""
         from p2p_sim.cli.progress import Progress
@@ -201,7 +206,9 @@ class Serve:
     ] = None
     user: Annotated[int | None, count(LOOK, "For --export: a user in focus.")] = None
     cluster: Annotated[int | None, count(LOOK, "For --export: a cluster; default the first.")] = None
+    protocol: Programs = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
         if self.export is None:

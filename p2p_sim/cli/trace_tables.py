@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import KEPT, Format, Json, count, text, wants_json
+from p2p_sim.cli.programs import Program, with_programs
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -71,7 +72,9 @@ class Show:
     format: Annotated[str, text(KEPT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
         "table"
     )
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Look and tell."""
         from p2p_sim.cli.progress import Progress
@@ -165,7 +168,9 @@ class Stats:
     run: RunArgument
     json: Json = False
     format: Format = "text"
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Count and tell."""
         from p2p_sim.cli.progress import Progress
@@ -200,7 +205,9 @@ class Cone:
     limit: Annotated[int, count(LOOK, "Most rows of each table; default 10.")] = 10
     json: Json = False
     format: Format = "text"
+    protocol: Program = None
 
+    @with_programs("run")
     def work(self, _command: Command) -> int:
         """Follow and tell."""
         from p2p_sim.cli.progress import Progress

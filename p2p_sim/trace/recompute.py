@@ -133,9 +133,9 @@ def history(path: Path, user: int) -> tuple[LazyRun, Population, Life]:
     """
     guarded(path, lambda: run_json.told_of(path))  # of a run that was cut off there is none
     run = LazyRun(path)
-    if run.source is None:
-        raise InputError(in_python(run, path, f"replay({user}"))
     if run.seed is None or not run.has_population:
         raise InputError(LOST)
+    if run.source is None:
+        raise InputError(in_python(run, path, f"replay({user}"))
     some, past = nearby(run, run.source, np.array([user]), digest=False)
     return run, some, life_of(run.source, past, user)
