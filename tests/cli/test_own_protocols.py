@@ -119,6 +119,18 @@ def test_programs_of_several_runs_are_named_one_by_one(ward, tmp_path):
     refused(ward("replay", "none", "--user", "3", *both), "--protocol is given twice")
 
 
+def test_calibration_says_where_a_number_of_one_s_own_is_looked_for(cli, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    two = WARD.replace("    flip: float\n", "    flip: float\n    times: int\n")
+    (tmp_path / "both.py").write_text(two)
+    words = ("calibrate", "both:Ward", "--epsilon", "1", "--vary")
+    refused(cli(*words, "flip", "--between", "0.5,0.1"), "ward needs --times")
+    for between in ("0.5", "0.5,0.1,0", "a,b", ""):
+        refused(cli(*words, "flip", "--times", 2, "--between", between), "give two numbers")
+    refused(cli(*words, "times", "--flip", 0.1, "--between", "9,1.5"), "give two whole numbers")
+    refused(cli(*words, "flip", "--times", 2), "say where to look", "--between A,B")
+
+
 WRONG = {
     "other": ("peer-to-peer", ["PeerToPeer", "run 'none' is of ward:Ward"]),
     "unknown": ("ward", ["unknown protocol 'ward'", "peer-to-peer", "MODULE:CLASS"]),
