@@ -80,7 +80,7 @@ def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Pat
     assert "5 of 100 shown" in told["trace show"]
     assert "1,700" in told["trace stats"]  # bytes: 100 answers of 17
     lower, exact = re.findall(r"^learner +(\S+) +(\S+) ", told["audit"], re.MULTILINE)[0]
-    assert 0.5 < float(lower) < float(exact) == 1.03  # at δ = 0.05
+    assert 0.3 < float(lower) < float(exact) == 0.9555  # ln 2.6, at δ = 0.1
     page = (folder / "runs/forced/report.html").read_text()
     assert all(words in page for words in ("forced-response", "nothing is read", "consistent", "1.099"))
 
