@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -36,13 +38,45 @@ def everything() -> tuple[type[Protocol], ...]:
 def of_run(name: str) -> type[Protocol] | None:
     """Return the protocol that a saved run names as ``module:Class``; None for one that is not known by name.
 
-    Code that a file names is never imported: what is installed names itself.
+    Code that a file names is never imported: what is installed names itself, and the rest is named by whoever asks.
     """
 
     def called(kinds: tuple[type[Protocol], ...]) -> type[Protocol] | None:
-        return next((kind for kind in kinds if f"{kind.__module__}:{kind.__name__}" == name), None)
+        return next((kind for kind in kinds if class_name(kind) == name), None)
 
-    return called(protocols.ALL) or called(_installed())
+    return called(protocols.ALL) or _NAMED.get(name) or called(_installed())
+
+
+_NAMED: dict[str, type[Protocol]] = {}
+
+
+@contextmanager
+def naming(*kinds: type[Protocol]) -> Iterator[None]:
+    """While it lasts, let ``of_run`` return these classes too: whoever asks has named them."""
+    before = dict(_NAMED)
+    _NAMED.update({class_name(kind): kind for kind in kinds})
+    try:
+        yield
+    finally:
+        _NAMED.clear()
+        _NAMED.update(before)
+
+
+def class_name(kind: type[Protocol]) -> str:
+    """Return the name of a protocol class in saved runs, ``module:Class``."""
+    return f"{kind.__module__}:{kind.__name__}"
+
+
+def named(name: str) -> type[Protocol]:
+    """Return the protocol known by a name, or import the one that ``module:Class`` names; raises InputError."""
+    if ":" in name:
+        return imported(name)
+    every = {kind.command_name(): kind for kind in everything()}
+    if name not in every:
+        raise InputError(
+            f"unknown protocol {name!r}; known: {', '.join(every)}; or one of your own, MODULE:CLASS"
+        )
+    return every[name]
 
 
 def imported(name: str) -> type[Protocol]:

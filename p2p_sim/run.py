@@ -25,7 +25,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
-from p2p_sim.rundir import code_versions, run_directory
+from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -185,7 +185,8 @@ class Run:
         """Return the run's protocol; raises InputError for a loaded run whose protocol is not shipped and not given."""
         program = given if given is not None else self.source
         if program is None:
-            raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}")
+            option = run_json.on_command_line(self)
+            raise InputError(f"{self.protocol} is not a shipped protocol: give it, {how}{option}")
         return program
 
     def save(self, path: str | Path, *, force: bool = False, population: bool = True) -> Path:

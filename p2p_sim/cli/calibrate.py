@@ -27,11 +27,15 @@ from p2p_sim.cli.options import (
     Test,
     Words,
     check_data,
+    comma_list,
     count,
     faults_of,
+    number,
+    option,
     ratio,
     text,
     wants_json,
+    whole,
 )
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
@@ -51,8 +55,16 @@ class CalibrateCommand:
 
     words: Words = None
     vary: Annotated[str, text(REQUEST, "The parameter to find, or cluster-size; default alpha.")] = "alpha"
-    view: Annotated[str, text(REQUEST, "The view, such as learner+3*user; default learner.")] = "learner"
-    epsilon: Annotated[float | None, ratio(REQUEST, "The target ε of the view, in nats.")] = None
+    between: Annotated[
+        str | None,
+        text(
+            REQUEST,
+            "Where to look for one of another name: its most private value, its most useful one.",
+            "A,B",
+        ),
+    ] = None
+    view: Annotated[str, text(REQUEST, "Who looks, such as learner+3*user; default learner.")] = "learner"
+    epsilon: Annotated[float | None, ratio(REQUEST, "What the view may learn, in nats.")] = None
     delta: Delta = 1e-6
     channels: Channels = "plain"
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
@@ -77,24 +89,28 @@ class CalibrateCommand:
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
         kind, named, values = parameters.parse(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
-        fixed = {p.name: p.default for p in named.values() if p.name != vary} | values
+        fixed = parameters.complete(kind, named, values, but=vary)
+        ends = self._between(named, vary)
         self._check(kind, fixed)
         with Progress() as progress, terminal.stdout_to_stderr():
-            document = self._document(kind, vary, fixed, progress)
+            document = self._document(kind, vary, fixed, ends, progress)
         document["defaults"] = [name for name in fixed if name not in values]
         sys.stdout.write(terminal.as_json(document) if as_json else _as_text(document))
         return 0
 
-    def _document(self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any) -> dict[str, Any]:
+    def _document(
+        self, kind: Any, vary: str, fixed: dict[str, Any], ends: tuple[float, float] | None, progress: Any
+    ) -> dict[str, Any]:
         from p2p_sim import privacy
 
         assert self.epsilon is not None
-        people, graph = self._people(kind, vary, fixed, progress)
+        people, graph = self._people(kind, fixed | {vary: 0.25 if ends is None else ends[0]}, progress)
         size = None if graph is not None else self.cluster_size
         progress(f"solving for {vary}", 0, 0)
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
-            epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault, **fixed,
+            epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
+            between=ends, **fixed,
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)
@@ -120,15 +136,30 @@ class CalibrateCommand:
         check_seed(self.seed)
         check_data(self)
 
-    def _people(
-        self, kind: Any, vary: str, fixed: dict[str, Any], progress: Any
-    ) -> Joined | tuple[None, None]:
-        """Return the users of ``--data``, or of one cluster with a graph, and the figures of the graph."""
+    def _between(self, named: Mapping[str, Any], vary: str) -> tuple[float, float] | None:
+        """Read ``--between``, as whole numbers for a parameter that is one; raises InputError."""
+        if self.between is None:
+            return None
+        found = named.get(option(vary))
+        read = whole if found is not None and found.kind is int else number
+        try:
+            private, useful = (read(part) for part in comma_list(self.between))
+        except (ValueError, OverflowError):
+            kind = "whole numbers" if read is whole else "numbers"
+            raise InputError(
+                f"--between {self.between!r}: give two {kind}, the most private value first, such as 0.5,0.001"
+            ) from None
+        return private, useful
+
+    def _people(self, kind: Any, values: dict[str, Any], progress: Any) -> Joined | tuple[None, None]:
+        """Return the users of ``--data``, or of one cluster that a graph joins, and the numbers of the graph."""
         from p2p_sim.learning import experiment
 
         if self.data is None and self.graph is None:
             return None, None
-        protocol = kind(**(fixed | {name: 0.25 for name in kind.__dataclass_fields__ if name == vary}))
+        protocol = kind(
+            **{name: value for name, value in values.items() if name in kind.__dataclass_fields__}
+        )
         experiment.check(protocol, self.graph)
         if self.data is not None:
             return users_of_data(self, protocol, progress)

@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import Format, Json, wants_json
+from p2p_sim.cli.programs import Programs, with_programs
 from p2p_sim.report import terminal
 
 
@@ -26,9 +27,11 @@ class DiffCommand:
     second: Annotated[str, typer.Argument(metavar="RUN_B", help="Another.")]
     json: Json = False
     format: Format = "text"
+    protocol: Programs = None
 
+    @with_programs("first", "second")
     def execute(self, _command: Command) -> int:
-        """Compare and print."""
+        """Compare and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.trace.diff import compare

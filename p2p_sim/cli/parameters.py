@@ -140,14 +140,21 @@ def describe(protocols: Protocols) -> str:
     return "\n\n".join(lines)
 
 
-def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
-    left = [parameter for parameter in offered.values() if parameter.name not in values]
+def complete(
+    kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any], but: str = ""
+) -> dict[str, Any]:
+    """Return the values given, and the defaults of the others, ``but`` one; raises InputError for one without."""
+    left = [each for each in offered.values() if each.name not in (*values, but)]
     for parameter in left:
         if parameter.default is MISSING:
             name = kind.command_name()
             raise InputError(f"{name} needs {parameter.option}: {_described(parameter)}")
-    complete = {parameter.name: parameter.default for parameter in left} | values
-    return Chosen(kind(**complete), tuple(parameter.name for parameter in left))
+    return {parameter.name: parameter.default for parameter in left} | values
+
+
+def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
+    every = complete(kind, offered, values)
+    return Chosen(kind(**every), tuple(name for name in every if name not in values))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:

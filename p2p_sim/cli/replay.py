@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, check_least, count, text, whole
+from p2p_sim.cli.programs import Program, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
@@ -40,10 +41,12 @@ class ReplayCommand:
     ] = None  # fmt: skip
     limit: Annotated[int, count(OUTPUT, "At most so many rows in each table; default 50.")] = 50
     json: Json = False
-    format: Annotated[str, text(OUTPUT, "Output format; default table.", "table|json|csv")] = "table"
+    format: Annotated[str, text(OUTPUT, "What stdout holds; default table.", "table|json|csv")] = "table"
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
-        """Replay and print."""
+        """Replay and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.rundir import code_versions

@@ -10,6 +10,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import OUTPUT, Json, flag, text
+from p2p_sim.cli.programs import Programs, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
 
@@ -30,10 +31,12 @@ class ReportCommand:
         str, text(OUTPUT, "Output format; default html; md and json go to stdout.", "html|md|json")
     ] = "html"
     json: Json = False
-    out: Annotated[str | None, text(OUTPUT, "Output file; written completely or not at all.", "FILE")] = None
+    out: Annotated[str | None, text(OUTPUT, "A file that is written whole.", "FILE")] = None
+    protocol: Programs = None
 
+    @with_programs("runs")
     def execute(self, _command: Command) -> int:
-        """Collect and write."""
+        """Gather and write."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import document, sections
 

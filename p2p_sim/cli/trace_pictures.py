@@ -32,6 +32,7 @@ from p2p_sim.cli.options import (
     viewer,
     whole,
 )
+from p2p_sim.cli.programs import Program, Programs, with_programs
 from p2p_sim.cli.trace_tables import trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
@@ -113,9 +114,11 @@ class DiagramCommand:
     format: Annotated[str, text(OUTPUT, "What is written; default svg.", "svg|mermaid|json")] = "svg"
     json: Annotated[bool, flag(OUTPUT, "Short for --format json: lanes and arrows.", "--json")] = False
     out: Out = None
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
-        """Draw and print notes."""
+        """Draw and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -170,9 +173,11 @@ class ExportCommand:
     limit: Annotated[int, count(SELECTION, "Most messages, the first of all; default 10,000.")] = 10_000
     json: Annotated[bool, flag(OUTPUT, "Say on stdout as JSON what was written to --out.", "--json")] = False
     out: Out = None
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
-        """Write and print notes."""
+        """Write and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
@@ -220,9 +225,11 @@ class ServeCommand:
         str | None,
         text(OUTPUT, "Write one HTML file instead: the page with the messages of some users.", "FILE"),
     ] = None
-    user: Annotated[int | None, count(SELECTION, "For --export: the user in focus.")] = None
-    cluster: Annotated[int | None, count(SELECTION, "For --export: the cluster; default the first.")] = None
+    user: Annotated[int | None, count(SELECTION, "For --export: a user in focus.")] = None
+    cluster: Annotated[int | None, count(SELECTION, "For --export: a cluster; default the first.")] = None
+    protocol: Programs = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
         if self.export is None:

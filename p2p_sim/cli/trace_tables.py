@@ -26,6 +26,7 @@ from p2p_sim.cli.options import (
     viewer,
     wants_json,
 )
+from p2p_sim.cli.programs import Program, with_programs
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -77,10 +78,14 @@ class ShowCommand:
     offset: Annotated[int, count(SELECTION, "How many rows of each table come before; default 0.")] = 0
     channels: Shown = "plain"
     json: Json = False
-    format: Annotated[str, text(OUTPUT, "Output format; default table.", "table|json|csv|parquet")] = "table"
+    format: Annotated[str, text(OUTPUT, "What stdout holds; default table.", "table|json|csv|parquet")] = (
+        "table"
+    )
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
-        """Query and print."""
+        """Look and tell."""
         from p2p_sim.cli.progress import Progress
         from p2p_sim.report import message_text
 
@@ -178,7 +183,9 @@ class StatsCommand:
     run: RunArgument
     json: Json = False
     format: Format = "text"
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Count and tell."""
         from p2p_sim.report import message_text
@@ -208,7 +215,9 @@ class ConeCommand:
     limit: Annotated[int, count(SELECTION, "At most so many rows in each table; default 10.")] = 10
     json: Json = False
     format: Format = "text"
+    protocol: Program = None
 
+    @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Follow and tell."""
         from p2p_sim.report import message_text

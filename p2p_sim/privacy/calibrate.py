@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class Range:
     whole: bool = False
     spread: bool = True
 
+    def read(self, value: float) -> float:
+        """Return a value as the parameter takes it: an int of a whole number."""
+        return int(value) if self.whole else float(value)
+
 
 RANGES = {
     "alpha": Range(0.5, 1e-12),
@@ -45,7 +49,7 @@ RANGES = {
     "epsilon": Range(0.0, 100.0, spread=False),
     "cluster_size": Range(1e8, 1, whole=True),
 }
-"""The parameters that can be solved for."""
+"""Parameters of which it is known where to look, by name."""
 
 
 @dataclass(frozen=True)
@@ -89,24 +93,26 @@ def calibrate(
     channels: str = "plain",
     users: str = "curious",
     faults: Faults | Sequence[str] | None = None,
+    between: tuple[float, float] | None = None,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
 
     ``vary``: "alpha" (the least), "theta", "epsilon" (the largest) or "cluster_size" (the least that is *proven* to
-    do: of a bracket the upper end counts, so a slightly smaller one may do too).  ``cluster_size``, or ``population``:
-    the promise holds in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in
-    ``profile``.  ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be
-    solved for.  The value found is accounted for again, with certified ends.
+    do: of a bracket the upper end counts, so a slightly smaller one may do too); or any other number, with ``between``:
+    the most private value to look at, and the most useful one.  ``cluster_size``, or ``population``: the promise holds
+    in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in ``profile``.
+    ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.
+    The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
     and for parameters that are missing, unknown or out of range.
 
     For the scale of noise: ``calibrate_noise``.
 
     *Source:* bisection over the accountant's δ(ε), which grows with theta and epsilon and falls with alpha; for
-    cluster_size a falling δ is presumed, and the found size itself is checked.
+    cluster_size, and ``between`` two values, that it is monotonic is presumed, and what is found itself is checked.
     """
-    where, lookers = _range(kind, vary, fixed), Coalition.parse(view, kind.roles()).user_count
+    where, lookers = _range(kind, vary, fixed, between), Coalition.parse(view, kind.roles()).user_count
     check_target(epsilon, delta)
     if vary == "cluster_size":
         where = replace(where, useful=lookers + 1)
@@ -125,7 +131,7 @@ def calibrate(
         if vary == "cluster_size":
             size = int(value)
         else:
-            parameters[vary] = float(value)
+            parameters[vary] = where.read(value)
         return profile(kind(**parameters), what, **({"cluster_size": size} | options | other))
 
     def keeps(**other: Any) -> Callable[[float], bool]:
@@ -147,6 +153,7 @@ def calibrate(
     solved = account(value)
     reached = solved.epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
+    value = where.read(value)
     size = int(value) if vary == "cluster_size" else cluster_size
     room = size if population is None else int(population.sizes.max())
     protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
@@ -172,7 +179,7 @@ def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
     if holds(where.useful):
         return where.useful
     good, bad = where.private, where.useful
-    if where.whole:  # far ends are slow: grow from the useful one
+    if where.whole and 0 < bad < good:  # far ends are slow: grow from the useful one
         while bad * 2 < where.private and not holds(bad * 2):
             bad *= 2
         good = min(bad * 2, where.private)
@@ -190,15 +197,11 @@ def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
     return good
 
 
-def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
+def _range(
+    kind: type[Protocol], vary: str, fixed: dict[str, Any], between: tuple[float, float] | None
+) -> Range:
     parameters = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    solvable = [
-        name for name in RANGES if name in parameters or (name == "cluster_size" and kind.in_clusters())
-    ]
-    if vary not in solvable:
-        raise InputError(
-            f"vary = {vary!r}: of {kind.__name__}, one can solve for {', '.join(solvable) or 'nothing'}"
-        )
+    where = _known(kind, vary) if between is None else _between(kind, vary, between)
     if vary in fixed:
         raise InputError(f"{vary} = {fixed[vary]!r} is fixed and to be found: leave it out")
     for name in fixed:
@@ -211,7 +214,45 @@ def _range(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
             if name in _TARGET:
                 advice = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
             raise InputError(f"{name} of {kind.__name__} is missing: {advice}")
-    return _accepted(kind, vary, fixed) if vary == "epsilon" else RANGES[vary]
+    return _accepted(kind, vary, fixed) if vary == "epsilon" and between is None else where
+
+
+def _known(kind: type[Protocol], vary: str) -> Range:
+    """Return where to look for a parameter of which that is known by its name; raises InputError for another."""
+    every, numbers = {f.name for f in fields(kind)}, _numbers(kind)  # type: ignore[arg-type]
+    named = [name for name in RANGES if name in every or (name == "cluster_size" and kind.in_clusters())]
+    if vary in named:
+        return RANGES[vary]
+    how = "say where to look: between=(the most private value, the most useful one), or --between A,B"
+    if vary in numbers:
+        raise InputError(f"vary = {vary!r}: of {kind.__name__} it is a parameter of its own, so {how}")
+    told = ", ".join(named) or (f"{', '.join(numbers)}; {how}" if numbers else "nothing")
+    raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {told}")
+
+
+def _numbers(kind: type[Protocol]) -> dict[str, type]:
+    """Return the parameters of a protocol that are one number each, and whether they are whole."""
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind) if f.init and hints[f.name] in (int, float)}  # type: ignore[arg-type]
+
+
+def _between(kind: type[Protocol], vary: str, between: tuple[float, float]) -> Range:
+    """Return where to look between two values that were given, the most private one first; raises InputError."""
+    numbers = _numbers(kind)
+    if vary not in numbers:
+        raise InputError(
+            f"vary = {vary!r}: between={between!r} is for a parameter that is a number; {kind.__name__} has "
+            f"{', '.join(numbers) or 'none'}"
+        )
+    whole_numbers = numbers[vary] is int
+    kinds = (int, np.integer) if whole_numbers else (int, float, np.integer, np.floating)
+    ends = tuple(between)
+    if len(ends) != 2 or any(isinstance(end, bool) or not isinstance(end, kinds) for end in ends):
+        what = "whole numbers" if whole_numbers else "numbers"
+        raise InputError(f"between = {between!r}: give two {what}, the most private value first")
+    if not all(map(math.isfinite, ends)) or ends[0] == ends[1]:
+        raise InputError(f"between = {between!r}: both ends must be finite, and differ")
+    return Range(float(ends[0]), float(ends[1]), whole_numbers, spread=min(ends) > 0)
 
 
 def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:

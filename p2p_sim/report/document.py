@@ -16,7 +16,7 @@ from p2p_sim.core.sealing import MODELLED
 from p2p_sim.report import audit_file, privacy_table, run_summary, terminal
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
-from p2p_sim.rundir.run_json import without_seed
+from p2p_sim.rundir.run_json import on_command_line, without_seed
 from p2p_sim.rundir.trace_reader import stored_of
 from p2p_sim.trace import query
 
@@ -269,7 +269,7 @@ def _privacy(run: Run) -> dict[str, Any] | str:
     """Return the privacy table of a run made in Python, or why there is none."""
     if run.source is None or run.population is None:
         missing = (
-            "its protocol is not a shipped one"
+            f"its protocol is not a shipped one{on_command_line(run)}"
             if run.source is None
             else "it was saved without its population"
         )

@@ -12,6 +12,7 @@ from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
 from p2p_sim.report import audit_file, audit_table, privacy_table
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
+from p2p_sim.rundir.run_json import on_command_line
 from p2p_sim.rundir.run_record import RunRecord
 
 ONE_USER = re.compile(r"user:[0-9]+")
@@ -63,7 +64,7 @@ def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
     if run.source is None:
         raise InputError(
             f"{run.protocol} is not a shipped protocol: what its views learn is not known here; "
-            f"p2p-sim audit {run.protocol} --run RUN measures it"
+            f"p2p-sim audit {run.protocol} --run RUN measures it{on_command_line(run)}"
         )
     table = privacy_table.quick_table(run.source, run.population, run.faults, (_unnamed(view),), channels)
     row = table["views"][0]

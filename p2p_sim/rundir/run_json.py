@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -212,13 +213,29 @@ def in_python(run: RunRecord, path: str | Path, call: str) -> str:
     values = ", ".join(f"{name}={value!r}" for name, value in run.parameters.items())
     return (
         f"{run.protocol} is not a shipped protocol: in Python, from {module} import {owner}; "
-        f"p2p_sim.load({str(path)!r}).{call}, protocol={owner}({values}))"
+        f"p2p_sim.load({str(path)!r}).{call}, protocol={owner}({values})){on_command_line(run)}"
     )
 
 
 def recomputing(run: RunRecord) -> str:
-    """Return why the messages that a run did not keep are not recomputed, and what to do."""
+    """Return why messages of a run that it did not keep are not recomputed, and what to do."""
+    again = "run it again with --trace full (trace='full')"
+    if run.seed is None:
+        return f"its seed was not kept, so they are not recomputed: {again}"
     return (
-        f"{run.protocol} is not a shipped protocol, so they are not recomputed here: run it again with --trace full "
-        "(trace='full'), or in Python give protocol=..."
+        f"{run.protocol} is not a shipped protocol, so they are not recomputed here: {again}, or in Python give "
+        f"protocol=...{on_command_line(run)}"
     )
+
+
+_PROGRAM = re.compile(r"(?!__main__)[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def on_command_line(run: RunRecord) -> str:
+    """Return how the program of a run is named on the command line; empty for a name that cannot be imported.
+
+    A run's file may come from anybody, so what it names is for its reader to judge.
+    """
+    if not _PROGRAM.fullmatch(run.protocol):
+        return ""
+    return f"; on the command line, if you trust that code, add --protocol {run.protocol}"

@@ -19,7 +19,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import integrity, manifest, parquet_columns
 from p2p_sim.rundir.manifest import kinds_of
-from p2p_sim.rundir.run_json import recomputing
+from p2p_sim.rundir.run_json import on_command_line, recomputing
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_file import File, order_of, places_of, sources_of
 from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
@@ -341,7 +341,9 @@ class Kept:
         if program is None:
             if run.trace in ("none", "counts"):
                 raise InputError(f"this run kept no messages (trace={run.trace!r}), and {recomputing(run)}")
-            raise InputError(f"{run.protocol} is not a shipped protocol: give it, messages_source(protocol)")
+            raise InputError(
+                f"{run.protocol} is not a shipped protocol: give it, messages_source(protocol){on_command_line(run)}"
+            )
         return cls(program, run.trace, run.counts, run.kept_messages)
 
     def rows(

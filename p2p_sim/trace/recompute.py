@@ -19,7 +19,7 @@ from p2p_sim.rundir.population_file import rows_of, unread
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import in_python
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.trace.replay import NO_REPLAY, Rerun, UserHistory, history_of, rerun_world
+from p2p_sim.trace.replay import Rerun, UserHistory, rerun_world
 
 Array = npt.NDArray[Any]
 
@@ -148,9 +148,9 @@ def history(path: Path, user: int) -> tuple[LazyRun, Population, UserHistory]:
     """
     guarded(path, lambda: run_json.read_run_json(path))  # of a run that was cut off there is none
     run = LazyRun(path)
-    if run.source is None:
-        raise InputError(in_python(run, path, f"replay({user}"))
     if run.seed is None or not run.has_population:
         raise InputError(NO_REPLAY)
+    if run.source is None:
+        raise InputError(in_python(run, path, f"replay({user}"))
     some, rerun = rerun_users(run, run.source, np.array([user]), digest=False)
     return run, some, history_of(run.source, rerun, user)

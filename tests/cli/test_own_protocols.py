@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
 import p2p_sim
+from p2p_sim.cli import programs
 from tests.cli.test_bad_input import refused
 
 WARD = '''
@@ -78,6 +80,88 @@ def test_every_verb_looks_at_a_full_trace_and_says_how_else_to_get_one(ward, ver
     for level in ("none", "counts"):
         done = ward("trace", verb, level, *words)
         refused(done, f"kept no messages (trace='{level}')", "run it again with --trace full")
+
+
+NAMED = (
+    *(("trace", look[0], "none", *look[1:]) for look in LOOKS),
+    ("replay", "none", "--user", "3"),
+    ("diff", "none", "other"),
+)
+
+
+def test_every_verb_takes_the_program_that_is_named(ward, monkeypatch):
+    ward("run", "ward:Ward", "--users", "30", "--flip", "0.4", "--out", "other", "--seed", "0")
+    for words in NAMED:
+        monkeypatch.delitem(sys.modules, "ward", raising=False)
+        before = ward(*words)
+        assert "ward" not in sys.modules, words  # what a folder names is not imported
+        assert "add --protocol ward:Ward" in before.out + before.err, words
+        named = ward(*words, "--protocol", "ward:Ward")
+        assert "ward" in sys.modules, words
+        assert named.status == (1 if words[0] == "diff" else 0), named.err
+        assert "--protocol" not in named.out + named.err, words
+        after = ward(*words)  # what was named is forgotten with the command
+        assert (after.status, after.out, after.err) == (before.status, before.out, before.err)
+
+
+def test_programs_of_several_runs_are_named_one_by_one(ward, tmp_path):
+    (tmp_path / "desk.py").write_text(WARD.replace("Ward", "Desk"))
+    ward("run", "desk:Desk", "--users", "30", "--flip", "0.2", "--out", "desk", "--seed", "0")
+    ward("run", "peer-to-peer", "--users", "30", "--out", "shipped", "--seed", "0")
+    both = ("--protocol", "ward:Ward", "--protocol", "desk:Desk")
+    assert ward("diff", "none", "desk", *both).status == 1
+    told = ward("report", "none", "desk", "shipped", *both, "--json").json["runs"]
+    assert [run["protocol"] for run in told] == ["ward", "desk", "peer-to-peer"]
+    assert told[0]["messages"][0]["sender"] == "user"  # which a run without a trace does not tell
+    (found, _) = programs._kinds(both[1::2], [str(tmp_path)])  # a folder of runs, as trace serve takes
+    assert found.__name__ == "Ward"
+    refused(ward("diff", "none", "shipped", *both), "--protocol desk:Desk", "'none' is of ward:Ward")
+    refused(ward("replay", "none", "--user", "3", *both), "--protocol is given twice")
+
+
+def test_calibration_says_where_a_number_of_one_s_own_is_looked_for(cli, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    two = WARD.replace("    flip: float\n", "    flip: float\n    times: int\n")
+    (tmp_path / "both.py").write_text(two)
+    words = ("calibrate", "both:Ward", "--epsilon", "1", "--vary")
+    refused(cli(*words, "flip", "--between", "0.5,0.1"), "ward needs --times")
+    for between in ("0.5", "0.5,0.1,0", "a,b", ""):
+        refused(cli(*words, "flip", "--times", 2, "--between", between), "give two numbers")
+    refused(cli(*words, "times", "--flip", 0.1, "--between", "9,1.5"), "give two whole numbers")
+    refused(cli(*words, "flip", "--times", 2), "say where to look", "--between A,B")
+
+
+WRONG = {
+    "other": ("peer-to-peer", ["PeerToPeer", "run 'none' is of ward:Ward"]),
+    "unknown": ("ward", ["unknown protocol 'ward'", "peer-to-peer", "MODULE:CLASS"]),
+    "class": ("ward:Wart", ["no attribute 'Wart'"]),
+    "module": ("wart:Ward", ["No module named 'wart'"]),
+}
+
+
+def test_another_program_than_the_run_s_is_refused(ward):
+    for name, words in WRONG.values():
+        for verb in (("replay", "none", "--user", "3"), ("report", "none"), ("trace", "stats", "none")):
+            refused(ward(*verb, "--protocol", name), name, *words)
+
+
+def test_a_program_that_was_changed_is_told_of(ward, tmp_path, monkeypatch):
+    for changed in (WARD.replace("noisy label to", "label to"), WARD.replace("flip: float", "odds: float")):
+        monkeypatch.delitem(sys.modules, "ward")
+        (tmp_path / "ward.py").write_text(changed + "\n" * len(changed))  # another length: compiled anew
+        done = ward("replay", "none", "--user", "3", "--protocol", "ward:Ward")
+        if "flip: float" in changed:
+            assert (done.status, "by other code than the run's: code" in done.err) == (0, True), done.err
+        else:
+            refused(done, "--protocol ward:Ward", "flip=0.2", "another version")
+
+
+def test_without_a_seed_no_program_is_asked_for(ward):
+    ward("run", "ward:Ward", "--users", "30", "--flip", "0.2", "--out", "bare", "--no-population")
+    for verb in (("replay", "bare", "--user", "3"), ("trace", "stats", "bare")):
+        done = ward(*verb)
+        refused(done, "saved without" if verb[0] == "replay" else "its seed was not kept")
+        assert "--protocol" not in done.err
 
 
 def test_what_needs_the_program_is_spelt_out_in_python(ward, monkeypatch):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_range
 from p2p_sim.privacy.calibrate import calibrate
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -159,3 +160,63 @@ def test_refusals(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
         calibrate(PeerToPeer, **(asked | change))
     assert words in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Forced(Protocol):
+    """A coin answers with probability forced / scale; the law is found on the program."""
+
+    forced: float
+    scale: int = 1
+
+    answer = Message("user", "learner", "says her label, or what a coin says", y=bool)
+
+    def __post_init__(self) -> None:
+        check_range("forced", self.forced, 0, 1)
+
+    def user(self, me: Party) -> Rounds:
+        forced = me.draw.bernoulli("forced", self.forced / self.scale)
+        yield self.answer(y=(me.y & ~forced) | (me.draw.bernoulli("coin", 0.5) & forced))
+
+    def learner(self, me: Party) -> Rounds:
+        return (yield self.answer.receive()).columns()
+
+
+OWN: dict[str, Any] = {"vary": "forced", "epsilon": 1.0, "delta": 0.0}
+
+
+def test_a_number_of_another_name_is_looked_for_between_two_values() -> None:
+    exact = 2 / (1 + math.e)  # epsilon = ln((2 - forced) / forced)
+    for ends in ((1, 1e-6), (1.0, 0.0), (0.6, 0.5)):
+        found = calibrate(Forced, between=ends, **OWN)
+        assert found.value == pytest.approx(exact, rel=1e-8)
+        assert found.achieved.upper <= 1.0
+    assert calibrate(Forced, between=(1, 0.7), **OWN).value == 0.7  # even the most useful value keeps it
+    with pytest.raises(InputError, match=r"no forced keeps epsilon = 1 .* is epsilon = 1\.38629"):  # ln 4
+        calibrate(Forced, between=(0.4, 0.1), **OWN)
+
+
+def test_a_whole_number_stays_one() -> None:
+    for ends in ((1, 1000), (1, 20)):
+        found = calibrate(Forced, between=ends, forced=1.0, **OWN | {"vary": "scale", "epsilon": 2.0})
+        assert (found.value, type(found.value)) == (4, int)  # ln 7 = 1.9459; of 5 it is ln 9 = 2.1972
+        assert found.protocol == Forced(1.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, r"vary = 'forced': of Forced it is a parameter of its own, .* --between A,B"),
+        ({"vary": "alpha"}, r"of Forced, one can solve for forced, scale; say where to look"),
+        ({"vary": "other", "between": (1, 0)}, "'other': between=.* Forced has forced, scale"),
+        ({"between": (1, 1)}, "both ends must be finite, and differ"),
+        ({"between": (1, math.inf)}, "both ends must be finite"),
+        ({"between": (1, 0.5, 0)}, "give two numbers, the most private value first"),
+        ({"between": ("1", 0)}, "give two numbers"),
+        ({"vary": "scale", "between": (1, 2.5), "forced": 0.5}, "give two whole numbers"),
+        ({"between": (2, 0.1)}, r"forced = 2\.0"),
+    ],
+)
+def test_where_one_cannot_look_is_said(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        calibrate(Forced, **(OWN | change))

@@ -1,0 +1,116 @@
+"""``--protocol``: whose program a verb uses that looks at saved runs.
+
+A run's folder may come from anybody: code that it names is imported only if the option names it too.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from p2p_sim import catalogue
+from p2p_sim.cli.app import Command
+from p2p_sim.cli.options import EXECUTION
+from p2p_sim.core.errors import InputError
+from p2p_sim.report import terminal
+
+if TYPE_CHECKING:
+    from p2p_sim.core.protocol import Protocol
+    from p2p_sim.rundir.run_directory import LazyRun
+
+_WHAT = "The run's own protocol, if p2p-sim run --help does not list it: its code is imported."
+Program = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol", metavar="MODULE:CLASS", rich_help_panel=EXECUTION, show_default=False, help=_WHAT
+    ),
+]  # fmt: skip
+Programs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--protocol", metavar="MODULE:CLASS", rich_help_panel=EXECUTION, show_default=False,
+        help=f"{_WHAT}  May be repeated.",
+    ),
+]  # fmt: skip
+
+Verb = TypeVar("Verb")
+Work = Callable[[Verb, Command], int]
+
+
+def with_programs(*fields: str) -> Callable[[Work[Verb]], Work[Verb]]:
+    """Let a verb use the programs that its ``--protocol`` names; ``fields``: which of its own hold paths of runs.
+
+    Raises InputError for a name that leads nowhere, or is not that of a run there.
+    """
+
+    def of(work: Work[Verb]) -> Work[Verb]:
+        @functools.wraps(work)
+        def within(verb: Verb, command: Command) -> int:
+            given = vars(verb)["protocol"] or []
+            names = [given] if isinstance(given, str) else given
+            if not names:
+                return work(verb, command)
+            with terminal.stdout_to_stderr():
+                kinds = _kinds(names, [path for field in fields for path in _listed(vars(verb)[field])])
+            with catalogue.naming(*kinds):
+                return work(verb, command)
+
+        return within
+
+    return of
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _kinds(names: Iterable[str], paths: Iterable[str]) -> list[type[Protocol]]:
+    """Return the classes that are named, each of a run in these folders."""
+    runs = {str(run.folder): run for path in paths for run in _runs(Path(path))}
+    kinds = []
+    for name in names:
+        kind = catalogue.named(name)
+        of = catalogue.class_name(kind)
+        own = {place: run for place, run in runs.items() if run.protocol == of}
+        if not own:
+            there = "; ".join(f"run {place!r} is of {run.protocol}" for place, run in list(runs.items())[:4])
+            raise InputError(
+                f"--protocol {name} is {of}, but {there or 'no run is there'}: name its class, or none"
+            )
+        for place, run in own.items():
+            _check(name, kind, place, run)
+        kinds.append(kind)
+    return kinds
+
+
+def _runs(path: Path) -> Iterator[LazyRun]:
+    """Yield the run at a path, or those in a folder of runs, of which a damaged one is told of when it is opened."""
+    from p2p_sim.rundir.run_directory import LazyRun
+    from p2p_sim.rundir.run_json import RUN
+
+    inside = sorted(file.parent for file in path.glob(f"*/{RUN}")) if not (path / RUN).exists() else []
+    if not inside:
+        yield LazyRun(path)
+    for folder in inside:
+        with suppress(InputError):
+            yield LazyRun(folder)
+
+
+def _check(name: str, kind: type[Protocol], place: str, run: LazyRun) -> None:
+    """Check that a class takes the parameters of a run; of one that was cut off they are not known."""
+    if run.cut_off:
+        return
+    try:
+        kind(**run.parameters)
+    except Exception as error:  # whatever a class of another version raises
+        values: dict[str, Any] = run.parameters
+        told = ", ".join(f"{key}={value!r}" for key, value in values.items())
+        raise InputError(
+            f"--protocol {name}: it does not take the parameters of run {place!r}, {told} ({type(error).__name__}: "
+            f"{error}): the run was made by another version of it, which is needed here"
+        ) from error

@@ -1,0 +1,100 @@
+"""The page on protocols of one's own, taken literally: its package is installed, and its commands are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_documents import PAGES, ROOT, blocks
+
+PAGE = PAGES["docs/own-protocols.md"]
+(TOML,), (MODULE,), (PRINTED,) = (blocks(PAGE, language) for language in ("toml", "python", "text"))
+PACKAGED, ALONE = (block.splitlines() for block in blocks(PAGE, "bash"))
+WITHOUT_LAW = MODULE.partition("\n\ndef law")[0]
+
+
+def lines(*parts: str) -> int:
+    """How many lines say something."""
+    return sum(bool(line.strip()) for part in parts for line in part.splitlines())
+
+
+def ran(command: str, folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
+    """What a command of the page leaves in a folder; ``path``: where packages are, as if they were installed."""
+    program, *words = shlex.split(command)
+    start = "import sys; from p2p_sim import cli; sys.exit(cli.main())"
+    options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index", "-q"]
+    start_of = {
+        "p2p-sim": [sys.executable, "-c", start, *words],
+        "pip": [sys.executable, "-m", "pip", *words, *options, "--target", str(path)],
+    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
+    return subprocess.run(
+        start_of[program], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def all_ran(commands: list[str], folder: Path, path: Path) -> dict[str, str]:
+    """What each command printed, by its verb; all succeed."""
+    printed = {}
+    for command in commands:
+        done = ran(command, folder, path)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert "warning" not in done.stderr, f"{command}: {done.stderr}"
+        words = shlex.split(command)
+        printed[" ".join(words[1 : 3 if words[1] == "trace" else 2])] = done.stdout
+    return printed
+
+
+def test_the_package_takes_no_more_than_thirty_lines() -> None:
+    assert lines(TOML, MODULE) <= 30
+    assert lines(WITHOUT_LAW, *ALONE) <= 30  # from a protocol to its report
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the package's two files."""
+    place = tmp_path / "work"
+    place.mkdir()
+    (place / "pyproject.toml").write_text(TOML)
+    (place / "forced.py").write_text(MODULE)
+    return place
+
+
+def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    assert PACKAGED[0] == "pip install ."
+    all_ran(PACKAGED[:1], folder, installed)
+    assert (installed / "forced.py").is_file()
+    (folder / "forced.py").unlink()  # what is found from now on is what was installed
+    told = all_ran(PACKAGED[1:], folder, installed)
+    for verb, line in zip(("account", "calibrate", "audit", "replay"), PRINTED.splitlines(), strict=True):
+        assert line in told[verb], told[verb]
+    assert "nothing is read" in told["account"]  # the registered law's words
+    assert "user 17" in told["replay"]
+    assert "5 of 100 shown" in told["trace show"]
+    assert "1,700" in told["trace stats"]  # bytes: 100 answers of 17
+    lower, exact = re.findall(r"^learner +(\S+) +(\S+) ", told["audit"], re.MULTILINE)[0]
+    assert 0.3 < float(lower) < float(exact) == 0.9555  # ln 2.6, at δ = 0.1
+    page = (folder / "runs/forced/report.html").read_text()
+    assert all(words in page for words in ("forced-response", "nothing is read", "consistent", "1.099"))
+
+
+def test_a_file_is_enough_and_its_law_is_found(folder: Path, tmp_path: Path) -> None:
+    (folder / "forced.py").write_text(WITHOUT_LAW)
+    told = all_ran(ALONE, folder, tmp_path / "nothing")
+    assert PRINTED.splitlines()[0] in told["account"]
+    assert "found on the program by enumerating one user's draws" in told["account"]
+    assert PRINTED.splitlines()[3] in told["replay"]
+    assert "1,700" in told["trace stats"]
+    assert "found on the program" in (folder / "mine/report.html").read_text()
+    command = ALONE[3].removesuffix(" --protocol forced:ForcedResponse")
+    assert command != ALONE[3]
+    refused = ran(command, folder, tmp_path / "nothing")
+    assert refused.returncode == 2
+    assert "add --protocol forced:ForcedResponse" in refused.stderr
