@@ -19,7 +19,7 @@ from p2p_sim.rundir.population_file import rows_of, unread
 from p2p_sim.rundir.run_directory import LazyRun
 from p2p_sim.rundir.run_json import in_python
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.trace.replay import Rerun, UserHistory, rerun_world
+from p2p_sim.trace.replay import NO_REPLAY, Rerun, UserHistory, history_of, rerun_world
 
 Array = npt.NDArray[Any]
 
