@@ -241,7 +241,7 @@ class ServeCommand:
             return self._serve()
         if self.user is not None and self.cluster is not None:
             raise InputError(
-                "--user and --cluster are both given: a page shows only one, leave the other out"
+                "--user and --cluster are both given: a page shows one of them, leave the other out"
             )
         return self._export(self.export)
 
