@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import p2p_sim
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core.errors import MissingColumnError
 from p2p_sim.network import topologies
 from p2p_sim.privacy.auditing import worlds
 from p2p_sim.privacy.auditing.worlds import Situation
@@ -205,13 +207,12 @@ def test_columns_that_cannot_be(public, why):
         privacy.audit(Careful(), cluster_size=3, public=public, **HOW)
 
 
-@pytest.mark.ray
-@pytest.mark.usefixtures("ray_session")
-def test_shards_have_them_and_name_what_is_missing():
-    case = {**HOW, "cluster_size": 3, "public": {"careful": [False, True, True]}}
-    there = {"backend": "shards", "shards": 2}
-    assert privacy.audit(Careful(), **case, **there) == privacy.audit(Careful(), **case)
-    with pytest.raises(
-        InputError, match="reads public column 'careful', which the worlds of an audit do not have"
-    ):
-        privacy.audit(Careful(), cluster_size=3, **HOW, **there)
+def test_the_error_comes_whole_from_another_process():
+    """From an actor, whose column an audit then names as it does here."""
+    error = pickle.loads(pickle.dumps(MissingColumnError("there is none", "public", "careful")))
+    assert (type(error), str(error), error.part, error.name) == (
+        MissingColumnError,
+        "there is none",
+        "public",
+        "careful",
+    )
