@@ -111,13 +111,16 @@ def read(root: Path) -> dict[str, list[dict[str, Any]]]:
     for file in sorted(root.glob(_FILES)):
         *lines, _being_written = (regular_files.octets(root, file.name) or b"").split(b"\n")
         for line in lines:
-            entry = regular_files.object_in(file, line)
-            declared.check(file, declared.Noted, entry)
-            if was_altered(entry):
+            try:
+                entry = regular_files.object_in(file, line)
+                declared.check(file, declared.Noted, entry)
+                if was_altered(entry):
+                    raise InputError(f"the checksum of {entry['file']!r} does not match")
+            except InputError as error:
                 raise InputError(
-                    f"the trace is damaged: {str(file)!r} was altered since it was written; restore it, or run the "
-                    "protocol again"
-                )
+                    f"the trace is damaged: {str(file)!r} was altered since it was written ({error}); "
+                    f"{regular_files.RESTORE}"
+                ) from error
             found.setdefault(entry["file"], []).append(bare(entry))
     return found
 

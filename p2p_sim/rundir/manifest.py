@@ -65,10 +65,8 @@ def text_of(manifest: Mapping[str, Any]) -> str:
     return json.dumps(integrity.with_checksum(manifest), indent=1) + "\n"
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a folder ``messages``; raises InputError if there is none, or it is not as declared."""
-    from p2p_sim.rundir.declared import ManifestFile, check
-
+def _of_this_format(folder: Path) -> dict[str, Any]:
+    """Return what a manifest holds; raises InputError if there is none, or it has another format."""
     file = folder / NAME
     parquet_columns.check_name(folder)
     manifest = regular_files.json_of(folder, NAME)
@@ -81,6 +79,19 @@ def read(folder: Path) -> dict[str, Any]:
             f"{str(file)!r} has format {manifest['format']}; this version reads format {FORMAT}: run the protocol "
             "again, or read it with the version that wrote it"
         )
+    return manifest
+
+
+def check_format(folder: Path) -> None:
+    """Raise InputError unless a folder has a manifest of this format, whatever else it holds."""
+    _of_this_format(folder)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder ``messages``; raises InputError if there is none, or it is not as declared."""
+    from p2p_sim.rundir.declared import ManifestFile, check
+
+    file, manifest = folder / NAME, _of_this_format(folder)
     check(file, ManifestFile, manifest)
     if integrity.was_altered(manifest):
         raise InputError(

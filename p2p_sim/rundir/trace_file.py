@@ -206,6 +206,14 @@ class File:
         other = self._others.get(place[0])
         return other is not None and other.entry.get(place[1]) == STORED and other.rows >= self.rows
 
+    def check_footer_or_sum(self) -> None:
+        """Check columns and rows; where they do not fit, raise InputError for the checksum, if that does not either."""
+        try:
+            self.check_footer()
+        except InputError:
+            self.verify()
+            raise
+
     def check_footer(self) -> Any:
         """Return the file's metadata, after checking columns and rows against the manifest; raises InputError."""
         meta = parquet_schema.footer(self._path)

@@ -123,7 +123,7 @@ class Stored:
         by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
         for file in self._files:
             file.check()
-            file.check_footer()
+            file.check_footer_or_sum()
         self.kept = sum(file.rows for file in self._files)
         self.missing = missing_of(told["level"], self.kept, self.counts) if self.complete else self._cut_off()
 
@@ -261,7 +261,7 @@ def folder_of(path: Path) -> Path | None:
 def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
     """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
     folder = folder_of(path) or path / MESSAGES
-    manifest.read(folder)  # a newer one is refused as such
+    manifest.check_format(folder)  # a newer one is refused as such
     integrity.check(path, told["sha256"], MESSAGES)
     return Stored(folder)
 
