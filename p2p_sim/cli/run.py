@@ -143,7 +143,12 @@ class RunCommand:
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = run_folders.choose(self.out, stem, self.force)
-        with place.draft(self._announce_size) as draft, Progress() as progress, terminal.stdout_to_stderr():
+        with (
+            place.claimed(),
+            place.draft(self._announce_size) as draft,
+            Progress() as progress,
+            terminal.stdout_to_stderr(),
+        ):
             run = self._run(chosen.protocol, progress, draft)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
