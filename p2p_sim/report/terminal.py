@@ -69,8 +69,8 @@ class _Stdout(io.FileIO):
 def _writing_all(stream: TextIO) -> TextIO:
     """Return a stream that writes all it is given, or raises OSError.
 
-    That of an unbuffered Python (``PYTHONUNBUFFERED``, ``-u``) drops what a short write leaves: on a disk that is nearly
-    full, a document would be cut and nothing said.
+    That of an unbuffered Python (``PYTHONUNBUFFERED``, ``-u``) drops what a short write leaves: on a disk that is
+    nearly full, a document would be cut and nothing said.
     """
     if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
         return stream

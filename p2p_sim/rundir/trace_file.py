@@ -167,6 +167,11 @@ class File:
             file = parquet.ParquetFile(self._path, metadata=self._meta)
             found = file.read_row_groups(groups, columns=names, use_threads=False)
             same = self._stamp() == self._verified
+        except MemoryError as error:
+            raise InputError(
+                f"{str(self._path)!r}: the rows that are asked for do not fit into memory ({error}): ask for fewer at "
+                "once, by limit= and offset="
+            ) from error
         except (ArrowException, OSError) as error:
             raise InputError(
                 f"the trace is damaged: {str(self._path)!r} cannot be read ({error}); restore it, or run the protocol "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -188,7 +189,7 @@ class Stored:
         return {name: column[chosen] for name, column in found.items()}, len(order)
 
     def _check_memory(self, kind: str, rows: int) -> None:
-        width = sum(column.strides[0] for column in self._nothing(kind).values())
+        width = sum(column.itemsize * math.prod(column.shape[1:]) for column in self._nothing(kind).values())
         parquet_schema.check_memory(self.folder, rows, width, "ask for fewer at once, by limit= and offset=")
 
     def _of(self, kind: str, round: int | None) -> dict[int, list[File]]:

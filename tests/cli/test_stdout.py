@@ -46,7 +46,7 @@ def call(at: Path, *words: str, stdout, limit: int | None = None, **more: str) -
     root = str(Path(p2p_sim.__file__).parents[1])
     return subprocess.run(
         [sys.executable, "-c", CODE, *words], cwd=at, stdout=stdout, stderr=subprocess.PIPE, preexec_fn=limited,
-        env=env | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": "/nonexistent"} | more, timeout=120,
+        env=env | {"PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"} | more, timeout=240,
     )  # fmt: skip
 
 

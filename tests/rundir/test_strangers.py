@@ -32,7 +32,7 @@ from p2p_sim.rundir import integrity, run_directory
 from p2p_sim.trace import query
 from p2p_sim.trace.diff import compare
 from p2p_sim.trace.stats import stats
-from protocols import PeerToPeer
+from protocols import PeerToPeer, RandomizedResponse
 
 pytestmark = pytest.mark.slow
 
@@ -139,8 +139,8 @@ def nested(levels: int) -> Any:
 
 VALUES = [
     None, True, False, -1, 0, 1, 7, 2**31, 2**62, 2**63, 2**70, -(2**70), 10**400, 1.5, -0.5, 1e308, float("nan"),
-    float("inf"), float("-inf"), "", "x", "../x", "/etc/passwd", "a\0b", "\ud800", "x" * 5000, "full", "sample=3", "user",
-    [], [1], [[]], {}, {"x": 1}, {"from": 2**62}, {"all": -1}, {"as": ["x", "sender"]}, nested(40), nested(900), "inf",
+    float("inf"), float("-inf"), "", "x", "../x", "/etc/passwd", "a\0b", "\ud800", "x" * 5000, "full", "sample=3",
+    "user", [], [1], [[]], {}, {"x": 1}, {"from": 2**62}, {"all": -1}, {"as": ["x", "sender"]}, nested(40), nested(900), "inf",
 ]  # fmt: skip
 JSONS = ("run.json", "messages/manifest.json", "audit.json")
 
@@ -264,7 +264,7 @@ TABLES = {
     "floats": each(lambda rows: pa.array([float("nan")] * rows)),
     "times": each(lambda rows: pa.array([0] * rows, pa.timestamp("ns"))),
     "decimals": each(lambda rows: pa.array([1] * rows, pa.decimal128(30, 2))),
-    "twice": lambda table: pa.table([*table.columns, table.column(0)], names=[*table.column_names, table.column_names[0]]),
+    "twice": lambda table: pa.table([*table.columns, table[0]], names=[*table.column_names, table.column_names[0]]),
     "more": lambda table: table.append_column("more", pa.array(range(len(table)))),
     "fewer": lambda table: table.drop_columns(table.column_names[-1:]),
     "no rows": lambda table: table.slice(0, 0),
@@ -288,3 +288,164 @@ def test_any_file(made: Path, data: st.DataObject) -> None:
             with contextlib.suppress(ValueError, OSError):
                 seal(path)
         works_or_is_refused(path, data.draw(st.sampled_from(list(READERS)), "reader"))
+
+
+@pytest.mark.parametrize("harm", ["fifo", "link", "device", "folder"])
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "messages/manifest.json", "audit.json", "population.parquet", "outputs/*.parquet", "messages/ask/*/*"],
+)  # fmt: skip
+def test_only_regular_files_are_read(made, name, harm):
+    with copied(made) as path:
+        (file,) = path.glob(name)
+        HARMS[harm](file)
+        what = {"fifo": "a FIFO", "folder": "a folder"}.get(harm, "a link, and a run directory has none")
+        with within(30), pytest.raises(InputError, match=rf"{file.name}' is damaged: it is {what}"):
+            read_everything(path)
+
+
+def test_a_folder_that_is_a_link_is_refused(made):
+    with copied(made) as path:
+        (path / "messages").rename(path.parent / "elsewhere")
+        (path / "messages").symlink_to("../elsewhere")
+        for opened in (p2p_sim.load, run_directory.LazyRun, run_directory.open_trace):
+            with pytest.raises(
+                InputError, match="messages' is damaged: it is a link, and a run directory has none"
+            ):
+                opened(path)
+        assert run_directory.open_trace(path.parent / "elsewhere").kept
+        (path.parent / "latest").symlink_to(made)
+        read_everything(path.parent / "latest")  # that a folder is named by a link is the reader's own doing
+
+
+def test_the_notes_of_a_run_that_was_cut_off_may_be_no_file(made):
+    with copied(made) as path:
+        (path / "run.json").unlink()
+        file = path / "messages/manifest.json"
+        write(
+            file, json.loads(file.read_bytes()) | {"complete": False, "counts": [], "files": []}, sealed=True
+        )
+        os.mkfifo(path / "messages/.site-00000.jsonl")
+        with within(30), pytest.raises(InputError, match=r"\.site-00000\.jsonl' is damaged: it is a FIFO"):
+            run_directory.open_trace(path)
+
+
+WRONG_JSON = {
+    "run.json": [
+        ("seed", -1, "seed = -1: must be greater than or equal to 0"),
+        ("seed", 2**70, f"seed = {2**70}: must be an integer of 64 bits"),
+        ("timings", {"run": float("nan")}, r"timings.run = nan: must be a finite number"),
+        ("notes", nested(900), r"must be nested in at most 32 levels"),
+        ("sha256", {"../x": "0" * 64}, r"'../x': must be the path of a file below the folder"),
+        ("users", "many", "users = 'many': must be a valid integer"),
+    ],
+    "messages/manifest.json": [
+        ("users", 2**62, f"users = {2**62}: must be less than or equal to 2147483647"),
+        ("files", [7], r"files.0 = 7: must be a valid dictionary"),
+        ("level", "much", "level = 'much': trace = 'much': allowed are"),
+    ],
+    "audit.json": [("audits", [{"view": 7}], "audits.0.view = 7: must be a valid string")],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_JSON)
+def test_a_wrong_value_is_named_with_what_is_allowed_and_what_to_do(made, name):
+    for field, value, said in WRONG_JSON[name]:
+        with copied(made) as path:
+            told = json.loads((path / name).read_bytes()) | {field: value}
+            write(path / name, told, sealed=True)
+            if name == "messages/manifest.json":
+                seal(path)
+            advice = "(restore it, or run the protocol again|delete it, and audit the run again)"
+            with pytest.raises(InputError, match=rf"{name}' is damaged: .*{said}.*; {advice}"):
+                read_everything(path)
+
+
+@pytest.mark.parametrize(
+    "harm", [harm for harm in TABLES if harm not in ("negative", "huge ids", "rows twice")]
+)
+def test_a_table_of_another_kind_is_named(made, harm):
+    for name in ("messages/label/round=2/*", "population.parquet"):
+        with copied(made) as path:
+            (file,) = path.glob(name)
+            HARMS[harm](file)
+            seal(path)
+            with pytest.raises(InputError, match=rf"{file.name}' is damaged: .*; restore it"):
+                read_everything(path)
+
+
+BOMB = """
+import json, resource, sys
+from pathlib import Path
+import p2p_sim
+from p2p_sim.rundir import run_directory
+path, = map(Path, sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+told = []
+for ask in (
+    lambda: p2p_sim.load(path).messages("report"),
+    lambda: p2p_sim.load(path).population,
+    lambda: run_directory.open_trace(path).rows("report", limit=3)[1],
+):
+    try:
+        told.append(repr(ask()))
+    except p2p_sim.InputError as error:
+        told.append(str(error))
+print(json.dumps(told))
+"""
+
+
+def bomb(file: Path, doublings: int) -> int:
+    """Make a Parquet file whose footer names each of its row groups many times; return its number of rows."""
+    meta = parquet.read_metadata(file)
+    for _ in range(doublings):
+        meta.append_row_groups(meta)
+    whole = file.read_bytes()
+    end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    meta.write_metadata_file(file)
+    file.write_bytes(whole[:end] + file.read_bytes()[4:])
+    return int(parquet.read_metadata(file).num_rows)
+
+
+@pytest.fixture
+def bombs(tmp_path):
+    """A run of which the messages of a kind and the users are a thousand million in files of a megabyte or so."""
+    people = Population.synthetic(users=1 << 18, seed=2)
+    path = tmp_path / "run"
+    p2p_sim.run(RandomizedResponse(1.0), people, trace="full", out=path, seed=SEED)
+    (file,) = (path / "messages").rglob("*.parquet")
+    rows = bomb(file, 12)
+    assert bomb(path / "population.parquet", 12) == rows == 1 << 30
+    assert file.stat().st_size < 7e6
+    return path
+
+
+def asked(path: Path) -> list[str]:
+    root = str(Path(p2p_sim.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, str(path)], capture_output=True, text=True, timeout=200, check=True,
+        env=os.environ | {"PYTHONPATH": root, "OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"},
+    )  # fmt: skip
+    told: list[str] = json.loads(done.stdout)
+    return told
+
+
+def test_a_thousand_million_rows_in_a_small_file(bombs):
+    seal(bombs)
+    messages, people, first = asked(bombs)
+    assert "has 1,073,741,824 rows, and the manifest says 262,144" in messages == first
+    assert "has 1,073,741,824 rows, and the manifest says 262,144" in people
+    for name in ("run.json", "messages/manifest.json"):  # now all of it says so
+        told = json.loads((bombs / name).read_bytes())
+        told["users"] = 1 << 30
+        for row in told.get("costs", told.get("counts")):
+            row["messages"] = row["travelled"] = 1 << 30
+        for entry in told.get("files", []):
+            entry["rows"] = 1 << 30
+        write(bombs / name, told, sealed=True)
+    seal(bombs)
+    messages, people, first = asked(bombs)
+    assert "holds 1,073,741,824 rows, which take " in messages
+    assert "ask for fewer at once, by limit= and offset=" in messages
+    assert "population.parquet' holds 1,073,741,824 rows, which take " in people
+    assert first == str(1 << 30)
