@@ -311,5 +311,7 @@ def _told(content: Any, error: Any) -> str:
     if error["type"] == "missing":
         where = f" at {place_of(tuple(path))}" if path else ""
         return f"it lacks {error['loc'][-1]!r}{where}"
+    if error["loc"][-1] == "[key]":
+        content, path[-1] = path[-1], "(a name)"
     allowed = re.sub(r"^(Input|String|Value|List|Dictionary|Keys) should ", "must ", error["msg"])
     return f"{place_of(tuple(path))} = {short(content)}: {allowed.removeprefix('Value error, ')}"

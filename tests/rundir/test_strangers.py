@@ -140,7 +140,8 @@ def nested(levels: int) -> Any:
 VALUES = [
     None, True, False, -1, 0, 1, 7, 2**31, 2**62, 2**63, 2**70, -(2**70), 10**400, 1.5, -0.5, 1e308, float("nan"),
     float("inf"), float("-inf"), "", "x", "../x", "/etc/passwd", "a\0b", "\ud800", "x" * 5000, "full", "sample=3",
-    "user", [], [1], [[]], {}, {"x": 1}, {"from": 2**62}, {"all": -1}, {"as": ["x", "sender"]}, nested(40), nested(900), "inf",
+    "user", [], [1], [[]], {}, {"x": 1}, {"from": 2**62}, {"all": -1}, {"as": ["x", "sender"]}, nested(40),
+    nested(900), "inf",
 ]  # fmt: skip
 JSONS = ("run.json", "messages/manifest.json", "audit.json")
 
