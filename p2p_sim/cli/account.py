@@ -39,6 +39,7 @@ from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, check_delta
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -59,7 +60,7 @@ class AccountCommand:
         list[str] | None,
         texts(REQUEST, "Show only this view, such as learner+3*user.  May be repeated."),
     ] = None
-    delta: Delta = 1e-6
+    delta: Delta = DELTA
     composition: Annotated[
         str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
@@ -139,8 +140,7 @@ class AccountCommand:
     def _check(self) -> None:
         from p2p_sim.report import curves
 
-        if not 0 <= self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}: must be a number in [0, 1)")
+        check_delta(self.delta)
         if self.channels not in ("plain", "encrypted"):
             raise InputError(f"channels = {self.channels!r}: must be plain or encrypted")
         if self.cluster_size is not None and self.cluster_size < 1:

@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.report.delta import DELTA
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -131,7 +132,7 @@ Crypto = Annotated[
         "modelled|real",
     ),
 ]
-Delta = Annotated[float, ratio(REQUEST, "δ, in [0, 1); default 1e-6.")]
+Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
 
 
 def set_options(command: Any, *names: str) -> dict[str, Any]:

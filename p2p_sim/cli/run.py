@@ -19,6 +19,7 @@ from p2p_sim.cli.options import (
     Clusters,
     Crypto,
     Data,
+    Delta,
     Fault,
     Format,
     Graph,
@@ -44,6 +45,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json
 
 if TYPE_CHECKING:
@@ -97,6 +99,7 @@ class RunCommand:
         str, text(EXECUTION, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
+    delta: Delta = DELTA
     seed: Annotated[
         int | None,
         count(
@@ -152,7 +155,9 @@ class RunCommand:
             before = time.perf_counter()
             progress("accounting", 0, 0)
             assert run.population is not None  # who ran just now
-            run.notes["privacy"] = privacy_table.privacy_of(chosen.protocol, run.population, run.faults)
+            run.notes["privacy"] = privacy_table.privacy_of(
+                chosen.protocol, run.population, run.faults, self.delta
+            )
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
@@ -211,6 +216,7 @@ class RunCommand:
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
+        check_delta(self.delta)
         check_data(self, ("model",))
         for name in set_options(self, "cluster_size", "share") if self.users is None else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
