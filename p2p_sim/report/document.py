@@ -13,7 +13,7 @@ from typing import Any
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import audit_file, privacy_table, run_summary, terminal
+from p2p_sim.report import audit_file, privacy_table, run_summary, several_runs, terminal
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
@@ -187,7 +187,7 @@ WITHHELD = "withheld"
 
 
 def documents(paths: Sequence[str], seed: bool = True, delta: float | None = None) -> dict[str, Any]:
-    """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
+    """Return ``{"format": 1, "runs": [...], "cautions": [...], "together": ...}`` of some run directories, in order.
 
     ``seed``: whether to include seeds, also in commands.  ``delta``: account again, at
     this one.  Raises InputError for a folder that is no run directory, for
@@ -199,11 +199,19 @@ def documents(paths: Sequence[str], seed: bool = True, delta: float | None = Non
             raise InputError(f"run {paths[i]!r}: named twice; leave one out")
     names = [place.name for place in places]
     short = len(set(names)) == len(names)
+    loaded = [_load(Path(path)) for path in paths]
     runs = [
-        document(_load(path), name if short else str(path), path, seed, delta)
-        for path, name in zip(map(Path, paths), names, strict=True)
+        document(run, name if short else path, Path(path), seed, delta)
+        for run, path, name in zip(loaded, paths, names, strict=True)
     ]
-    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
+    joint = several_runs.together(loaded, _joint_delta(runs) if delta is None else delta)
+    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs), "together": terminal.plain(joint)}
+
+
+def _joint_delta(runs: Sequence[Document]) -> float:
+    """Return the smallest delta of some runs' tables."""
+    found = [run["privacy"]["delta"] for run in runs if not isinstance(run["privacy"], str)]
+    return min(found, default=DELTA)
 
 
 def _load(path: Path) -> Run:

@@ -517,7 +517,9 @@ def _versions(runs: Sequence[Document]) -> list[Block]:
     return list(facts(names(runs), rows)) if rows else []
 
 
-def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
+def opening(
+    runs: Sequence[Document], cautions: Sequence[str], together: Document | None = None
+) -> list[Block]:
     """Return the first table; for several runs also the cautions, and the plot that compares them."""
     if len(runs) == 1:
         entries = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
@@ -532,6 +534,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     blocks: list[Block] = [
         Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
         *(Paragraph(text, True) for text in cautions),
+        *_together(together),
     ]
     if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
         blocks.insert(1, Paragraph(f"The same in all runs: {', '.join(alike)}."))
@@ -554,6 +557,23 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
             )
         blocks.append(Picture(figures.tradeoff(runs), text))
     return blocks
+
+
+def _together(found: Document | None) -> list[Block]:
+    """Return what runs of the same people show together, or whether that is not known."""
+    if found is None:
+        return []
+    note = Paragraph(found["note"], found["coins"] != "independent")
+    rows = [
+        [row["view"], figure_text.epsilon(row["exact"]), row["exact"]["basis"], row["exact"]["source"]]
+        if row["exact"]
+        else [row["view"], None, "refused", row["refused"]]
+        for row in found["views"]
+    ]
+    if not rows:
+        return [note]
+    about = f"All runs together: ε in nats at δ = {number(found['delta'])}"
+    return [note, Table(["View", "ε", "basis", "why"], rows, about)]
 
 
 def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -623,7 +643,8 @@ def page(document: Mapping[str, Any], form: str) -> str:
     runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
-    return (html if form == "html" else markdown)(title, opening(runs, document["cautions"]), sections(runs))
+    first = opening(runs, document["cautions"], document.get("together"))
+    return (html if form == "html" else markdown)(title, first, sections(runs))
 
 
 def tells_seed(document: Mapping[str, Any]) -> bool:

@@ -13,11 +13,15 @@ def learner(table):
 
 @pytest.mark.parametrize("asked", [(), ("--delta", "0.001")], ids=["default", "given"])
 def test_what_calibrate_promises_comes_back(cli, asked):
-    promised = cli("calibrate", "peer-to-peer", "--epsilon", "1", "--cluster-size", "60", *asked, "--json").json
+    promised = cli(
+        "calibrate", "peer-to-peer", "--epsilon", "1", "--cluster-size", "60", *asked, "--json"
+    ).json
     alpha = repr(promised["value"])
     where = ("peer-to-peer", "--alpha", alpha)
     accounted = cli("account", *where, "--cluster-size", "60", *asked, "--json").json
-    run = cli("run", *where, "--users", "3000", "--cluster-size", "60", *asked, "--out", "here", "--json").json
+    run = cli(
+        "run", *where, "--users", "3000", "--cluster-size", "60", *asked, "--out", "here", "--json"
+    ).json
     reported = cli("report", "here", "--json").json["runs"][0]
     tables = [accounted, run["privacy"], reported["privacy"]]
     assert {table["delta"] for table in tables} == {promised["delta"]} == {0.001 if asked else 1e-6}
