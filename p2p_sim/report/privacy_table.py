@@ -305,6 +305,23 @@ BASES = {
 """Footnotes for figures that are not exact."""
 
 
+_CLOSE = 5e-4
+
+
+def pinned(row: Mapping[str, Any]) -> str:
+    """Return that a theorem is as low as a row's lower figure, to the digits that are shown; otherwise nothing."""
+    exact = row["exact"]
+    if exact is None or exact["basis"] != "lower":
+        return ""
+    low = float(exact["lower"])
+    for theorem in row["theorems"]:
+        proven = theorem["holds"] and theorem["basis"] in ("exact", "upper")
+        if proven and 0 < low < math.inf and float(theorem["epsilon"]) <= low * (1 + _CLOSE):
+            high = bound_text(theorem["epsilon"], theorem["basis"])
+            return f"pinned: at least {number_text(low)} in the worst case looked at, at most {high} by theorem ({theorem['name']})"
+    return ""
+
+
 def as_text(table: Mapping[str, Any]) -> str:
     """Return the table as text, with footnotes; ``table``: from ``table_of``, or its JSON."""
     notes: dict[str, int] = {}
@@ -329,12 +346,13 @@ def as_text(table: Mapping[str, Any]) -> str:
             marks = note(row["refused"])
         else:
             cells = [row["view"], bracket_text(exact), exact["basis"]]
-            marks = note("; ".join([exact["source"], *exact["assumes"]]))
+            marks = note("; ".join([exact["source"], *exact["assumes"]])) + note(pinned(row))
         if several:
             found = row["by_cluster"] or {}
             cells += ["-" if found.get(k) is None else bracket_text(found[k]) for k in head[3:6]]
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
-    foot = [f"{basis}: {means}" for basis, means in BASES.items() if any(line[2] == basis for line in lines)]
+    open_ended = {row["exact"]["basis"] for row in table["views"] if row["exact"] and not pinned(row)}
+    foot = [f"{basis}: {means}" for basis, means in BASES.items() if basis in open_ended]
     foot += [f"[{number}] {text}" for text, number in notes.items()]
     remarks = [f"note: {table['hidden']}"] if table.get("hidden") else []
     return "\n".join([_above(table, several), terminal.table(head, lines), *foot, *remarks])

@@ -11,7 +11,7 @@ from p2p_sim.core.message import Message
 from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
-from p2p_sim.report import audit_table, figure_text, figures, terminal
+from p2p_sim.report import audit_table, figure_text, figures, privacy_table, terminal
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 from p2p_sim.report.page_layout import (
@@ -257,7 +257,12 @@ def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None
     if exact is None:
         return [None, None, none(row), note(row["refused"])]
     text = "; ".join([exact["source"], *exact["assumes"]])
-    return [figure_text.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
+    return [
+        figure_text.epsilon(exact),
+        _by_cluster(row),
+        exact["basis"],
+        note(text, privacy_table.pinned(row)),
+    ]
 
 
 def _measured(run: Document, row: Mapping[str, Any]) -> str | None:

@@ -134,6 +134,32 @@ def test_many_sizes_are_a_lower_estimate(cli, tmp_path):
     assert "were looked at" in found["learner+1*user"]["exact"]["assumes"][-1]
 
 
+def row(lower, *theorems):
+    return {
+        "exact": {"basis": "lower", "lower": lower, "epsilon": lower, "upper": 9.0},
+        "theorems": [
+            {"name": f"T{i}", "holds": True, "basis": basis, "epsilon": epsilon}
+            for i, (basis, epsilon) in enumerate(theorems)
+        ],
+    }
+
+
+def test_a_lower_end_is_pinned_by_a_theorem_that_is_as_low():
+    """Not by one that is claimed, or higher in the digits that are shown."""
+    found = privacy_table.pinned(row(3.7355, ("claimed", 3.7355), ("exact", 3.7356)))
+    assert found == "pinned: at least 3.736 in the worst case looked at, at most 3.736 by theorem (T1)"
+    for other in (
+        row(3.7355),
+        row(3.7355, ("claimed", 3.7355)),
+        row(3.7355, ("exact", 3.75)),
+        row(math.inf, ("exact", math.inf)),
+    ):
+        assert privacy_table.pinned(other) == ""
+    exact = row(1.0, ("exact", 1.0))
+    exact["exact"]["basis"] = "exact"
+    assert privacy_table.pinned(exact) == ""
+
+
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("b.PNG", b"\x89PNG")])
 def test_plot(name, start, cli, tmp_path):
     done = cli(*ACCOUNT, "--cluster-size", "4", "--plot", name)
