@@ -24,6 +24,7 @@ from p2p_sim.cli.options import (
     Json,
     Label,
     Positive,
+    TableOptions,
     Test,
     Users,
     Words,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     epilog="Example: p2p-sim account peer-to-peer --alpha 0.1 --theta 0.5 --cluster-size 1000 --delta 1e-6",
 )
 @dataclass(frozen=True)
-class Account:
+class Account(TableOptions):
     """Say what each party learns of one label: exactly, and by the theorems.  Nothing is run."""
 
     words: Words = None

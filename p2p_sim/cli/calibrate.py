@@ -24,6 +24,7 @@ from p2p_sim.cli.options import (
     Json,
     Label,
     Positive,
+    TableOptions,
     Test,
     Words,
     check_data,
@@ -46,7 +47,7 @@ from p2p_sim.report import terminal
     epilog="Example: p2p-sim calibrate peer-to-peer --vary alpha --view learner --cluster-size 1000 --epsilon 1",
 )
 @dataclass(frozen=True)
-class Calibrate:
+class Calibrate(TableOptions):
     """Find the parameter at which a view is (ε, δ)-private, and say what every other view gets there."""
 
     words: Words = None

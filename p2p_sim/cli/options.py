@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +14,12 @@ from p2p_sim.core.faults import Faults
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.learning.data.reading import Reading
 
 
 ASKED = "What is asked"
 REAL, SYNTHETIC = "Real data", "Synthetic users instead of data"
+FILE = "How a file is read"
 HOW, KEPT = "How it runs", "What it leaves"
 
 
@@ -75,7 +78,7 @@ Words = Annotated[
 Data = Annotated[str | None, text(REAL, "A set that p2p-sim data lists, or a file of your own.")]
 Label = Annotated[str | None, text(REAL, "The column of labels.")]
 Positive = Annotated[str | None, text(REAL, "The classes that count as 1.", "A,B")]
-ClusterColumn = Annotated[str | None, text(REAL, "A column of cluster numbers.")]
+ClusterColumn = Annotated[str | None, text(REAL, "A column of clusters: numbers, or text.")]
 Clusters = Annotated[
     int | None, count(REAL, "Instead: clusters by k-means; default one for 150 users, at most 200.")
 ]
@@ -108,6 +111,47 @@ Crypto = Annotated[
 Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 
+@dataclass(frozen=True)
+class TableOptions:
+    """Options that say how a file of one's own is to be read; a column that is named may stand for several, A,B."""
+
+    classes: Annotated[
+        str | None, text(REAL, "Every value that a label can have; default those that occur.", "A,B")
+    ] = None
+    drop: Annotated[list[str] | None, texts(FILE, "A column to leave out.  May be repeated.")] = None
+    numeric: Annotated[
+        list[str] | None, texts(FILE, "A column of numbers: other cells are missing.  May be repeated.")
+    ] = None
+    categorical: Annotated[
+        list[str] | None, texts(FILE, "A column of text, numbers too.  May be repeated.")
+    ] = None
+    missing: Annotated[str, text(FILE, "Missing values; default refuse.", "refuse|drop|impute")] = "refuse"
+    decimal: Annotated[
+        str | None, text(FILE, "The mark of decimals; the other one groups thousands.", ".|,")
+    ] = None
+    separator: Annotated[str | None, text(FILE, "What stands between cells; default found out.", "CHAR")] = None
+    encoding: Annotated[str | None, text(FILE, "Of text; default utf-8, or what it begins with.")] = None
+    no_header: Annotated[bool, flag(FILE, "The first line is a row: columns are c1, c2, ...", "--no-header")] = False
+
+    def reading(self) -> Reading:
+        """Return how a file is to be read; raises InputError."""
+        from p2p_sim.learning.data.reading import Reading
+
+        return Reading(
+            self.separator, self.decimal, not self.no_header, self.encoding, columns(self.drop),
+            columns(self.numeric), columns(self.categorical), self.missing,
+        )  # fmt: skip
+
+    def declared(self) -> list[str] | None:
+        """Return the values that a label can have, where they are given."""
+        return None if self.classes is None else comma_list(self.classes)
+
+
+def columns(told: list[str] | None) -> tuple[str, ...]:
+    """Return the columns that an option names, each time one or several, A,B."""
+    return tuple(name for one in told or [] for name in comma_list(one))
+
+
 def given(command: Any, *names: str) -> dict[str, Any]:
     """Return the options of a command that were given, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
@@ -134,10 +178,13 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 
 
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
-    """Check the options that go with ``--data``, and ``more``; raises InputError."""
+    """Check the options that go with ``--data``, and ``more``, of a command with table options; raises InputError."""
     names = ("label", "positive", "cluster_column", "clusters", "test", *more)
-    for name in given(command, *names) if command.data is None else ():
+    told = [*given(command, *names)]
+    told += [each.name for each in fields(TableOptions) if getattr(command, each.name) != each.default]
+    for name in told if command.data is None else ():
         raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
+    command.reading()
     if command.cluster_column is not None and command.clusters is not None:
         raise InputError("--cluster-column and --clusters are both there: clusters come from one of them")
 

@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Json,
     Label,
     Positive,
+    TableOptions,
     Test,
     Users,
     Words,
@@ -62,7 +63,7 @@ _NOT_OF_THE_RUN = ("words", "out", "force", "json", "format")
     epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
 )
 @dataclass(frozen=True)
-class Run:
+class Run(TableOptions):
     """Run a protocol among users with real examples, train a model on what was released, keep the run."""
 
     words: Words = None
@@ -179,6 +180,7 @@ class Run:
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = given(self, "label", "cluster_column", "clusters", "test", "model")
+        choices |= {"classes": self.declared(), "reading": self.reading()}
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run

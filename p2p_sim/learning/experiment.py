@@ -20,6 +20,8 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
+from p2p_sim.learning.data.reading import PLAIN, Reading
+from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,
     evaluation,
@@ -102,6 +104,10 @@ def _of_users(pairs: Array, rows: Array, total: int) -> Array:
 
 
 TEST_SHARE = 0.2
+INFERRED = (
+    "which classes there are was taken from the labels of {label!r} ({classes}), and every promise takes it as public: say "
+    "--classes (classes=) if one label alone could change it"
+)
 USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
 DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 
@@ -110,7 +116,7 @@ DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 class Examples:
     """A data set divided: users, one training row each, those of a cluster together; and test rows.
 
-    ``rows`` (n,): the data set's row of each user.  ``about``: data and clusters as JSON values, for notes.
+    ``rows`` (n,): the data set's row of each user, of a file counted with the rows that were left out.  ``about``: data and clusters as JSON values, for notes.
     """
 
     population: Population
@@ -142,12 +148,14 @@ def learn(
     model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
+    classes: list[str] | None = None,
+    reading: Reading = PLAIN,
     progress: Progress | None = None,
     **how: Any,
 ) -> Result:
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
-    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
+    ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
     ``model``: see ``models.make``, or "none"; ``graph``: see ``graphs.join``; ``how``: backend, shards, trace ...,
     see ``p2p_sim.run``.  ``seed``: also of test rows, k-means and graph; None draws a fresh one.  What is found out
     goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.
@@ -162,17 +170,18 @@ def learn(
         told(f"reading {Path(data).name}", 0, 0)
         many = protocol.label_count() > 2
         data = datasets.load(
-            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many
-        )
-    elif label or positive or cluster_column:
+            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many,
+            classes=classes, reading=reading,
+        )  # fmt: skip
+    elif label or positive or cluster_column or classes or reading != PLAIN:
         raise InputError(
-            "label, positive and cluster_column choose columns of a file: a Dataset has them already"
+            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset is read already"
         )
     loaded = time.perf_counter() - before
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
-    before, total = time.perf_counter(), len(data.y)
+    before, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
     people, about = join(
         protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
@@ -219,8 +228,12 @@ def gather(
     told = {
         "name": data.name, "source": data.source, "rows": len(data.y), "features": len(data.features),
         "label": data.label, "classes": list(data.classes), "positive": data.positive if many == 2 else None,
-        "test_rows": int(held.sum()), "test_rows_are": how,
+        "classes_from": data.classes_from, "test_rows": int(held.sum()), "test_rows_are": how,
     }  # fmt: skip
+    if data.kept is not None:
+        told["left_out"] = data.rows_in_file - len(data.y)
+    if data.classes_from == "inferred":
+        warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()
     cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
     if cluster is not None:
@@ -229,7 +242,7 @@ def gather(
     people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
     about = {"data": told, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
-    return Examples(people, data.x[held], data.y[held], rows, about, timings)
+    return Examples(people, data.x[held], data.y[held], data.file_rows(rows), about, timings)
 
 
 def train(
