@@ -24,7 +24,6 @@ from p2p_sim.cli.options import (
     Json,
     Label,
     Positive,
-    TableOptions,
     Test,
     Users,
     Words,
@@ -36,6 +35,7 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import ClusterColumn, Format, Json, Label, TableOptions, option, wants_json
+from p2p_sim.cli.options import ClusterColumn, Format, Json, Label, option, wants_json
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError
 
 _LISTED = ("name", "rows", "features", "label", "positive", "where")
@@ -39,7 +40,7 @@ class Data(TableOptions):
             sys.stdout.write(terminal.as_json(told) if as_json else _as_text(told))
             return 0
         said = [name for name in ("label", "cluster_column") if getattr(self, name) is not None]
-        said += ["no_header" if name == "header" else name for name in self.reading().given()]
+        said += self.given_of_tables()
         if said:
             raise InputError(f"{option(said[0])} goes with a file: name one")
         rows = [vars(info) for info in datasets.available()]
@@ -50,7 +51,11 @@ class Data(TableOptions):
         from p2p_sim.learning.data import datasets
 
         return datasets.describe(
-            file, label=self.label, cluster=self.cluster_column, classes=self.declared(), reading=self.reading()
+            file,
+            label=self.label,
+            cluster=self.cluster_column,
+            classes=self.declared(),
+            reading=self.reading(),
         )
 
 
@@ -61,6 +66,12 @@ def _as_text(told: dict[str, Any]) -> str:
     warned = [f"warning: column {row['column']}: {row['warning']}" for row in columns if row["warning"]]
     head = ("column", "kind", "range", "missing", "distinct", "becomes")
     lines = [f"{told['source']}: {told['rows']:,} rows", *told["read_as"]]
-    return "; ".join(lines) + "\n\n" + terminal.table_of(head, columns) + "".join(
-        f"{terminal.visible(line)}\n" for line in ([""] if warned or told["notes"] else []) + warned + told["notes"]
+    return (
+        "; ".join(lines)
+        + "\n\n"
+        + terminal.table_of(head, columns)
+        + "".join(
+            f"{terminal.visible(line)}\n"
+            for line in ([""] if warned or told["notes"] else []) + warned + told["notes"]
+        )
     )

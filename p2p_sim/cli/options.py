@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +13,6 @@ from p2p_sim.core.faults import Faults
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
-    from p2p_sim.learning.data.reading import Reading
 
 
 ASKED = "What is asked"
@@ -111,47 +109,6 @@ Crypto = Annotated[
 Delta = Annotated[float, ratio(ASKED, "In [0, 1); default 1e-6.")]
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """Options that say how a file of one's own is to be read; a column that is named may stand for several, A,B."""
-
-    classes: Annotated[
-        str | None, text(REAL, "Every value that a label can have; default those that occur.", "A,B")
-    ] = None
-    drop: Annotated[list[str] | None, texts(FILE, "A column to leave out.  May be repeated.")] = None
-    numeric: Annotated[
-        list[str] | None, texts(FILE, "A column of numbers: other cells are missing.  May be repeated.")
-    ] = None
-    categorical: Annotated[
-        list[str] | None, texts(FILE, "A column of text, numbers too.  May be repeated.")
-    ] = None
-    missing: Annotated[str, text(FILE, "Missing values; default refuse.", "refuse|drop|impute")] = "refuse"
-    decimal: Annotated[
-        str | None, text(FILE, "The mark of decimals; the other one groups thousands.", ".|,")
-    ] = None
-    separator: Annotated[str | None, text(FILE, "What stands between cells; default found out.", "CHAR")] = None
-    encoding: Annotated[str | None, text(FILE, "Of text; default utf-8, or what it begins with.")] = None
-    no_header: Annotated[bool, flag(FILE, "The first line is a row: columns are c1, c2, ...", "--no-header")] = False
-
-    def reading(self) -> Reading:
-        """Return how a file is to be read; raises InputError."""
-        from p2p_sim.learning.data.reading import Reading
-
-        return Reading(
-            self.separator, self.decimal, not self.no_header, self.encoding, columns(self.drop),
-            columns(self.numeric), columns(self.categorical), self.missing,
-        )  # fmt: skip
-
-    def declared(self) -> list[str] | None:
-        """Return the values that a label can have, where they are given."""
-        return None if self.classes is None else comma_list(self.classes)
-
-
-def columns(told: list[str] | None) -> tuple[str, ...]:
-    """Return the columns that an option names, each time one or several, A,B."""
-    return tuple(name for one in told or [] for name in comma_list(one))
-
-
 def given(command: Any, *names: str) -> dict[str, Any]:
     """Return the options of a command that were given, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
@@ -180,9 +137,7 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
     """Check the options that go with ``--data``, and ``more``, of a command with table options; raises InputError."""
     names = ("label", "positive", "cluster_column", "clusters", "test", *more)
-    told = [*given(command, *names)]
-    told += [each.name for each in fields(TableOptions) if getattr(command, each.name) != each.default]
-    for name in told if command.data is None else ():
+    for name in (*given(command, *names), *command.given_of_tables()) if command.data is None else ():
         raise InputError(f"{option(name)} goes with --data, which is not there: leave it out")
     command.reading()
     if command.cluster_column is not None and command.clusters is not None:

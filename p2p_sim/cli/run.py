@@ -25,7 +25,6 @@ from p2p_sim.cli.options import (
     Json,
     Label,
     Positive,
-    TableOptions,
     Test,
     Users,
     Words,
@@ -40,6 +39,7 @@ from p2p_sim.cli.options import (
     text,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED

@@ -42,5 +42,11 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
         protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress
     )
     return experiment.join(
-        protocol, found.population, command.graph, command.seed, progress, rows=found.rows, total=data.rows_in_file
+        protocol,
+        found.population,
+        command.graph,
+        command.seed,
+        progress,
+        rows=found.rows,
+        total=data.rows_in_file,
     )

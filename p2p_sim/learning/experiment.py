@@ -105,8 +105,8 @@ def _of_users(pairs: Array, rows: Array, total: int) -> Array:
 
 TEST_SHARE = 0.2
 INFERRED = (
-    "which classes there are was taken from the labels of {label!r} ({classes}), and every promise takes it as public: say "
-    "--classes (classes=) if one label alone could change it"
+    "which classes there are was taken from the labels of {label!r} ({classes}), and every promise takes it as public: "
+    "say --classes (classes=) if one label alone could change it"
 )
 USERS_A_CLUSTER, MOST_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
 DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
@@ -116,7 +116,8 @@ DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 class Examples:
     """A data set divided: users, one training row each, those of a cluster together; and test rows.
 
-    ``rows`` (n,): the data set's row of each user, of a file counted with the rows that were left out.  ``about``: data and clusters as JSON values, for notes.
+    ``rows`` (n,): the data set's row of each user, of a file counted with the rows that were left out.
+    ``about``: data and clusters as JSON values, for notes.
     """
 
     population: Population
@@ -155,7 +156,8 @@ def learn(
 ) -> Result:
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
-    ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
+    ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``,
+    ``clusters``, ``test``: see ``gather``;
     ``model``: see ``models.make``, or "none"; ``graph``: see ``graphs.join``; ``how``: backend, shards, trace ...,
     see ``p2p_sim.run``.  ``seed``: also of test rows, k-means and graph; None draws a fresh one.  What is found out
     goes into ``run.notes`` too, hence into run.json.  Raises InputError for bad input.

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data.reading import Reading
-from p2p_sim.learning.data.tables import Array, Category, Column, Gap, Table, category
+from p2p_sim.learning.data.tables import Array, Bools, Category, Column, Gap, Table, category
 
 MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "#n/a")
 EXACT = 2**53
@@ -34,22 +35,42 @@ def is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Cells:
-    """A column of text whose blanks are cut: Arrow strings, null where missing; and its gap."""
+    """A column of text: row i holds ``values[codes[i]]``, blanks cut (Arrow strings), or where codes are -1 nothing."""
 
     name: str
     values: Any
+    codes: npt.NDArray[np.int64]
     gap: Gap | None
 
     def all_match(self, *patterns: str) -> bool:
         """Whether every cell that is there matches one of some patterns, and there is a cell."""
-        return self.values.null_count < len(self.values) and self.unlike(*patterns) is None
+        return len(self.values) > 0 and bool(self._like(*patterns).all())
 
-    def unlike(self, *patterns: str) -> int | None:
-        """Return the first row with a cell that matches none of some patterns."""
+    def any_match(self, *patterns: str) -> bool:
+        """Whether some cell matches one of some patterns."""
+        return bool(self._like(*patterns).any())
+
+    def first(self, *patterns: str, unlike: bool = False) -> int | None:
+        """Return the first row with a cell that matches one of some patterns, or that matches none."""
+        wanted = np.append(self._like(*patterns) ^ unlike, False)  # the last for codes of -1
+        return int(np.argmax(wanted[self.codes])) if wanted.any() else None
+
+    def cell(self, row: int) -> str:
+        """Return what is written in a row that is not missing."""
+        return str(self.values[self.codes[row]].as_py())
+
+    def without(self, lost: Bools, gap: Gap) -> _Cells:
+        """Return the column without some of its values (k,), which are missing now."""
+        import pyarrow
+
+        place = np.append(np.where(lost, -1, np.cumsum(~lost) - 1), -1)
+        return _Cells(self.name, self.values.filter(pyarrow.array(~lost)), place[self.codes], gap)
+
+    def _like(self, *patterns: str) -> Bools:
         from pyarrow import compute
 
-        found = np.asarray(compute.fill_null(compute.match_substring_regex(self.values, "|".join(patterns)), True))
-        return None if found.all() else int(np.argmin(found))
+        found: Bools = np.asarray(compute.match_substring_regex(self.values, "|".join(patterns)), np.bool_)
+        return found
 
 
 def table(columns: Mapping[str, Any], what: str, reading: Reading, read_as: tuple[str, ...] = ()) -> Table:
@@ -88,53 +109,61 @@ def table(columns: Mapping[str, Any], what: str, reading: Reading, read_as: tupl
 
 def _is_text(cells: _Cells, reading: Reading) -> bool:
     """Whether a column is text: it is said so, or no cell of it could be a number."""
-    from pyarrow import compute
-
     if cells.name in reading.categorical or cells.name in reading.numeric:
         return cells.name in reading.categorical
-    if cells.values.null_count == len(cells.values):
-        return False
-    like = "|".join((_NUMBER, _INFINITE, _COMMA_DECIMAL, _COMMA_GROUPS))
-    return not compute.any(compute.match_substring_regex(cells.values, like)).as_py()
+    return len(cells.values) > 0 and not cells.any_match(_NUMBER, _INFINITE, _COMMA_DECIMAL, _COMMA_GROUPS)
 
 
 def _cut(name: str, cells: Any) -> _Cells:
-    """Cut blanks and find missing cells."""
+    """Cut blanks and find missing cells, value by value."""
     import pyarrow
     from pyarrow import compute
 
-    whole = cells.combine_chunks() if isinstance(cells, pyarrow.ChunkedArray) else cells
-    values = compute.utf8_trim_whitespace(whole)
+    coded = (cells.combine_chunks() if isinstance(cells, pyarrow.ChunkedArray) else cells).dictionary_encode()
+    values = compute.utf8_trim_whitespace(coded.dictionary)
+    codes = np.asarray(coded.indices.fill_null(len(values)), np.int64)
     lower = compute.utf8_lower(values)
-    gone = compute.is_in(lower, value_set=pyarrow.array(MISSING, values.type))
-    rows = np.asarray(compute.or_kleene(gone, compute.is_null(values)))
+    lost: Bools = np.asarray(compute.is_in(lower, value_set=pyarrow.array(MISSING, values.type)), np.bool_)
+    rows = np.append(lost, True)[codes]
     if not rows.any():
-        return _Cells(name, values, None)
-    first = whole[int(np.argmax(rows))].as_py()
-    values = compute.if_else(pyarrow.array(~rows), values, pyarrow.scalar(None, values.type))
-    return _Cells(name, values, Gap(rows, "null" if first is None else first.strip()))
+        return _Cells(name, values, codes, None)
+    code = int(codes[np.argmax(rows)])
+    gap = Gap(rows, "null" if code == len(values) else values[code].as_py())
+    return _Cells(name, values, codes, None).without(lost, gap)
 
 
 def _numbers(cells: Any) -> Array | None:
     """Return a column of plain numbers, whole ones as whole numbers; None if it is not one."""
+    whole = _cast(cells, "int64")
+    if whole is not None:
+        return None if _is_hexadecimal(cells) else whole
+    numbers = _cast(cells, "float64")
+    if numbers is not None and _inexact(numbers):
+        longer = _cast(cells, "uint64")
+        return numbers if longer is None or _is_hexadecimal(cells) else longer
+    return numbers
+
+
+def _cast(cells: Any, kind: str) -> Array | None:
     import pyarrow
 
-    for kind in (pyarrow.int64(), pyarrow.uint64(), pyarrow.float64()):
-        try:
-            cast = cells.cast(kind)
-        except pyarrow.ArrowInvalid:
-            continue
-        if not pyarrow.types.is_floating(kind) and _has_letters(cells):
-            return None  # Arrow reads 0x1F as a whole number
-        numbers: Array = cast.fill_null(0).to_numpy() if cast.null_count else cast.to_numpy()
-        return numbers
-    return None
+    try:
+        numbers: Array = cells.cast(kind).to_numpy(
+            **({} if isinstance(cells, pyarrow.ChunkedArray) else _COPIED)
+        )
+    except pyarrow.ArrowInvalid:
+        return None
+    return numbers
 
 
-def _has_letters(cells: Any) -> bool:
+_COPIED = {"zero_copy_only": False}
+
+
+def _is_hexadecimal(cells: Any) -> bool:
+    """Whether a cell is a number such as 0x1F, which Arrow reads and a table does not hold."""
     from pyarrow import compute
 
-    return bool(compute.any(compute.match_substring(cells, "x", ignore_case=True)).as_py())
+    return any(compute.any(compute.match_substring(cells, letter)).as_py() for letter in "xX")
 
 
 def _inexact(numbers: Array) -> bool:
@@ -142,10 +171,7 @@ def _inexact(numbers: Array) -> bool:
 
 
 def _category(cells: _Cells) -> Category:
-    coded = cells.values.dictionary_encode()
-    values = [str(value) for value in coded.dictionary.to_pylist()]
-    codes: Array = np.asarray(coded.indices.fill_null(0), np.int64)
-    return category(codes, values or [""])
+    return category(np.maximum(cells.codes, 0), cells.values.to_pylist() or [""])
 
 
 def _decimal(left: list[_Cells], what: str, reading: Reading) -> tuple[str, tuple[str, ...]]:
@@ -165,13 +191,13 @@ def _decimal(left: list[_Cells], what: str, reading: Reading) -> tuple[str, tupl
             sure["," if decimal else "."] = cells.name
     if all(sure.values()):
         raise InputError(
-            f"commas in {what} mark decimals in column {sure[',']!r} and group thousands in column {sure['.']!r}: write "
-            "one of them otherwise, or leave it out (--drop)"
+            f"commas in {what} mark decimals in column {sure[',']!r} and group thousands in column {sure['.']!r}: "
+            "write one of them otherwise, or leave it out (--drop)"
         )
     if open_columns and not any(sure.values()):
         first = open_columns[0]
-        at = first.unlike(_WHOLE)
-        shown = first.values[0 if at is None else at].as_py()
+        at = first.first(_WHOLE, unlike=True)
+        shown = first.cell(0 if at is None else at)
         raise InputError(
             f"column {first.name!r} of {what} holds {shown!r}, which can be read two ways: say --decimal , if it is "
             f"{shown.replace(',', '.')}, --decimal . if it is {shown.replace(',', '')}"
@@ -192,24 +218,22 @@ def _number_column(cells: _Cells, what: str, mark: str, reading: Reading) -> tup
     cells = _numbers_alone(cells, patterns) if cells.name in reading.numeric else cells
     _refuse_mixture(cells, what, patterns, mark)
     values = cells.values
-    if mark == "," and _COMMA_DECIMAL in patterns:
-        if _POINT_GROUPS in patterns:
-            values = compute.replace_substring(values, ".", "")
-        values = compute.replace_substring(values, ",", ".")
-    elif mark == ".":
+    if _COMMA_DECIMAL in patterns:
+        values = compute.replace_substring(compute.replace_substring(values, ".", ""), ",", ".")
+    else:
         values = compute.replace_substring(values, ",", "")
     numbers = _numbers(compute.replace_substring_regex(values, r"^\+", ""))
     assert numbers is not None  # every cell matches a pattern of numbers
-    infinite = ~np.isfinite(numbers)
-    if infinite.any():
-        row = int(np.argmax(infinite))
+    if len(numbers) and not np.isfinite(numbers).all():
+        row = int(np.argmax(np.append(~np.isfinite(numbers), False)[cells.codes]))
         raise InputError(
-            f"column {cells.name!r} of {what} has {values[row].as_py()!r} in row {row + 1}; numbers must be finite and "
+            f"column {cells.name!r} of {what} has {cells.cell(row)!r} in row {row + 1}; numbers must be finite and "
             "at most 1.7e308; fill it, drop the row or the column"
         )
     if _inexact(numbers):
-        _check_exact(cells.name, values, numbers, what)
-    return numbers, cells.gap
+        _check_exact(cells, values, numbers, what)
+    column: Array = np.append(numbers, numbers.dtype.type(0))[cells.codes]
+    return column, cells.gap
 
 
 def _spellings(cells: _Cells, mark: str, reading: Reading) -> tuple[str, ...]:
@@ -223,49 +247,42 @@ def _spellings(cells: _Cells, mark: str, reading: Reading) -> tuple[str, ...]:
 
 def _numbers_alone(cells: _Cells, patterns: tuple[str, ...]) -> _Cells:
     """Count what is no number as missing, in a column that is said to be of numbers."""
-    import pyarrow
-    from pyarrow import compute
-
-    good = compute.match_substring_regex(cells.values, "|".join(patterns))
-    rows = ~np.asarray(compute.fill_null(good, False))
-    if not rows.any():
+    row = cells.first(*patterns, unlike=True)
+    if row is None:
         return cells
-    row = int(np.argmax(rows))
-    first = cells.gap.first if cells.gap is not None and cells.gap.rows[row] else cells.values[row].as_py()
-    values = compute.if_else(pyarrow.array(~rows), cells.values, pyarrow.scalar(None, cells.values.type))
-    return _Cells(cells.name, values, Gap(rows, first))
+    lost = cells._like(*patterns) ^ True
+    rows = np.append(lost, True)[cells.codes]
+    earlier = cells.gap is not None and int(np.argmax(cells.gap.rows)) < row
+    first = cells.gap.first if earlier and cells.gap is not None else cells.cell(row)
+    return cells.without(lost, Gap(rows, first))
 
 
 def _refuse_mixture(cells: _Cells, what: str, patterns: tuple[str, ...], mark: str) -> None:
-    row = cells.unlike(*patterns)
+    row = cells.first(*patterns, unlike=True)
     if row is None:
         return
-    odd = cells.values[row].as_py()
-    start = f"column {cells.name!r} of {what}"
+    odd, start = cells.cell(row), f"column {cells.name!r} of {what}"
     if re.match(f"{_NUMBER}|{_COMMA_DECIMAL}", odd):
-        other = "." if mark == "," else ","
         raise InputError(
-            f"{start} has {odd!r} in row {row + 1}, which is no number with {_called(mark)} for decimals: say --decimal "
-            f"{other}, or --categorical {cells.name} if it is text"
+            f"{start} has {odd!r} in row {row + 1}, which is no number with {_called(mark)} for decimals: say "
+            f"--decimal {'.' if mark == ',' else ','}, or --categorical {cells.name} if it is text"
         )
-    plain = next(
-        (i for i, value in enumerate(cells.values.to_pylist()) if value and re.match("|".join(patterns), value)), None
-    )
-    if plain is None:
-        raise InputError(f"{start} is text, {odd!r} in row {row + 1}: leave it out of --numeric")
+    plain = cells.first(*patterns)
+    number = "" if plain is None else f"{cells.cell(plain)!r} in row {plain + 1} is a number, "
     raise InputError(
-        f"{start} mixes types: {cells.values[plain].as_py()!r} in row {plain + 1} is a number, {odd!r} in row {row + 1} "
-        f"is text; make every cell a number, or say --categorical {cells.name} (all is text) or --numeric "
-        f"{cells.name} (other cells are missing)"
+        f"{start} mixes types: {number}{odd!r} in row {row + 1} is text; make every cell a number, or say "
+        f"--categorical {cells.name} (all is text) or --numeric {cells.name} (other cells are missing)"
     )
 
 
-def _check_exact(name: str, values: Any, numbers: Array, what: str) -> None:
+def _check_exact(cells: _Cells, values: Any, numbers: Array, what: str) -> None:
     """Refuse whole numbers that float64 would round: two that differ might become one."""
-    for row in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
-        text = values[row].as_py()
-        if text is not None and re.match(_WHOLE, text) and int(text) != int(numbers[row]):
+    for code in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
+        text = values[code].as_py()
+        if re.match(_WHOLE, text) and int(text) != int(numbers[code]):
+            row = int(np.argmax(cells.codes == code)) + 1
             raise InputError(
-                f"column {name!r} of {what} holds {text} in row {row + 1} beside decimals or beyond 64 bits, which no "
-                f"number here holds exactly: say --categorical {name} to take it as text, or --drop {name}"
+                f"column {cells.name!r} of {what} holds {text} in row {row} beside decimals or beyond 64 bits, which "
+                f"no number here holds exactly: say --categorical {cells.name} to take it as text, or --drop "
+                f"{cells.name}"
             )

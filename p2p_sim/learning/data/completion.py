@@ -28,13 +28,16 @@ def complete(table: Table, how: str, never: Collection[str], where: str) -> tupl
     if how == "drop":
         kept = np.flatnonzero(~rows)
         if not len(kept):
-            raise InputError(f"every row of {where} misses a value ({_told(gaps)}): drop columns instead (--drop)")
+            raise InputError(
+                f"every row of {where} misses a value ({_told(gaps)}): drop columns instead (--drop)"
+            )
         return _rows(table, kept), kept
     barred = {name: gap for name, gap in gaps.items() if name in never or how == "refuse"}
     if barred:
         raise _refused(barred, rows, how, where)
     columns = {
-        name: _filled(column, gaps[name]) if name in gaps else column for name, column in table.columns.items()
+        name: _filled(column, gaps[name]) if name in gaps else column
+        for name, column in table.columns.items()
     }
     return replace(table, columns=columns, matrix=_filled_block(table.matrix), missing={}), None
 
@@ -64,7 +67,9 @@ def _filled(column: Column, gap: Gap) -> Column:
         return category(codes, [*column.values, FILLED])
     numbers = column.astype(np.float64)
     numbers[gap.rows] = np.nan
-    filled: Array = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(numbers[:, None])[:, 0]
+    filled: Array = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(
+        numbers[:, None]
+    )[:, 0]
     return filled
 
 

@@ -11,7 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data import completion, description, encoding, files, label_columns, named_datasets, sources
+from p2p_sim.learning.data import (
+    completion,
+    description,
+    encoding,
+    files,
+    label_columns,
+    named_datasets,
+    sources,
+)
 from p2p_sim.learning.data.named_datasets import NAMED, Named
 from p2p_sim.learning.data.reading import PLAIN, Reading, option
 from p2p_sim.learning.data.tables import Column, Table, find, listing
@@ -31,8 +39,12 @@ class Dataset:
     positive: str  # what y = 1 means, and how it was chosen
     source: str  # "bundled with scikit-learn", "folder $P2P_SIM_DATA", "OpenML 554 (mnist_784 v1)", or a path
     test: npt.NDArray[np.bool_] | None  # (n,), rows of the data set's own test part; None if it has none
-    classes_from: str = ""  # "declared", "pinned" (of a named set), "fixed" (0 and 1, or positive or not), "inferred"
-    kept: npt.NDArray[np.int64] | None = None  # (n,), rows of the file, where rows with missing values were left out
+    classes_from: str = (
+        ""  # "declared", "pinned" (of a named set), "fixed" (0 and 1, or positive or not), "inferred"
+    )
+    kept: npt.NDArray[np.int64] | None = (
+        None  # (n,), rows of the file, where rows with missing values were left out
+    )
     total: int = 0  # rows of the file, where some were left out
 
     def file_rows(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -86,10 +98,7 @@ def load(
             f"positive is {list(positive)} and multiclass is on; give positive classes, or keep all, not both"
         )
     table, source = read(name_or_path, reading)
-    if named is not None:
-        chosen = label or named.label
-    else:
-        chosen = label or files.default_label(table, name_or_path)
+    chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
     if table.rows == 0:
         raise InputError(f"{name_or_path} has no rows; give at least two, of different labels")
     if cluster == chosen:
@@ -109,7 +118,15 @@ def load(
         groups = label_columns.clusters(find(table, cluster, "cluster", name_or_path), cluster, name_or_path)
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
-    told = "declared" if classes is not None else "pinned" if pinned else "inferred" if meant.inferred else "fixed"
+    told = (
+        "declared"
+        if classes is not None
+        else "pinned"
+        if pinned
+        else "inferred"
+        if meant.inferred
+        else "fixed"
+    )
     return Dataset(
         name=name_or_path if named is not None else Path(name_or_path).name,
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
@@ -125,7 +142,9 @@ def read(name_or_path: str, reading: Reading = PLAIN) -> tuple[Table, str]:
         return files.read(_path(name_or_path), reading), name_or_path
     said = [name for name in reading.given() if name != "drop"]
     if said:
-        raise InputError(f"{option(said[0])} goes with a file of your own: {named.name} is known, leave it out")
+        raise InputError(
+            f"{option(said[0])} goes with a file of your own: {named.name} is known, leave it out"
+        )
     table, source = _open(named)
     return table.without(reading.drop, named.name), source
 
@@ -138,7 +157,7 @@ def describe(
     classes: Sequence[str] | None = None,
     reading: Reading = PLAIN,
 ) -> dict[str, Any]:
-    """Return what is understood of a data set, as JSON values: source, rows, read_as, columns (see ``description``), notes.
+    """Return what is understood of a data set: source, rows, read_as, columns (see ``description``), notes, as JSON.
 
     Nothing is refused for missing values or for want of a label.  InputError: a file that cannot be read, a label or
     cluster column that is not there.
@@ -162,7 +181,12 @@ def describe(
             f"note: {int(rows.sum()):,} of {table.rows:,} rows miss a value: --missing drop leaves them out, --missing "
             "impute fills them (labels and clusters never), --drop leaves columns out"
         )
-    if label is not None and label in table.columns and classes is None and (named is None or named.label != label):
+    if (
+        label is not None
+        and label in table.columns
+        and classes is None
+        and (named is None or named.label != label)
+    ):
         values = label_columns.present(table.columns[label])[1]
         if values != ("0", "1"):
             notes.append(
@@ -170,7 +194,8 @@ def describe(
                 "--classes if one label alone could change it"
             )
     return {
-        "source": source, "rows": table.rows, "read_as": list(table.read_as),
+        "source": source if named is None else f"{named.name}, {source}", "rows": table.rows,
+        "read_as": list(table.read_as),
         "columns": [vars(column) for column in description.describe(table, label, cluster)], "notes": notes,
     }  # fmt: skip
 

@@ -17,7 +17,12 @@ from p2p_sim.learning.data import cells
 from p2p_sim.learning.data.reading import Reading
 from p2p_sim.learning.data.tables import check_names, listing
 
-_BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_BOMS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe\0\0": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 _CALLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _LOOKED_AT = 50
 _BLOCK = 16 << 20
@@ -67,7 +72,9 @@ def _decoded(data: bytes, what: str, encoding: str | None) -> tuple[bytes, str]:
     except (UnicodeError, ValueError) as error:
         raise InputError(_undecodable(data, what, encoding, error)) from error
     if "\0" in text:
-        raise InputError(f"{what} holds NUL bytes: it is no text in {encoding}; say --encoding utf-16 if it is that")
+        raise InputError(
+            f"{what} holds NUL bytes: it is no text in {encoding}; say --encoding utf-16 if it is that"
+        )
     if encoding == "utf-8":
         return data, "UTF-8"
     return text.removeprefix("\ufeff").encode(errors="surrogatepass"), encoding.upper().removesuffix("-SIG")
@@ -81,8 +88,8 @@ def _undecodable(data: bytes, what: str, encoding: str, error: Exception) -> str
     piece = data[max(low, error.start - 12) : error.start + 12].splitlines()[0].decode("cp1252", "replace")
     row = data.count(b"\n", 0, error.start) + 1
     return (
-        f"{start}: line {row} holds byte 0x{data[error.start]:02x}, as Windows-1252 it would read {piece!r}; if that is "
-        "right, say --encoding cp1252, otherwise save the file in UTF-8"
+        f"{start}: line {row} holds byte 0x{data[error.start]:02x}, as Windows-1252 it would read {piece!r}; if that "
+        "is right, say --encoding cp1252, otherwise save the file in UTF-8"
     )
 
 
@@ -154,8 +161,6 @@ def _check_header(names: list[str], parts: list[Any], what: str) -> None:
     if any(cells.is_number(name) and not name.isdigit() for name in names):
         raise _no_names(names, what)
     texts = [(name, part) for name, part in zip(names, parts, strict=True) if not cells.is_number(name)]
-    own = sum(
-        bool(compute.any(compute.equal(part, name)).as_py()) for name, part in texts[:_LOOKED_AT]
-    )
+    own = sum(bool(compute.any(compute.equal(part, name)).as_py()) for name, part in texts[:_LOOKED_AT])
     if own > 1 or (own and len(texts) < len(names)):
         raise _no_names(names, what)

@@ -38,13 +38,18 @@ def describe(table: Table, label: str | None, cluster: str | None) -> list[Descr
     return found
 
 
-def _column(name: str, column: Column, gap: Gap | None, table: Table, roles: dict[str | None, str]) -> Described:
+def _column(
+    name: str, column: Column, gap: Gap | None, table: Table, roles: dict[str | None, str]
+) -> Described:
     there = np.ones(len(column), bool) if gap is None else ~gap.rows
     becomes = roles.get(name) or ("nothing" if name in table.never_features else _becomes(column))
     if isinstance(column, Category):
         used = np.unique(column.codes[there])
         values = [column.values[code] for code in used.tolist()]
-        kind, spread = "dates" if name in table.dates else "text", f"{_short(values[0])} … {_short(values[-1])}" if values else ""
+        kind, spread = (
+            "dates" if name in table.dates else "text",
+            f"{_short(values[0])} … {_short(values[-1])}" if values else "",
+        )
         distinct = len(values)
         texts = all(map(cells.is_number, values)) and bool(values)
     else:
@@ -52,8 +57,12 @@ def _column(name: str, column: Column, gap: Gap | None, table: Table, roles: dic
         kind = {"b": "true or false", "f": "numbers"}.get(column.dtype.kind, "whole numbers")
         spread, texts = _range(numbers), False
         distinct = len(np.unique(numbers))
-    warning = "" if becomes in ("label", "clusters", "nothing") else _warning(kind, column, distinct, there, texts)
-    return Described(name, kind, spread, 0 if gap is None else int(gap.rows.sum()), distinct, becomes, warning)
+    warning = (
+        "" if becomes in ("label", "clusters", "nothing") else _warning(kind, column, distinct, there, texts)
+    )
+    return Described(
+        name, kind, spread, 0 if gap is None else int(gap.rows.sum()), distinct, becomes, warning
+    )
 
 
 def _warning(kind: str, column: Column, distinct: int, there: Array, texts: bool) -> str:
@@ -102,7 +111,7 @@ def _range(numbers: Array) -> str:
 
 def _number(value: np.generic | int) -> str:
     plain = value.item() if isinstance(value, np.generic) else value
-    return f"{plain:g}" if isinstance(plain, float) and not plain.is_integer() else number_text(plain)
+    return f"{plain:.9g}" if isinstance(plain, float) and not plain.is_integer() else number_text(plain)
 
 
 def _short(text: str) -> str:

@@ -47,7 +47,9 @@ def read(path: Path, reading: Reading = PLAIN) -> Table:
         if re.search(ending, name):
             said = reading.given(*TEXT_ALONE)
             if said and reader not in (_csv, _tsv):
-                raise InputError(f"{option(said[0])} goes with text files of columns, which {path} is not: leave it out")
+                raise InputError(
+                    f"{option(said[0])} goes with text files of columns, which {path} is not: leave it out"
+                )
             return reader(data, path, reading)
     raise InputError(
         f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
@@ -87,7 +89,9 @@ def _check_named(names: list[str], reading: Reading, what: str) -> None:
     for role in ("drop", "numeric", "categorical"):
         for name in getattr(reading, role):
             if name not in known:
-                raise InputError(f"{what} has no column {name!r}, named by --{role}; its columns are {listing(names)}")
+                raise InputError(
+                    f"{what} has no column {name!r}, named by --{role}; its columns are {listing(names)}"
+                )
 
 
 def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
@@ -110,7 +114,9 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
         if name not in reading.drop:
             columns[name], gap = _arrow_column(chunks.combine_chunks(), name, what, reading)
             gaps |= {} if gap is None else {name: gap}
-    kept = (table.schema.pandas_metadata or {}).get("index_columns", [])  # names, or ranges that are no columns
+    kept = (table.schema.pandas_metadata or {}).get(
+        "index_columns", []
+    )  # names, or ranges that are no columns
     index = [name for name in kept if isinstance(name, str) and name in columns]
     read_as = tuple(f"{name} numbers the rows (the index of pandas)" for name in index)
     return Table(columns, never_features=frozenset(index), missing=gaps, read_as=read_as)
@@ -187,7 +193,9 @@ def _block(
     for name, column in columns.items():
         if isinstance(column, Category):
             if name in reading.numeric:
-                raise InputError(f"column {name!r} of {path} is text, first {column.values[0]!r}: leave it out of --numeric")
+                raise InputError(
+                    f"column {name!r} of {path} is text, first {column.values[0]!r}: leave it out of --numeric"
+                )
         else:
             columns[name], gap = _numbers(column, np.zeros(len(column), bool), None, name, str(path), reading)
             gaps |= {} if gap is None else {name: gap}
@@ -300,8 +308,8 @@ def _check_finite(block: Array, what: str, path: Path, reading: Reading) -> None
     if wrong.any():
         row, feature = (int(i[0]) for i in np.nonzero(wrong))
         raise InputError(
-            f"{path}: {what} is {block[row, feature]} in row {row + 1}, feature {feature}; every value must be a number; "
-            "fill it, or say --missing drop or --missing impute where it is nan"
+            f"{path}: {what} is {block[row, feature]} in row {row + 1}, feature {feature}; every value must be a "
+            "number; fill it, or say --missing drop or --missing impute where it is nan"
         )
 
 

@@ -29,7 +29,11 @@ class Labels:
 
 
 def binary(
-    column: Column, name: str, positive: Sequence[str] | None, where: str, declared: Sequence[str] | None = None
+    column: Column,
+    name: str,
+    positive: Sequence[str] | None,
+    where: str,
+    declared: Sequence[str] | None = None,
 ) -> Labels:
     """Split a column into positive and other values.
 
@@ -108,7 +112,9 @@ def present(column: Column) -> tuple[Codes, tuple[str, ...]]:
     return codes.astype(np.int64), tuple(number_text(number) for number in numbers.tolist())
 
 
-def _classes(column: Column, name: str, where: str, declared: Sequence[str] | None) -> tuple[Codes, tuple[str, ...]]:
+def _classes(
+    column: Column, name: str, where: str, declared: Sequence[str] | None
+) -> tuple[Codes, tuple[str, ...]]:
     """Number the classes, those that occur or those that were declared; at least two occur."""
     if not isinstance(column, Category):
         _check_exact(column, "label", name, where)
@@ -142,8 +148,8 @@ def _check_exact(column: Array, role: str, name: str, where: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{role} column {name!r} of {where} has {column[row]!r} in row {row + 1}, of type {column.dtype}, which holds "
-            f"whole numbers up to 2^{bits} exactly: store the column as whole numbers or text"
+            f"{role} column {name!r} of {where} has {column[row]!r} in row {row + 1}, of type {column.dtype}, which "
+            f"holds whole numbers up to 2^{bits} exactly: store the column as whole numbers or text"
         )
 
 

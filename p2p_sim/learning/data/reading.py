@@ -34,7 +34,11 @@ class Reading:
 
     def __post_init__(self) -> None:
         separator = self.separator
-        if separator is not None and separator not in _NAMED and (len(separator) != 1 or separator in '"\r\n'):
+        if (
+            separator is not None
+            and separator not in _NAMED
+            and (len(separator) != 1 or separator in '"\r\n')
+        ):
             raise InputError(f"separator {separator!r}: give one character, or one of {', '.join(_NAMED)}")
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal {self.decimal!r}: the mark of decimals is . or ,")

@@ -77,7 +77,9 @@ class Table:
             find(self, name, "dropped", where)
         gone = set(names)
         keep = [i for i, name in enumerate(self.matrix_names) if name not in gone]
-        matrix = self.matrix if self.matrix is None or not gone & {*self.matrix_names} else self.matrix[:, keep]
+        matrix = (
+            self.matrix if self.matrix is None or not gone & {*self.matrix_names} else self.matrix[:, keep]
+        )
         return replace(
             self, columns={k: v for k, v in self.columns.items() if k not in gone}, matrix=matrix,
             matrix_names=tuple(self.matrix_names[i] for i in keep),
