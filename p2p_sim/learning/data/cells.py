@@ -95,12 +95,11 @@ def table(columns: Mapping[str, Any], what: str, reading: Reading, read_as: tupl
     dates = set[str]()
     for cells in left:
         if _is_text(cells, reading):
-            column, gap = _category(cells), cells.gap
+            found[cells.name], gap = _category(cells), cells.gap
             if cells.all_match(_DATE):
                 dates.add(cells.name)
         else:
-            column, gap = _number_column(cells, what, mark, reading)
-        found[cells.name] = column
+            found[cells.name], gap = _number_column(cells, what, mark, reading)
         if gap is not None:
             gaps[cells.name] = gap
     ordered = {name: found[name] for name in columns}
@@ -134,7 +133,7 @@ def _cut(name: str, cells: Any) -> _Cells:
 
 def _numbers(cells: Any) -> Array | None:
     """Return a column of plain numbers, whole ones as whole numbers; None if it is not one."""
-    whole = _cast(cells, "int64")
+    whole = None if len(cells) and "." in (cells[0].as_py() or "") else _cast(cells, "int64")
     if whole is not None:
         return None if _is_hexadecimal(cells) else whole
     numbers = _cast(cells, "float64")

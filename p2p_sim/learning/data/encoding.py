@@ -128,4 +128,5 @@ def _narrow(values: Array, what: str, where: str) -> Floats:
 def _apart(whole: Array) -> npt.NDArray[np.float64]:
     """Return how far whole numbers lie above the smallest: exact where float64 would round the numbers themselves."""
     low = whole.min()
-    return (whole.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    apart: npt.NDArray[np.float64] = (whole.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
+    return apart

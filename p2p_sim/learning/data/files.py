@@ -101,7 +101,7 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
 
     what = str(path)
     try:
-        table = parquet.read_table(pyarrow.BufferReader(data))
+        table = parquet.ParquetFile(pyarrow.BufferReader(data)).read()
     except (pyarrow.ArrowException, OSError) as error:
         told = " ".join(str(error).split())
         raise InputError(f"{what} is not a readable Parquet file: {told}; write it again") from error
@@ -295,6 +295,10 @@ def _svmlight(data: bytes, path: Path, reading: Reading) -> Table:
             f"{path} has {rows:,} rows of {width:,} features, of which {sparse.nnz:,} are not 0: written out they take "
             f"{rows * width * 8 / 2**30:.1f} GiB, at most {DENSE_LIMIT * 8 / 2**30:.0f} GiB are allowed; number the "
             "features without gaps, or leave rare ones out"
+        )
+    if (np.isfinite(sparse.data) & (np.abs(sparse.data) >= cells.EXACT)).any():
+        raise InputError(
+            f"{path} holds a feature of 2^53 or more, where svmlight's numbers are not exact: scale it, or leave it out"
         )
     names = tuple(f"f{i}" for i in range(width))
     return _block(sparse.toarray(), names, {"label": marks}, "a feature", path, reading)
