@@ -230,8 +230,10 @@ def gather(
     told = {
         "name": data.name, "source": data.source, "rows": len(data.y), "features": len(data.features),
         "label": data.label, "classes": list(data.classes), "positive": data.positive if many == 2 else None,
-        "classes_from": data.classes_from, "test_rows": int(held.sum()), "test_rows_are": how,
+        "test_rows": int(held.sum()), "test_rows_are": how,
     }  # fmt: skip
+    if data.classes_from in ("declared", "inferred"):
+        told["classes_from"] = data.classes_from
     if data.kept is not None:
         told["left_out"] = data.rows_in_file - len(data.y)
     if data.classes_from == "inferred":
