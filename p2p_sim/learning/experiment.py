@@ -177,7 +177,7 @@ def learn(
         )  # fmt: skip
     elif label or positive or cluster_column or classes or reading != PLAIN:
         raise InputError(
-            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset is read already"
+            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset has them already"
         )
     loaded = time.perf_counter() - before
     if how.get("backend") == "actors":

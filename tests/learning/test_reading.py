@@ -43,6 +43,9 @@ def refused(path, reading=PLAIN, **how):
         (COMMAS.encode("utf-16"), Reading()),
         (COMMAS.encode("utf-16-be"), Reading(encoding="utf-16-be")),
         (COMMAS.encode("utf-8-sig"), Reading()),
+        (COMMAS.encode("utf-8-sig"), Reading(encoding="utf-8")),
+        (COMMAS.replace("\n", "\r"), Reading()),
+        ("\n\n" + COMMAS.replace("\n", "\n\n"), Reading()),
         (COMMAS.partition("\n")[2], Reading(header=False)),
     ],
 )
@@ -164,6 +167,17 @@ def test_missing_values(tmp_path):
     assert "never imputed: column 'group' has '' in row 3; column 'label' has '' in row 2" in said
 
 
+def test_odd_files_are_refused_by_name(tmp_path):
+    assert "not in BASE64" in refused(write(tmp_path / "a.csv", COMMAS), Reading(encoding="base64"))
+    assert "more than 131,072 characters" in refused(write(tmp_path / "b.csv", "x" * 200_000 + "\n1\n2\n"))
+
+
+def test_clusters_that_no_number_holds_can_be_text(tmp_path):
+    path = write(tmp_path / "a.csv", f"a,g,label\n1,{2**63},0\n2,{2**63 + 1},1\n3,{2**63},1\n")
+    assert "--categorical g" in refused(path, cluster="g")
+    assert load(path, cluster="g", reading=Reading(categorical=("g",))).cluster.tolist() == [0, 1, 0]
+
+
 def test_ids_with_missing_values_stay_exact(tmp_path):
     path = write(tmp_path / "a.csv", f"a,group,label\n1,{2**53},0\n2,{2**53 + 1},1\n3,,1\n")
     assert load(path, cluster="group", reading=Reading(missing="drop")).cluster.tolist() == [2**53, 2**53 + 1]
@@ -206,6 +220,7 @@ def test_columns_that_are_not_there(tmp_path):
     ("how", "says"),
     [
         ({"separator": "ab"}, "'ab'"),
+        ({"separator": "§"}, "one character of ASCII"),
         ({"decimal": "x"}, "'x'"),
         ({"separator": ",", "decimal": ","}, "cannot both"),
         ({"missing": "guess"}, "refuse, drop, impute"),

@@ -42,10 +42,15 @@ def read(data: bytes, what: str, usual: str, reading: Reading) -> Text:
     InputError: not text, a separator that cannot be told, no header, names missing or twice, unequal lines, no rows.
     """
     text, encoding = _decoded(data, what, reading.encoding)
-    told = re.match(rb"sep=(.)\r?\n", text)  # the first line by which Excel is told
+    told = re.match(rb"sep=([\t -~])\r?\n", text)  # the first line by which Excel is told
     text = text[told.end() :] if told else text
     separator = reading.mark or (told[1].decode() if told else _sniffed(text, usual, what))
     first = next(_lines(text, separator), None)
+    if first is None and text.strip():
+        raise InputError(
+            f"the first line of {what} has a name of more than {csv.field_size_limit():,} characters between "
+            f"{separator!r}: say which character separates cells (--separator)"
+        )
     if first is None:
         raise InputError(f"{what} is empty; give a file with a header and at least two rows")
     names = [name.strip() for name in first] if reading.header else [f"c{i + 1}" for i in range(len(first))]
@@ -69,14 +74,14 @@ def _decoded(data: bytes, what: str, encoding: str | None) -> tuple[bytes, str]:
         encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), "utf-8")
     try:
         text = data.decode(encoding)
-    except (UnicodeError, ValueError) as error:
+    except (UnicodeError, ValueError, LookupError) as error:  # LookupError: base64 and the like
         raise InputError(_undecodable(data, what, encoding, error)) from error
     if "\0" in text:
         raise InputError(
             f"{what} holds NUL bytes: it is no text in {encoding}; say --encoding utf-16 if it is that"
         )
     if encoding == "utf-8":
-        return data, "UTF-8"
+        return data.removeprefix(b"\xef\xbb\xbf"), "UTF-8"
     return text.removeprefix("\ufeff").encode(errors="surrogatepass"), encoding.upper().removesuffix("-SIG")
 
 

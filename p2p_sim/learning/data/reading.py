@@ -34,12 +34,10 @@ class Reading:
 
     def __post_init__(self) -> None:
         separator = self.separator
-        if (
-            separator is not None
-            and separator not in _NAMED
-            and (len(separator) != 1 or separator in '"\r\n')
-        ):
-            raise InputError(f"separator {separator!r}: give one character, or one of {', '.join(_NAMED)}")
+        if separator is not None and separator not in _NAMED and not _is_one(separator):
+            raise InputError(
+                f"separator {separator!r}: give one character of ASCII, or one of {', '.join(_NAMED)}"
+            )
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal {self.decimal!r}: the mark of decimals is . or ,")
         if self.decimal is not None and self.decimal == self.mark:
@@ -65,6 +63,10 @@ class Reading:
         """Return which of some fields are not as they are by default; without names, of all."""
         every: list[Any] = [each for each in fields(self) if not names or each.name in names]
         return [each.name for each in every if getattr(self, each.name) != each.default]
+
+
+def _is_one(text: str) -> bool:
+    return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
 
 
 PLAIN = Reading()
