@@ -35,6 +35,7 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     epilog="Example: p2p-sim account peer-to-peer --alpha 0.1 --theta 0.5 --cluster-size 1000 --delta 1e-6",
 )
 @dataclass(frozen=True)
-class AccountCommand:
+class AccountCommand(TableOptions):
     """Print what each party learns about one label: the exact ε at δ, and the theorems.  Nothing is run."""
 
     words: Words = None

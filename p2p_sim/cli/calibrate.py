@@ -37,6 +37,7 @@ from p2p_sim.cli.options import (
     wants_json,
     whole,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
@@ -51,7 +52,7 @@ from p2p_sim.report.delta import DELTA, delta_warning
     epilog="Example: p2p-sim calibrate peer-to-peer --vary alpha --view learner --cluster-size 1000 --epsilon 1",
 )
 @dataclass(frozen=True)
-class CalibrateCommand:
+class CalibrateCommand(TableOptions):
     """Find the parameter at which a view is (ε, δ)-private, and print what every other view learns there."""
 
     words: Words = None

@@ -40,6 +40,7 @@ from p2p_sim.cli.options import (
     text,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
@@ -64,7 +65,7 @@ _NOT_REPEATED = ("words", "out", "force", "json", "format")
     epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
 )
 @dataclass(frozen=True)
-class RunCommand:
+class RunCommand(TableOptions):
     """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
 
     words: Words = None
@@ -201,6 +202,7 @@ class RunCommand:
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = set_options(self, "label", "cluster_column", "clusters", "test", "model")
+        choices |= {"classes": self.declared(), "reading": self.reading()}
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run

@@ -318,7 +318,8 @@ def pinned(row: Mapping[str, Any]) -> str:
         proven = theorem["holds"] and theorem["basis"] in ("exact", "upper")
         if proven and 0 < low < math.inf and float(theorem["epsilon"]) <= low * (1 + _CLOSE):
             high = bound_text(theorem["epsilon"], theorem["basis"])
-            return f"pinned: at least {number_text(low)} in the worst case looked at, at most {high} by theorem ({theorem['name']})"
+            found = f"at least {number_text(low)} in the worst case looked at"
+            return f"pinned: {found}, at most {high} by theorem ({theorem['name']})"
     return ""
 
 

@@ -15,7 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import named_datasets, sources
 from p2p_sim.learning.data.datasets import load
 from p2p_sim.learning.data.named_datasets import NAMED, OpenML
-from p2p_sim.learning.data.tabular import Category
+from p2p_sim.learning.data.tables import Category
 from tests.learning.conftest import need
 
 
