@@ -158,7 +158,7 @@ def learn(
 
     ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``,
     ``test``: see ``gather``; ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend,
-    shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws a fresh one.
+    shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws one.
     The results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     if model != NO_MODEL:

@@ -58,7 +58,7 @@ def test_run_takes_the_same_options(cli, table, tmp_path):
 @pytest.mark.parametrize("verb", ["run", "account"])
 def test_options_of_files_go_with_data(cli, verb):
     done = cli(verb, "randomized-response", "--epsilon", "1", "--users", "100", "--separator", ";")
-    assert (done.status, "--separator goes with --data" in done.err) == (2, True), done.err
+    assert (done.status, "--separator needs --data" in done.err) == (2, True), done.err
 
 
 def test_account_reads_a_table_as_run_does(cli, table):
