@@ -29,6 +29,7 @@ CASES: list[tuple[Any, dict[str, Any], float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "asked", "further"), CASES)
 def test_what_is_found_keeps_the_promise_and_hardly_more(
     kind: Any, asked: dict[str, Any], further: float
@@ -70,6 +71,7 @@ def test_the_least_cluster_of_a_view_with_users(view: str, least: int) -> None:
     assert calibrate(PeerToPeer, vary="cluster_size", delta=0.9, **asked).value == least
 
 
+@pytest.mark.slow
 def test_all_clusters_of_a_population() -> None:
     y = np.arange(100) % 2 == 0
     people = Population.from_arrays(y=y, cluster=np.repeat([0, 1, 2, 3], [5, 15, 30, 50]))

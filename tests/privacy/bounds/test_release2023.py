@@ -54,6 +54,7 @@ def test_mechanisms_by_enumeration_of_their_steps():
         assert r.mechanism2_law(features, synthetic, lam) == pytest.approx(two, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_theorem7_1_sharper_is_above_the_divergence_and_below_the_printed_bound():
     for _, k, features, synthetic in spaces(3, 60):
         for order, lam in product(ORDERS, LAMS):

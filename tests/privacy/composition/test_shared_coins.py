@@ -104,6 +104,7 @@ def test_no_runs_show_nothing_and_bad_words_are_named():
         privacy.composed(privacy.laplace(scale=1.0), 2, coins="same")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "basic"])
 def test_no_lower_end_is_below_that_of_a_part(method):
     """In the clear the end is infinite; it was 0."""
