@@ -14,6 +14,11 @@ from p2p_sim.core import Message, Party, Protocol, Rounds, check_range
 from p2p_sim.privacy.calibrate import calibrate
 from protocols import PeerToPeer, RandomizedResponse
 
+TIGHT: list[tuple[Any, dict[str, Any], float]] = [
+    (RandomizedResponse, {"vary": "epsilon", "epsilon": epsilon, "delta": delta}, 1.01)
+    for epsilon in (0.1, 0.7, 1.0, 3.0)
+    for delta in (1e-9, 1e-6, 1e-3, 0.05)
+]
 CASES: list[tuple[Any, dict[str, Any], float]] = [
     (PeerToPeer, {"vary": "alpha", "theta": 1.0, "cluster_size": 100, "epsilon": 0.5, "delta": 1e-4}, 0.99),
     (PeerToPeer, {"vary": "alpha", "theta": 0.5, "cluster_size": 60, "epsilon": 0.5, "delta": 1e-4}, 0.99),
@@ -30,7 +35,7 @@ CASES: list[tuple[Any, dict[str, Any], float]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "asked", "further"), CASES)
+@pytest.mark.parametrize(("kind", "asked", "further"), CASES + TIGHT)
 def test_what_is_found_keeps_the_promise_and_hardly_more(
     kind: Any, asked: dict[str, Any], further: float
 ) -> None:
@@ -38,6 +43,7 @@ def test_what_is_found_keeps_the_promise_and_hardly_more(
     view = asked.get("view", "learner")
     again = privacy.profile(found.protocol, view, cluster_size=asked.get("cluster_size"))
     assert again.delta(asked["epsilon"]) <= asked["delta"]
+    assert again.epsilon_bracket(asked["delta"]).upper <= asked["epsilon"]  # it was above by 1e-9 in one of six
     assert found.achieved.value <= asked["epsilon"] * (1 + 1e-9)
     assert found.achieved.lower <= again.epsilon(asked["delta"]) <= found.achieved.upper
     assert found.slack == asked["epsilon"] - found.achieved.upper
