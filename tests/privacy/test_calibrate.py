@@ -43,7 +43,9 @@ def test_what_is_found_keeps_the_promise_and_hardly_more(
     view = asked.get("view", "learner")
     again = privacy.profile(found.protocol, view, cluster_size=asked.get("cluster_size"))
     assert again.delta(asked["epsilon"]) <= asked["delta"]
-    assert again.epsilon_bracket(asked["delta"]).upper <= asked["epsilon"]  # it was above by 1e-9 in one of six
+    assert (
+        again.epsilon_bracket(asked["delta"]).upper <= asked["epsilon"]
+    )  # it was above by 1e-9 in one of six
     assert found.achieved.value <= asked["epsilon"] * (1 + 1e-9)
     assert found.achieved.lower <= again.epsilon(asked["delta"]) <= found.achieved.upper
     assert found.slack == asked["epsilon"] - found.achieved.upper
