@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_REPEATED = ("words", "out", "force", "json", "format")
+_NOT_REPEATED = ("words", "out", "force", "json", "format", "address")  # an address is of that day
 
 
 @app.command(

@@ -553,7 +553,8 @@ def opening(
     if figures.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
-            "runs of one protocol and data are joined in the order of their ε."
+            "runs that differ by their seeds alone are one point at their means, with bars from the least to the "
+            "greatest; settings of one protocol and data are joined in the order of their ε."
         )
         if any(run["accuracy"] for run in runs):
             text += (

@@ -163,6 +163,23 @@ def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_runs_that_differ_by_their_seeds_are_one_point(runs):
+    told = many(runs, 4)
+    for i, run in enumerate(told):
+        run["seed"] = i
+        if i != 2:
+            run["parameters"] = told[0]["parameters"]
+    for marks, _ in panels(told).values():
+        assert len(marks) in (4, 2), "two settings: with corrected models, or without"
+    picture = told_page(told).partition('id="picture-tradeoff"')[2].partition("</svg>")[0]
+    assert ">1-2, 4<" in picture
+    assert ">3<" in picture
+    rows = {run["run"]: figures.row_of(run, "learner") for run in told}
+    assert figures._settings(told, rows) == [[1, 2, 4], [3]]
+    assert [figures._numbered(numbers) for numbers in ([1], [1, 2, 3, 5], [2, 4])] == ["1", "1-3, 5", "2, 4"]
+
+
 def test_runs_on_other_data_are_not_joined(runs):
     told = many(runs, 3)
     told[2]["data"]["name"] = "others"
