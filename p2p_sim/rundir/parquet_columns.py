@@ -91,7 +91,7 @@ def read_all(folder: Path, name: str = ".") -> dict[str, dict[str, Array]]:
             file = regular_files.find(folder, each if name == "." else f"{name}/{each}")
             assert file is not None  # it was listed just now
             schema = parquet_schema.footer(file).schema.to_arrow_schema()
-            parquet_schema.check_types(file, schema, {}, more=parquet_schema.of_values)
+            parquet_schema.check_types(file, schema, {}, more=parquet_schema.VALUES)
             found[file.stem] = read(file)
     return found
 

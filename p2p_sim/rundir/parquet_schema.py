@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,14 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.rundir.regular_files import RESTORE
 
-Fits = Callable[[Any], bool]
-"""Whether an Arrow type is one that a column may have."""
+
+@dataclass(frozen=True)
+class Fits:
+    """Which Arrow types a column may have; ``allowed``: the same in words."""
+
+    allowed: str
+    of: Callable[[Any], bool]
+
 
 MOST_GROUP = 1 << 18
 """Rows of a row group of a trace, at most: of so many rows, memory is taken at once."""
@@ -34,18 +41,23 @@ def exactly(dtype: Any, length: int | None = None, *, octets: bool = True) -> Fi
 
     kind = pa.string() if dtype is None else pa.from_numpy_dtype(np.dtype(dtype))
     if length is None:
-        return lambda found: bool(found == kind)
+        return Fits(str(kind), lambda found: bool(found == kind))
     if octets and kind == pa.uint8():
-        return lambda found: bool(found == pa.binary(length))
-    return lambda found: _is_vector(found) and found.list_size == length and found.value_type == kind
+        return Fits(f"{length} octets", lambda found: bool(found == pa.binary(length)))
+    return Fits(
+        f"lists of {length} {kind}",
+        lambda found: _is_vector(found) and found.list_size == length and found.value_type == kind,
+    )
 
 
-def of_values(found: Any) -> bool:
-    """Return whether an Arrow type is of bools, numbers or text, or of vectors of them of one length."""
+def _is_of_values(found: Any) -> bool:
     import pyarrow as pa
 
     kind, is_ = (found.value_type if _is_vector(found) else found), pa.types
     return bool(is_.is_boolean(kind) or is_.is_integer(kind) or is_.is_floating(kind) or is_.is_string(kind))
+
+
+VALUES = Fits("bools, numbers or text, or lists of them of one length", _is_of_values)
 
 
 def _is_vector(found: Any) -> bool:
@@ -90,9 +102,9 @@ def check_types(file: Path, schema: Any, declared: Mapping[str, Fits], *, more: 
         fits = declared.get(name, more)
         if fits is None:
             raise damaged(file, f"it has a column {name!r:.60}, which such a file does not have")
-        if not fits(kind):
+        if not fits.of(kind):
             raise damaged(
-                file, f"its column {name!r:.60} has the type {str(kind)!r:.60}, which it cannot have"
+                file, f"its column {name!r:.60} has the type {str(kind)!r:.60}: must be {fits.allowed}"
             )
 
 

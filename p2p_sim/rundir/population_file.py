@@ -21,6 +21,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
 from p2p_sim.rundir import integrity, parquet_columns, parquet_schema, public_columns, regular_files
 from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.parquet_schema import Fits
 from p2p_sim.rundir.run_json import agree
 from p2p_sim.rundir.run_record import RunRecord
 
@@ -160,7 +161,8 @@ def parquet_of(folder: Path, users: int | None = None) -> Any:
     meta = parquet_schema.footer(file)
     schema = meta.schema.to_arrow_schema()
     labels = parquet_schema.exactly(np.bool_), parquet_schema.exactly(np.uint8)
-    wanted = {"id": parquet_schema.exactly(np.int64), "y": lambda found: any(fits(found) for fits in labels)}
+    label = Fits("bool or uint8", lambda found: any(fits.of(found) for fits in labels))
+    wanted = {"id": parquet_schema.exactly(np.int64), "y": label}
     if "cluster" in schema.names:
         wanted["cluster"] = wanted["id"]
     wanted |= public_columns.declared(public_columns.types_in(file, schema))

@@ -33,7 +33,7 @@ RUNS: dict[str, tuple[Any, Population, list[str]]] = {
 
 def saved(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(trace_writer, "_GROUP", 8)  # many row groups
-    monkeypatch.setattr(trace_writer, "MOST_GROUP", 8)
+    monkeypatch.setattr(trace_writer, "_MAX_GROUP", 8)
     protocol, population, faults = RUNS[name]
     p2p_sim.run(protocol, population, seed=3, trace="full", faults=faults or None, out=path, blocks=3)
     return run_directory.open_trace(path)

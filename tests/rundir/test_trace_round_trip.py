@@ -121,7 +121,7 @@ def test_what_is_written_is_read(made, most, group):
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(trace_writer, "MOST_ROWS", most)
         patch.setattr(trace_writer, "_GROUP", group)
-        patch.setattr(trace_writer, "MOST_GROUP", 2 * group)
+        patch.setattr(trace_writer, "_MAX_GROUP", 2 * group)
         patch.setattr(trace_reader, "BATCH", 4)
         found = written(Path(name), made)
         for kind in FIELDS:

@@ -58,7 +58,7 @@ def test_the_form_follows_the_messages_not_the_protocol(tmp_path):
 def test_long_files_are_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(trace_writer, "MOST_ROWS", 20)
     monkeypatch.setattr(trace_writer, "_GROUP", 8)
-    monkeypatch.setattr(trace_writer, "MOST_GROUP", 6)
+    monkeypatch.setattr(trace_writer, "_MAX_GROUP", 6)
     whole = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", seed=0)
     cut = p2p_sim.run(PeerToPeer(0.1), PEOPLE, trace="full", out=tmp_path / "run", blocks=30, seed=0)
     again = p2p_sim.load(whole.save(tmp_path / "saved"))
