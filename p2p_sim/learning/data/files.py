@@ -138,7 +138,8 @@ def _line(error: Exception) -> str:
 
 def _number(cell: str) -> float | None:
     try:
-        return None if "_" in cell else float(cell)  # Python reads 1_000 as a number, a table does not
+        # Python reads 1_000 and digits of every script as numbers, a table does not
+        return float(cell) if cell.isascii() and "_" not in cell else None
     except ValueError:
         return None
 

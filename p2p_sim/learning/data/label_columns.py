@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data.tabular import Category, Column, listing, number_text
 
 CLASS_LIMIT = 256
@@ -108,8 +109,8 @@ def _position(value: str, values: Sequence[str], column: Column, name: str, wher
     wanted = value.strip()
     if not isinstance(column, Category):
         try:
-            wanted = number_text(float({"true": "1", "false": "0"}.get(wanted.lower(), wanted)))
-        except (ValueError, OverflowError):
+            wanted = number_text(read_number({"true": "1", "false": "0"}.get(wanted.lower(), wanted)))
+        except ValueError:
             wanted = value
     if wanted not in values:
         raise InputError(
