@@ -134,7 +134,7 @@ def _number(name: str, text: str) -> float:
     try:
         return read_number(text)
     except ValueError as error:
-        raise InputError(f"{name} = {text!r}: needed is a probability from 0 to 1; it {error}") from None
+        raise InputError(f"{name} = {text!r}: needed is a probability in [0, 1]; it {error}") from None
 
 
 def _check_stop(stop: Any) -> None:
