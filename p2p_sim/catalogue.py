@@ -48,6 +48,11 @@ def of_run(name: str) -> type[Protocol] | None:
     return called(protocols.ALL) or _NAMED.get(name) or called(_installed())
 
 
+def shipped(kind: type[Protocol]) -> bool:
+    """Return whether a protocol is one of this project's own."""
+    return kind in protocols.ALL
+
+
 _NAMED: dict[str, type[Protocol]] = {}
 
 

@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Label,
     Positive,
     Test,
+    Times,
     Users,
     Words,
     check_data,
@@ -64,6 +65,7 @@ class AccountCommand:
         str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
     channels: Channels = "plain"
+    times: Times = 1
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     users: Users = None
     data: Data = None
@@ -110,7 +112,7 @@ class AccountCommand:
         request = AccountRequest(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
-            faults=faults_of(self.fault, protocol),
+            faults=faults_of(self.fault, protocol), times=self.times,
         )  # fmt: skip
         table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}

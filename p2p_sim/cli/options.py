@@ -131,6 +131,10 @@ Crypto = Annotated[
         "modelled|real",
     ),
 ]
+Times = Annotated[
+    int,
+    count(REQUEST, "Figures of so many runs together, on the same labels with fresh coins; default 1."),
+]
 Delta = Annotated[float, ratio(REQUEST, "δ, in [0, 1); default 1e-6.")]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -138,6 +139,7 @@ class RunCommand:
         self._check()
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
+        quickly(chosen.protocol)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
