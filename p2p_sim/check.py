@@ -343,7 +343,7 @@ def _stays_here(kind: type[Protocol]) -> str:
     """Return why another process cannot find a class; empty if it can."""
     if kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__:
         return ""
-    return "whether the process matters, since another one cannot import the class: put it into a module, at its top level"
+    return "whether the process matters, as another one cannot import the class: put it into a module, at its top level"
 
 
 def _elsewhere(world: _World, hash_seed: str) -> list[_Outcome]:

@@ -96,11 +96,11 @@ class Reads(Sound):
 BLOCKS = "likely cause: the program looks at its block as a whole"
 FOUND = {
     "Condition": ("2 blocks, here: role 'user': one block comes to", BLOCKS),
-    "Sums": ("(1 block, here) and (2 blocks, here) differ first at message tell:1:0:0:0: y = True, and y = False", BLOCKS),
+    "Sums": ("(2 blocks, here) differ first at message tell:1:0:0:0: y = True, and y = False", BLOCKS),
     "Chance": ("(1 block, here) and (1 block, here, again) differ first at message tell:1:", "its code uses random"),
     "Keeps": ("differ first at output 'run' of 'learner': row 0 is 1, and", "keep nothing between runs"),
     "Hashes": ("a process with PYTHONHASHSEED=", "likely cause: the program depends on its process"),
-    "Types": ("2 blocks, here: role 'user': output 'z' is int8", BLOCKS),
+    "Types": ("2 blocks, here: role 'user': output 'z' is int16", BLOCKS),
 }  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_a_protocol_that_does_not_run_is_refused(own):
     for wrong, text in (({"users": 1}, "users = 1"), ({"users": 5, "population": people()}, "both given")):
         with pytest.raises(InputError, match=text):
             p2p_sim.check(own("Sound")(), **wrong)
-    with pytest.raises(InputError, match="protocol = .*give an object"):
+    with pytest.raises(InputError, match=r"protocol = .*give an object"):
         p2p_sim.check(own("Sound"))
 
 
