@@ -89,6 +89,21 @@ class Parameters(Sound):
         return me.draw.bernoulli("word", self.strength)
 
 
+@dataclass(frozen=True)
+class Closed(Sound):
+    weights: tuple[int, ...]
+
+
+class Few(Sound):
+    def word(self, me):
+        return me.y if me.size > 20 or me.draw.step else me.y[: me.size - 1]
+
+
+class Wrong(Sound):
+    def word(self, me):
+        return me.y if me.y else ~me.y
+
+
 class Reads(Sound):
     def word(self, me):
         return (me.x[:, 0] > 0.5) ^ (me.public["age"] == 1)
@@ -192,6 +207,8 @@ def test_the_command_tells_what_differs(own, capsys):
     told = json.loads(capsys.readouterr().out)
     assert (told["passed"], told["users"], told["runs"], told["difference"]) == (True, 8, 18, "")
     assert cli.main(["check", "checked_here:Parameters"]) == 2
+    assert cli.main(["check", "checked_here:Closed"]) == 2
+    assert "closed needs 'weights', which cannot be given here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -208,3 +225,20 @@ def test_run_and_audit_refuse_what_the_quick_check_finds(own, words, capsys, tmp
     assert "error: Condition, in a small world of 12 users: 2 blocks, here: role 'user'" in told.err
     assert told.err.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_could_not_be_checked_is_told_after_the_run(own, capsys):
+    own("Few")
+    assert cli.main(["run", "checked_here:Few", "--users", "50"]) == 0
+    told = capsys.readouterr().err
+    assert "Few was not checked in a small world, where it does not run: role 'user', step 0" in told
+    assert "see p2p-sim check --users" in told
+
+
+def test_a_mistake_of_the_program_is_told_in_one_line(own, capsys):
+    own("Wrong")
+    assert cli.main(["run", "checked_here:Wrong", "--users", "50"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len([line for line in told if "truth value" in line]) == 1
+    assert told[-1].startswith("error: role 'user', step 0: ValueError: The truth value of an array")
+    assert "(checked_here.py, line " in told[-1]

@@ -117,7 +117,7 @@ class AccountCommand:
         table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        document = head | table | {"plot": self.plot, "graph": graph}
+        document = head | table | {"times": self.times, "plot": self.plot, "graph": graph}
         if self.plot is not None:
             title = privacy_table.title(document)
             curves.curves(privacy_table.profiles(request, table), title, self.plot, self.delta, progress)

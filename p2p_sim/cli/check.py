@@ -13,7 +13,6 @@ from p2p_sim.cli.options import EXECUTION, SYNTHETIC, Format, Json, Words, count
 from p2p_sim.report import terminal
 
 if TYPE_CHECKING:
-    from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
 
 
@@ -50,14 +49,17 @@ class CheckCommand:
         return 0 if found.passed else 1
 
 
-def quickly(protocol: Protocol, like: Population | None = None) -> None:
+def quickly(protocol: Protocol) -> str:
     """Check a protocol that is not shipped in a small world; raises ProtocolError for a result that differs.
 
-    Warns if it could not be checked.
+    Returns why it could not be checked, to be told once the work succeeded: if that fails too, it says why itself.
     """
     from p2p_sim.check import quick
 
-    if not catalogue.shipped(type(protocol)):
-        why = quick(protocol, like)
-        if why:
-            warnings.warn(f"{why}; see p2p-sim check --users", stacklevel=2)
+    return "" if catalogue.shipped(type(protocol)) else quick(protocol)
+
+
+def tell_unchecked(why: str) -> None:
+    """Warn of a protocol that could not be checked; ``why``: as ``quickly`` returned it, empty if it was checked."""
+    if why:
+        warnings.warn(f"{why}; see p2p-sim check --users", stacklevel=2)

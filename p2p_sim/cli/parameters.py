@@ -169,6 +169,16 @@ def complete(
 
 def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
     every = complete(kind, offered, values)
+    closed = [
+        f.name
+        for f in fields(kind)  # type: ignore[arg-type]
+        if f.init and f.name not in every and f.default is MISSING and f.default_factory is MISSING
+    ]
+    if closed:
+        raise InputError(
+            f"{kind.command_name()} needs {closed[0]!r}, which cannot be given here: only numbers, text and true or "
+            "false can; give it a default, or run the protocol from Python"
+        )
     return Chosen(kind(**every), tuple(name for name in every if name not in values))
 
 

@@ -151,11 +151,10 @@ def table_of(
         "faults": [] if request.faults is None else request.faults.texts(),
         "clusters": _clusters(request),
         "local_epsilon": None if local is None else local * request.times,  # local budgets add up
-        "times": request.times,
         "neighbours": "one label, replaced; epsilon in nats",
         "views": rows,
         "hidden": hidden(request),
-    }
+    } | ({} if request.times == 1 else {"times": request.times})  # a run's own table is of one
 
 
 def hidden(request: AccountRequest) -> str:
