@@ -160,7 +160,7 @@ def quick(protocol: Protocol, like: Population | None = None, seed: int = 0) -> 
     return ""
 
 
-def _check_arguments(protocol: Any, population: Any, users: Any) -> None:
+def _check_arguments(protocol: Protocol, population: Population | None, users: int | None) -> None:
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
     if population is not None and not isinstance(population, Population):
