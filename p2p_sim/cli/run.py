@@ -20,6 +20,7 @@ from p2p_sim.cli.options import (
     Clusters,
     Crypto,
     Data,
+    Delta,
     Fault,
     Format,
     Graph,
@@ -40,11 +41,13 @@ from p2p_sim.cli.options import (
     text,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ _NOT_REPEATED = ("words", "out", "force", "json", "format")
     epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
 )
 @dataclass(frozen=True)
-class RunCommand:
+class RunCommand(TableOptions):
     """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
 
     words: Words = None
@@ -98,6 +101,7 @@ class RunCommand:
         str, text(EXECUTION, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
+    delta: Delta = DELTA
     seed: Annotated[
         int | None,
         count(
@@ -155,7 +159,9 @@ class RunCommand:
             before = time.perf_counter()
             progress("accounting", 0, 0)
             assert run.population is not None  # who ran just now
-            run.notes["privacy"] = privacy_table.privacy_of(chosen.protocol, run.population, run.faults)
+            run.notes["privacy"] = privacy_table.privacy_of(
+                chosen.protocol, run.population, run.faults, self.delta
+            )
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
@@ -199,6 +205,7 @@ class RunCommand:
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = set_options(self, "label", "cluster_column", "clusters", "test", "model")
+        choices |= {"classes": self.declared(), "reading": self.reading()}
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run
@@ -214,6 +221,7 @@ class RunCommand:
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
+        check_delta(self.delta)
         check_data(self, ("model",))
         for name in set_options(self, "cluster_size", "share") if self.users is None else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")

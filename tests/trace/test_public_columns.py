@@ -21,7 +21,7 @@ from p2p_sim.trace import query
 from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer, RandomizedResponse
-from tests.trace.test_history import forbid, same
+from tests.trace.test_recompute_history import forbid, same
 
 USERS = 40
 EVERY_TYPE: dict[str, Any] = {
