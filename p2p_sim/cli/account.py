@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Label,
     Positive,
     Test,
+    Times,
     Users,
     Words,
     check_data,
@@ -66,6 +67,7 @@ class AccountCommand(TableOptions):
         str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
     channels: Channels = "plain"
+    times: Times = 1
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     users: Users = None
     data: Data = None
@@ -112,12 +114,12 @@ class AccountCommand(TableOptions):
         request = AccountRequest(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
-            faults=faults_of(self.fault, protocol),
+            faults=faults_of(self.fault, protocol), times=self.times,
         )  # fmt: skip
         table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        document = head | table | {"plot": self.plot, "graph": graph}
+        document = head | table | {"times": self.times, "plot": self.plot, "graph": graph}
         if self.plot is not None:
             title = privacy_table.title(document)
             curves.curves(privacy_table.profiles(request, table), title, self.plot, self.delta, progress)

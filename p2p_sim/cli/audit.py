@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly, tell_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     REQUEST,
@@ -235,7 +236,9 @@ class AuditCommand:
             if self.run is None:
                 chosen = self._chosen()
                 experiment.check(chosen.protocol, self.graph)
+                unchecked = quickly(chosen.protocol)
                 document = self.audit_views(chosen, kind, at, progress)
+                tell_unchecked(unchecked)
                 document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
                 document, run = audit_run(self, kind, at, progress)

@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Label,
     Positive,
     Test,
+    Times,
     Words,
     check_data,
     comma_list,
@@ -69,6 +70,7 @@ class CalibrateCommand(TableOptions):
     epsilon: Annotated[float | None, ratio(REQUEST, "What the view may learn, in nats.")] = None
     delta: Delta = DELTA
     channels: Channels = "plain"
+    times: Times = 1
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     data: Data = None
     label: Label = None
@@ -112,14 +114,14 @@ class CalibrateCommand(TableOptions):
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
-            between=ends, **fixed,
+            between=ends, times=self.times, **fixed,
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)
         return {
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
-            "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
+            "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels, "times": self.times,
             "faults": list(self.fault or ()), "graph": graph,
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True))
             | {"basis": found.profile.basis},
@@ -180,7 +182,9 @@ class CalibrateCommand(TableOptions):
             figures = {key: _figure(found.views[key], self.delta) for key in views}
         else:
             wrong = faults_of(self.fault, found.protocol)
-            request = AccountRequest(found.protocol, self.delta, None, people, self.channels, faults=wrong)
+            request = AccountRequest(
+                found.protocol, self.delta, None, people, self.channels, faults=wrong, times=self.times
+            )
             table = privacy_table.table_of(request, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
@@ -232,8 +236,9 @@ def _as_text(document: Mapping[str, Any]) -> str:
     exact = f"{int(value):,}" if document["vary"] == "cluster_size" else f"{value:.10g}"
     wrong = f"; faults: {', '.join(document['faults'])}" if document["faults"] else ""
     reached = document["achieved"]
+    many = f"; {document['times']:,} runs on the same labels, fresh coins" if document["times"] > 1 else ""
     lines = [
-        f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
+        f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}{many}",
         f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, "
         f"δ = {document['delta']:g}",
         f"achieved ε {bracket_text(reached)} ({reached['basis']}), {document['slack']:.3g} below the target",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly, tell_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -142,6 +143,7 @@ class RunCommand(TableOptions):
         self._check()
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
+        unchecked = quickly(chosen.protocol)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
@@ -154,6 +156,7 @@ class RunCommand(TableOptions):
             terminal.stdout_to_stderr(),
         ):
             run = self._run(chosen.protocol, progress, draft)
+            tell_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)

@@ -179,6 +179,15 @@ def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
     for part in parts:
         if list(part) != names:
             raise ProtocolError(f"role {role!r}: blocks return different columns, {names} and {list(part)}")
+    for name in names:
+        kinds = dict.fromkeys((str(part[name].dtype), part[name].shape[1:]) for part in parts)
+        if len(kinds) > 1:
+            (one, wide), (other, narrow) = list(kinds)[:2]
+            raise ProtocolError(
+                f"role {role!r}: output {name!r} is {one} of shape (n, *{wide}) in one block, {other} of shape "
+                f"(n, *{narrow}) in another: the type must not depend on the data; give it one, such as "
+                ".astype(np.int64)"
+            )
     return {
         name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts])
         for name in names

@@ -290,6 +290,8 @@ def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
 
 
 def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(part) for part in value]
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
     plain = value.item() if isinstance(value, np.generic) else value
@@ -299,6 +301,8 @@ def _to_json(value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and "fraction" in value:
         return Fraction(*value["fraction"])
+    if isinstance(value, list):  # it was a tuple: a parameter cannot be a list
+        return tuple(_from_json(part) for part in value)
     return math.inf if value == "inf" else value
 
 

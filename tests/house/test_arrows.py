@@ -20,7 +20,7 @@ LAYERS = [
     {"rundir"},
     {"trace"},
     {"coalition", "observed_view"},
-    {"run", "paired", "costing"},
+    {"run", "paired", "costing", "check"},
     {"privacy"},
     {"learning"},
     {"render"},
