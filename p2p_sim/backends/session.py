@@ -8,20 +8,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
+from p2p_sim.backends import ray_node
 from p2p_sim.backends.address import probe
 from p2p_sim.core import module_finder
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -29,6 +28,8 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray  # the settings above are read on import
 from ray.job_config import JobConfig
 
+JOIN_SECONDS = 120.0
+_LEAVE_SECONDS = 15.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -44,35 +45,67 @@ class _Job(JobConfig):  # type: ignore[misc]
         return super()._serialize()
 
 
+_own: list[ray_node.Node] = []
+"""The Ray that this process has started; at most one."""
+
+
 @contextlib.contextmanager
 def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None]:
     """Join the Ray cluster at ``address`` (host:port), or start Ray here for ``actors`` actors; always end it.
 
     ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
-    processes goes to standard error.  Raises InputError within 20 seconds if Ray does not answer.
+    processes goes to standard error.  The environment does not count: RAY_ADDRESS is no address.  Raises InputError
+    within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it ends.
     """
     if ray.is_initialized():
-        here = ray.get_runtime_context().gcs_address
-        if address is not None and not _same(address, here):
-            raise InputError(
-                f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
-            )
+        _check_running(address)
         yield
         return
     if address is not None:
         probe(address)
-    folder = tempfile.mkdtemp(prefix="p2p-", dir="/tmp" if os.path.isdir("/tmp") else None)  # noqa: PTH112
     with _stdout_to_stderr():
+        node: ray_node.Node | None = None
         try:
-            with _sigterm_kept():
-                if address is not None:
-                    _join(address)
-                else:
-                    _start(actors, store_bytes, folder)
-            yield
+            if address is None:
+                node = _start(actors, store_bytes)
+            token = {} if node is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": node.token}
+            with _environment(dict.fromkeys(ray_node.ELSEWHERE) | token):
+                _join(node.address() if node is not None else str(address), node)
+                with _named_losses():
+                    yield
         finally:
-            ray.shutdown()
-            _remove(folder)
+            with _signals_later():
+                with contextlib.suppress(Exception):  # Ray itself may be gone
+                    _hearing_signals(ray.shutdown, _LEAVE_SECONDS)
+                if node is not None:
+                    _own.clear()
+                    node.end()
+                _read_token()
+
+
+def lost() -> str | None:
+    """Return what has ended of the Ray that this process has started, if anything has."""
+    return _own[0].lost() if _own else None
+
+
+def _start(actors: int, store_bytes: int) -> ray_node.Node:
+    node = ray_node.Node(actors, min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]))
+    _own.append(node)
+    return node
+
+
+def _check_running(address: str | None) -> None:
+    """Check the Ray that this process is joined to already; raises InputError if it is another, or a client's."""
+    if ray.util.client.ray.is_connected():
+        raise InputError(
+            "this process is a client of Ray (ray://...), which p2p-sim cannot use: call ray.shutdown() first, "
+            "and give address='host:port' on a machine that is a node of the cluster"
+        )
+    here = ray.get_runtime_context().gcs_address
+    if address is not None and not _same(address, here):
+        raise InputError(
+            f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
+        )
 
 
 def _same(one: str, other: str) -> bool:
@@ -88,68 +121,129 @@ def _same(one: str, other: str) -> bool:
     return places[0] == places[1]
 
 
-def _remove(folder: str) -> None:
-    """Remove Ray's folder; a process that is just ending may still write into it, so retry for two seconds."""
-    for _ in range(20):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not Path(folder).exists():
-            return
-        time.sleep(0.1)
+def _join(address: str, node: ray_node.Node | None) -> None:
+    """Join a Ray that answers; raises InputError."""
+    _read_token()
 
-
-def _join(address: str) -> None:
-    try:
+    def join() -> None:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).strip().partition("\n")[0]
+
+    try:
+        _hearing_signals(join, JOIN_SECONDS)
+    except Exception as error:  # of many kinds
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        ended = node.lost() if node is not None else None
+        if node is not None:
+            raise InputError(
+                f"Ray did not start on this machine: {ended or first}; {ray_node.busy()}"
+            ) from error
         raise InputError(
             f"address = {address!r}: Ray answers there, but this machine cannot join it ({first}); "
             "make it a node with `ray start --address=...`"
         ) from error
+    _mute()
 
 
-def _start(actors: int, store_bytes: int, folder: str) -> None:
-    # without this setting, Ray warns of every few actors above the number of processors
-    with _environment("RAY_worker_maximum_startup_concurrency", str(actors)):
-        ray.init(
-            num_cpus=actors,
-            num_gpus=0,
-            job_config=_Job(),
-            include_dashboard=False,
-            object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=f"{folder}/ray",  # Ray opens its folder to everybody: keep it in one that is ours
-        )
+def _hearing_signals(work: Callable[[], object], seconds: float) -> None:
+    """Run a long call into Ray in a thread, so that this one hears signals; raises TimeoutError.
 
+    After a signal the call still has some seconds to end: Ray crashes if it is ended while it starts.
+    """
+    failed: list[BaseException] = []
 
-@contextlib.contextmanager
-def _sigterm_kept() -> Iterator[None]:
-    """Keep the program's own handler of SIGTERM: Ray's handler aborts the program after three seconds."""
-    before = signal.getsignal(signal.SIGTERM)
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    until = time.monotonic() + seconds
     try:
-        yield
-    except SystemExit:  # Ray's own, at a SIGTERM while it started
-        if callable(before):
-            before(signal.SIGTERM, None)
+        while thread.is_alive() and time.monotonic() < until:
+            thread.join(0.1)
+    except BaseException:
+        with _signals_later():
+            thread.join(_LEAVE_SECONDS)
         raise
-    finally:
-        if callable(before) and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+    if thread.is_alive():
+        raise TimeoutError(f"no answer within {seconds:.0f} s")
+    if failed:
+        raise failed[0]
+
+
+def _read_token() -> None:
+    """Have Ray read its token from the environment again: it keeps what it read first."""
+    inner: Any = ray._raylet
+    with contextlib.suppress(AttributeError):  # of a Ray without tokens
+        inner.Config.initialize("")
+        inner.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _mute() -> None:
+    """Keep Ray's own lines out: it prints what its processes report, whatever ``log_to_driver`` says."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ray._private.ray_logging import global_worker_stdstream_dispatcher
+
+        global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
 
 
 @contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable for processes started inside the ``with`` block."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _named_losses() -> Iterator[None]:
+    """Turn errors of Ray itself into RunLostError, which names what was lost."""
+    try:
+        yield
+    except (InputError, ProtocolError, RunLostError, ray.exceptions.RayTaskError):
+        raise
+    except Exception as error:
+        ended = lost()
+        if ended is None and not isinstance(error, ray.exceptions.RayError):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise RunLostError(
+            f"Ray was lost during this run: {ended or first}.  Running again with the same seed gives the same bits"
+        ) from error
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Deliver SIGINT and SIGTERM after the ``with`` block: a second Ctrl-C must not cut what ends within seconds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables inside the ``with`` block, or remove them (None)."""
+    before = {name: os.environ.get(name) for name in changes}
+
+    def change(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    change(changes)
+    try:
+        yield
+    finally:
+        change(before)
 
 
 @contextlib.contextmanager
@@ -158,7 +252,7 @@ def ended(actors: list[Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        for actor in actors:
+        for actor in actors if lost() is None else ():
             with contextlib.suppress(Exception):  # Ray itself may be gone
                 ray.kill(actor)
 

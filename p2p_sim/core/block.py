@@ -64,6 +64,12 @@ class Block:
                 return steps
             except (ProtocolError, InputError) as error:
                 raise self._placed(error) from error
+            except (
+                SystemExit
+            ) as error:  # it would end a worker without a word, and this process with any status
+                raise self._placed(
+                    ProtocolError(f"the program calls sys.exit({error.code!r}); return, or raise an error")
+                ) from error
             step = self._step(handed)
             steps.append(step)
             if any(self.waits(item) for item in step.items):

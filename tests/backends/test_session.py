@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -52,17 +53,29 @@ def alive(process: int) -> bool:
 
 
 def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
-    done = subprocess.run([sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True)
+    elsewhere = {
+        "RAY_ADDRESS": "ray://127.0.0.1:1",
+        "RAY_JOB_CONFIG_JSON_ENV_VAR": "{",
+        "RAY_START_HOOK": "no.such",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True,
+        env={**os.environ, **elsewhere},
+    )  # fmt: skip
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
     assert done.stdout.split() == [here.digest, "False"]
+    assert "(raylet)" not in done.stderr
 
 
-def test_interrupting_ends_ray() -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None:
+    """Also where nobody handles SIGTERM, and nothing is left that could clean up but Ray's own start."""
     code = (
         "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
         "from p2p_sim.backends import ray_site\n"
-        "def fetch(handles):\n"
-        "    print('up', flush=True)\n"
+        "from p2p_sim.backends import session\n"
+        "def fetch(*given):\n"
+        "    print('up', session._own[0]._folder, flush=True)\n"
         "    import time; time.sleep(600)\n"
         "ray_site.fetch = fetch\n" + RUN.format("")
     )
@@ -71,18 +84,21 @@ def test_interrupting_ends_ray() -> None:
     )
     try:
         assert started.stderr is not None
-        while (line := started.stderr.readline()) and line.strip() != "up":
+        while (line := started.stderr.readline()) and not line.startswith("up"):
             pass  # while Ray lives, standard output goes to standard error
         below = children_of(started.pid)
         assert len(below) >= 3
-        started.send_signal(signal.SIGINT)
+        folder = Path(line.split()[1])
+        assert folder.is_dir()
+        started.send_signal(how)
         started.communicate(timeout=60)
     finally:
         started.kill()
     until = time.monotonic() + 20
-    while time.monotonic() < until and any(alive(process) for process in below):
+    while time.monotonic() < until and (folder.exists() or any(alive(process) for process in below)):
         time.sleep(0.2)
     assert not [process for process in below if alive(process)]
+    assert not folder.exists()
 
 
 SIGTERM = """
@@ -102,7 +118,7 @@ try:
         signal.raise_signal(signal.SIGTERM)
 except Stopped:
     print("stopped")
-session._start = lambda *_how: sys.exit(15)
+session.ray_node.Node.address = lambda _node: signal.raise_signal(signal.SIGTERM)
 try:
     with session.session(None, 1, 0):
         pass
@@ -112,10 +128,29 @@ except Stopped:
 
 
 def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
-    """Ray's own would let it end for three seconds and abort it then; while it starts, it exits with 15."""
+    """Ray's own would let it end for three seconds and abort it then."""
     done = subprocess.run([sys.executable, "-c", SIGTERM], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["stopped", "stopped while it started"]
     assert "True" in done.stderr.splitlines()
+
+
+def test_a_raylet_that_is_killed_is_named() -> None:
+    code = (
+        "import p2p_sim, ray; from tests.backends.programs import *; from tests.contract.cases import *\n"
+        "from p2p_sim.cli.app import _refused\n"
+        "try:\n"
+        "    p2p_sim.run(Felling(), POPULATIONS['unclustered'](4), seed=7, backend='shards', shards=2)\n"
+        "except p2p_sim.RunLostError as error:\n"
+        "    print(error, ray.is_initialized())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=500
+    )
+    assert re.search(
+        r"role 'user', round 1, shard \d .*raylet ended .*same seed gives the same bits False", done.stdout
+    )
+    assert "raylet" not in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 def test_a_cluster_of_two_nodes_by_address() -> None:
