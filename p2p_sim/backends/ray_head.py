@@ -46,17 +46,27 @@ def _ended(process: int) -> bool:
     return False
 
 
-def _end_with_caller(folder: str) -> None:
-    os.read(0, 1)  # nobody writes: this returns when the caller's end of the pipe is closed
-    until = time.monotonic() + 10
-    while kill_session(os.getsid(0), os.getpid()) and time.monotonic() < until:
-        time.sleep(0.05)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+def main(folder: str, words: list[str]) -> int:
+    """Run `ray start` with some words; kill what it started and remove the folder if the caller ends first."""
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", *words]
+    ray = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    orphaned = threading.Event()
+
+    def watch() -> None:
+        os.read(0, 1)  # nobody writes: this returns when the caller's end of the pipe is closed
+        orphaned.set()
+        until = time.monotonic() + 10
+        while kill_session(os.getsid(0), os.getpid()) and time.monotonic() < until:
+            time.sleep(0.05)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    status = ray.wait()
+    if orphaned.is_set():
+        watching.join()
+    return status
 
 
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_caller, args=(sys.argv.pop(1),), daemon=True).start()
-    from ray.scripts import scripts
-
-    scripts.main()
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

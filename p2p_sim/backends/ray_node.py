@@ -60,6 +60,8 @@ class Node:
             "RAY_AUTH_TOKEN": self.token,
             # without this setting, Ray warns of every few actors above the number of processors
             "RAY_worker_maximum_startup_concurrency": str(actors),
+            # Ray's usual 15 lets whatever else runs here keep the workers from even starting
+            "RAY_worker_niceness": "0",
         }
         try:
             with self._log.open("wb") as log:

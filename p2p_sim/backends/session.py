@@ -158,19 +158,28 @@ def _hearing_signals(work: Callable[[], object], seconds: float) -> None:
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
+    before = signal.getsignal(signal.SIGTERM)
     thread.start()
     until = time.monotonic() + seconds
     try:
         while thread.is_alive() and time.monotonic() < until:
-            thread.join(0.1)
+            thread.join(0.05)
+            _handle_sigterm(before)
     except BaseException:
         with _signals_later():
             thread.join(_LEAVE_SECONDS)
         raise
+    _handle_sigterm(before)
     if thread.is_alive():
         raise TimeoutError(f"no answer within {seconds:.0f} s")
     if failed:
         raise failed[0]
+
+
+def _handle_sigterm(handler: Any) -> None:
+    """Put the program's own handler back: Ray puts one in its place that aborts the program, as if it had crashed."""
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _read_token() -> None:
