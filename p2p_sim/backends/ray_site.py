@@ -267,15 +267,15 @@ def _why(error: Exception) -> str:
     """Return in words how an actor was lost."""
     text = " ".join(str(error).split())
     if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
-        return f"{_LOST}: memory ran out on its machine, and Ray killed it; use more shards or fewer users"
+        return f"{_LOST}: memory ran out on its machine, and Ray ended it; use fewer users, or more machines"
     if isinstance(error, ray.exceptions.ActorUnavailableError):
         return f"{_LOST}: its process does not answer"
     if isinstance(error, ray.exceptions.RayActorError):
         if "node" in text and ("died" in text or "dead" in text) and "process has died" not in text:
             return f"{_LOST}: its machine left the cluster"
-        return (
-            f"{_LOST}: its process was killed or crashed (by somebody, by its own code, or as memory ran out)"
-        )
+        if "SystemExit" in text or "INTENDED_USER_EXIT" in text:
+            return f"{_LOST}: its own code ended the process (sys.exit)"
+        return f"{_LOST}: its process was killed or has crashed, or memory ran out"
     return f"{_LOST}: {type(error).__name__}, {text[:200]}"
 
 

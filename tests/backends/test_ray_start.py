@@ -190,4 +190,4 @@ def test_a_module_that_only_this_process_finds_is_named_and_not_called_lost():
 def test_memory_is_named_only_where_it_ran_out():
     exceptions = ray_site.ray.exceptions
     assert "memory ran out on its machine" in ray_site._why(exceptions.OutOfMemoryError("Task was killed"))
-    assert "killed or crashed" in ray_site._why(exceptions.ActorDiedError())
+    assert "its process was killed or has crashed, or memory" in ray_site._why(exceptions.ActorDiedError())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +21,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.backends import address as addressing
-from p2p_sim.backends import session
+from p2p_sim.backends import ray_head, session
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 
 pytestmark = pytest.mark.ray
@@ -165,6 +168,48 @@ def test_a_cluster_of_two_nodes_by_address() -> None:
     )
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
     assert [here.digest, "False"] == done.stdout.split()[-2:]
+
+
+def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
+    start, use = re.findall(r"```sh\n(.*?)```", page[page.index("## A Ray cluster") :], re.DOTALL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    rays = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets need a short path
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {
+        "HOME": str(tmp_path), "RAY_TMPDIR": rays, "PYTHONPATH": str(Path(p2p_sim.__file__).parents[1]),
+    }  # fmt: skip
+    program = (
+        f'set -e; p2p-sim() {{ {sys.executable} -m p2p_sim.cli "$@"; }}\n'
+        f'ray() {{ {sys.executable} -P -m ray.scripts.scripts "$@"; }}\n'
+    )
+    sessions: list[int] = []
+
+    def shell(code: str) -> subprocess.CompletedProcess[str]:
+        code = program + code.replace("HEAD", "127.0.0.1").replace("6379", port)
+        with subprocess.Popen(
+            ["bash", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env=environment, start_new_session=True,
+        ) as started:  # fmt: skip
+            sessions.append(started.pid)
+            out, err = started.communicate(timeout=300)
+        return subprocess.CompletedProcess(code, started.returncode, out, err)
+
+    try:
+        begun = shell(f"({start}) >start.log 2>&1")  # what it leaves running must not hold a pipe
+        assert begun.returncode == 0, (tmp_path / "start.log").read_text()
+        use = use.replace("--seed 3", "--seed 3 --json")
+        done, alone = (shell(code) for code in (use, use[: use.index("--backend")]))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["digest"] == json.loads(alone.stdout)["digest"]
+        refused = shell(use.replace("export RAY_AUTH_MODE=token\n", ""))
+        assert refused.returncode == 2, refused.stderr
+        assert "RAY_AUTH_MODE=token" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    finally:
+        while any(ray_head.kill_session(each) for each in sessions):
+            time.sleep(0.1)
+        shutil.rmtree(rays, ignore_errors=True)
 
 
 @pytest.fixture
