@@ -63,7 +63,7 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
         return
     if address is not None:
         probe(address)
-    with _stdout_to_stderr():
+    with _stdout_to_stderr(), _muted():
         node: ray_node.Node | None = None
         try:
             if address is None:
@@ -141,7 +141,6 @@ def _join(address: str, node: ray_node.Node | None) -> None:
             f"address = {address!r}: Ray answers there, but this machine cannot join it ({first}); "
             "make it a node with `ray start --address=...`"
         ) from error
-    _mute()
 
 
 def _hearing_signals(work: Callable[[], object], seconds: float) -> None:
@@ -190,12 +189,16 @@ def _read_token() -> None:
         inner.AuthenticationTokenLoader.instance().reset_cache()
 
 
-def _mute() -> None:
-    """Keep Ray's own lines out: it prints what its processes report, whatever ``log_to_driver`` says."""
-    with contextlib.suppress(ImportError, AttributeError):
-        from ray._private.ray_logging import global_worker_stdstream_dispatcher
-
-        global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
+@contextlib.contextmanager
+def _muted() -> Iterator[None]:
+    """Keep Ray's own coloured lines out: it prints what its processes report, whatever ``log_to_driver`` says."""
+    worker: Any = ray._private.worker
+    usual = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_lines, **_how: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = usual
 
 
 @contextlib.contextmanager
