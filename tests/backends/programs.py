@@ -74,6 +74,18 @@ class Felling(Protocol):
 
 
 @dataclass(frozen=True)
+class Freezing(Protocol):
+    """Stops the process of user 0 without ending it."""
+
+    note = Message("user", "user", "passes nothing on")
+
+    def user(self, me: Party) -> Rounds:
+        if me.id[0] == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        yield self.note(to=me.id)
+
+
+@dataclass(frozen=True)
 class Dying(Protocol):
     """Ends the process it runs in."""
 

@@ -156,6 +156,29 @@ def test_a_raylet_that_is_killed_is_named() -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_a_frozen_worker_is_named_and_the_run_can_still_be_interrupted() -> None:
+    code = (
+        "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
+        "from p2p_sim.backends import ray_site\n"
+        "ray_site.SILENT_SECONDS = 2.0\n"
+        "p2p_sim.run(Freezing(), POPULATIONS['unclustered'](4), seed=7, backend='shards', shards=2)\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert started.stderr is not None
+        while (line := started.stderr.readline()) and "role 'user', round 1" not in line:
+            pass
+        below = children_of(started.pid)
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+    finally:
+        started.kill()
+    assert "role 'user', round 1, shard 0 (users 0 to 1): silent for 2 s, busy or frozen" in line
+    assert not [process for process in below if alive(process)]
+
+
 def test_a_cluster_of_two_nodes_by_address() -> None:
     code = (
         "from ray.cluster_utils import Cluster\n"
