@@ -30,6 +30,7 @@ from ray.job_config import JobConfig
 
 JOIN_SECONDS = 120.0
 _LEAVE_SECONDS = 15.0
+_SETTLE_SECONDS = 60.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -63,24 +64,36 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
         return
     if address is not None:
         probe(address)
-    with _stdout_to_stderr(), _muted():
+    with _stdout_to_stderr(), _muted(), contextlib.ExitStack() as kept:
+        kept.callback(_read_token)
         node: ray_node.Node | None = None
+        joining = _Call()
         try:
             if address is None:
                 node = _start(actors, store_bytes)
             token = {} if node is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": node.token}
-            with _environment(dict.fromkeys(ray_node.ELSEWHERE) | token):
-                _join(node.address() if node is not None else str(address), node)
-                with _named_losses():
-                    yield
+            kept.enter_context(_environment(dict.fromkeys(ray_node.ELSEWHERE) | token))
+            _join(node.address() if node is not None else str(address), node, joining)
+            with _named_losses():
+                yield
         finally:
             with _signals_later():
-                with contextlib.suppress(Exception):  # Ray itself may be gone
-                    _hearing_signals(ray.shutdown, _LEAVE_SECONDS)
-                if node is not None:
-                    _own.clear()
-                    node.end()
-                _read_token()
+                _leave(node, joining)
+
+
+def _leave(node: ray_node.Node | None, joining: _Call) -> None:
+    """Leave Ray, and end it if it is ours.
+
+    Where this process is still joining after a minute, Ray would end this program if it were ended first: it then ends
+    with the program.
+    """
+    _own.clear()
+    if not joining.settle(_SETTLE_SECONDS):
+        return
+    with contextlib.suppress(Exception):  # Ray itself may be gone
+        _Call().run(ray.shutdown, _LEAVE_SECONDS)
+    if node is not None:
+        node.end()
 
 
 def lost() -> str | None:
@@ -121,7 +134,7 @@ def _same(one: str, other: str) -> bool:
     return places[0] == places[1]
 
 
-def _join(address: str, node: ray_node.Node | None) -> None:
+def _join(address: str, node: ray_node.Node | None, call: _Call) -> None:
     """Join a Ray that answers; raises InputError."""
     _read_token()
 
@@ -129,7 +142,7 @@ def _join(address: str, node: ray_node.Node | None) -> None:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level=logging.ERROR)
 
     try:
-        _hearing_signals(join, JOIN_SECONDS)
+        call.run(join, JOIN_SECONDS)
     except Exception as error:  # of many kinds
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         ended = node.lost() if node is not None else None
@@ -143,36 +156,43 @@ def _join(address: str, node: ray_node.Node | None) -> None:
         ) from error
 
 
-def _hearing_signals(work: Callable[[], object], seconds: float) -> None:
-    """Run a long call into Ray in a thread, so that this one hears signals; raises TimeoutError.
+class _Call:
+    """A long call into Ray in a thread, so that this one hears signals meanwhile.
 
-    After a signal the call still has some seconds to end: Ray crashes if it is ended while it starts.
+    An event says when it ends: a thread whose ``join`` was interrupted calls itself ended, in Python 3.11, and is not.
     """
-    failed: list[BaseException] = []
 
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # raised below
-            failed.append(error)
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._ended.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    before = signal.getsignal(signal.SIGTERM)
-    thread.start()
-    until = time.monotonic() + seconds
-    try:
-        while thread.is_alive() and time.monotonic() < until:
-            thread.join(0.05)
+    def run(self, work: Callable[[], object], seconds: float) -> None:
+        """Call; raises what the call raises, and TimeoutError."""
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # raised below
+                failed.append(error)
+            finally:
+                self._ended.set()
+
+        before = signal.getsignal(signal.SIGTERM)
+        until = time.monotonic() + seconds
+        self._ended.clear()
+        threading.Thread(target=run, daemon=True).start()
+        while not self._ended.wait(0.05) and time.monotonic() < until:
             _handle_sigterm(before)
-    except BaseException:
-        with _signals_later():
-            thread.join(_LEAVE_SECONDS)
-        raise
-    _handle_sigterm(before)
-    if thread.is_alive():
-        raise TimeoutError(f"no answer within {seconds:.0f} s")
-    if failed:
-        raise failed[0]
+        _handle_sigterm(before)
+        if not self._ended.is_set():
+            raise TimeoutError(f"no answer within {seconds:.0f} s")
+        if failed:
+            raise failed[0]
+
+    def settle(self, seconds: float) -> bool:
+        """Wait for a call that was left by a signal; return whether it has ended."""
+        return self._ended.wait(seconds)
 
 
 def _handle_sigterm(handler: Any) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -151,6 +152,32 @@ def test_a_signal_is_delivered_after_what_must_end():
         assert heard == ["program"]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_call_that_a_signal_interrupts_is_not_taken_for_ended():
+    """Ray ends the program if it is itself ended while the program joins it."""
+    call = session._Call()
+    until = threading.Event()
+
+    def interrupt() -> None:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+        until.wait(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        call.run(interrupt, 60)
+    assert not call.settle(0.0)
+    until.set()
+    assert call.settle(60)
+
+
+def test_a_call_has_a_time_limit_and_hands_on_its_error():
+    until = threading.Event()
+    with pytest.raises(TimeoutError, match="no answer within 0 s"):
+        session._Call().run(lambda: until.wait(60), 0.0)
+    until.set()
+    with pytest.raises(ZeroDivisionError):
+        session._Call().run(lambda: 1 / 0, 60)
 
 
 def test_who_is_silent_is_said_once_and_waited_for(monkeypatch):
