@@ -26,6 +26,7 @@ from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.rundir import code_versions, run_directory, run_json
+from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -253,8 +254,7 @@ def run(
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)
     run_directory.check_whole(population)
-    run_directory.check_free(Path(out), force=False)
-    with Draft(Path(out)) as draft:
+    with claimed(Path(out), force=False), Draft(Path(out)) as draft:
         done = _run(protocol, population, number, settings, trace, draft)
         done.save(out)
     return done

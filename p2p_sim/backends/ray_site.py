@@ -13,7 +13,7 @@ import ray
 
 from p2p_sim.backends import layout, session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
-from p2p_sim.core import fingerprint, module_finder
+from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Issue
@@ -69,7 +69,7 @@ class SiteActor:
         """Return where this process runs and the code of its modules; raises InputError if a module is missing."""
         where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
         try:
-            return where, fingerprint.code_of(modules)
+            return where, code_fingerprint.code_of(modules)
         except ImportError as error:
             raise InputError(f"{_OTHER_CODE.format(where)}: {error}; {_INSTALL_SAME}") from error
 
@@ -134,8 +134,8 @@ class SiteActors:
     @classmethod
     def of(cls, protocol: Protocol, actors: list[Any]) -> SiteActors:
         """Return a starter of actors for a protocol."""
-        modules = fingerprint.modules_of(protocol)
-        return cls(actors, modules, fingerprint.code_of(modules))
+        modules = code_fingerprint.modules_of(protocol)
+        return cls(actors, modules, code_fingerprint.code_of(modules))
 
     def start(self, name: str, given: tuple[Any, ...], **options: Any) -> None:
         """Start an actor with what ``SiteActor.ready`` is given; wait first if a few are starting.
@@ -171,7 +171,7 @@ class SiteActors:
             if "Error" not in why:  # its process died, and left no error of Python
                 raise
             raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_INSTALL_SAME}") from error
-        other = fingerprint.differences(there, self.here)
+        other = code_fingerprint.differences(there, self.here)
         if other:
             more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
             raise InputError(

@@ -35,10 +35,12 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, check_delta
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     epilog="Example: p2p-sim account peer-to-peer --alpha 0.1 --theta 0.5 --cluster-size 1000 --delta 1e-6",
 )
 @dataclass(frozen=True)
-class AccountCommand:
+class AccountCommand(TableOptions):
     """Print what each party learns about one label: the exact ε at δ, and the theorems.  Nothing is run."""
 
     words: Words = None
@@ -59,7 +61,7 @@ class AccountCommand:
         list[str] | None,
         texts(REQUEST, "Show only this view, such as learner+3*user.  May be repeated."),
     ] = None
-    delta: Delta = 1e-6
+    delta: Delta = DELTA
     composition: Annotated[
         str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
@@ -139,8 +141,7 @@ class AccountCommand:
     def _check(self) -> None:
         from p2p_sim.report import curves
 
-        if not 0 <= self.delta < 1:
-            raise InputError(f"delta = {self.delta!r}: must be a number in [0, 1)")
+        check_delta(self.delta)
         if self.channels not in ("plain", "encrypted"):
             raise InputError(f"channels = {self.channels!r}: must be plain or encrypted")
         if self.cluster_size is not None and self.cluster_size < 1:

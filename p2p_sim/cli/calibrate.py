@@ -37,10 +37,12 @@ from p2p_sim.cli.options import (
     wants_json,
     whole,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, delta_warning
 
 
 @app.command(
@@ -50,7 +52,7 @@ from p2p_sim.report import terminal
     epilog="Example: p2p-sim calibrate peer-to-peer --vary alpha --view learner --cluster-size 1000 --epsilon 1",
 )
 @dataclass(frozen=True)
-class CalibrateCommand:
+class CalibrateCommand(TableOptions):
     """Find the parameter at which a view is (ε, δ)-private, and print what every other view learns there."""
 
     words: Words = None
@@ -65,7 +67,7 @@ class CalibrateCommand:
     ] = None
     view: Annotated[str, text(REQUEST, "Who looks, such as learner+3*user; default learner.")] = "learner"
     epsilon: Annotated[float | None, ratio(REQUEST, "What the view may learn, in nats.")] = None
-    delta: Delta = 1e-6
+    delta: Delta = DELTA
     channels: Channels = "plain"
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     data: Data = None
@@ -201,10 +203,8 @@ def _none(*_: Any) -> list[Any]:
 
 
 def _hidden(delta: float, size: int | None, people: Population | None) -> str:
-    from p2p_sim.report import privacy_table
-
     largest = size if people is None else int(people.sizes.max())
-    return "" if largest is None else privacy_table.delta_warning(delta, largest)
+    return "" if largest is None else delta_warning(delta, largest)
 
 
 def _clusters(people: Population | None) -> dict[str, int] | None:

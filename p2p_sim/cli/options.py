@@ -11,6 +11,7 @@ import typer
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.report.delta import DELTA
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 REQUEST = "What is asked"
 REAL_DATA, SYNTHETIC = "Real data", "Synthetic users instead of data"
+FILE = "How a file is read"
 EXECUTION, OUTPUT, SELECTION = "How it runs", "What it leaves", "What is shown"
 
 
@@ -87,7 +89,7 @@ Words = Annotated[
 Data = Annotated[str | None, text(REAL_DATA, "A data set that p2p-sim data lists, or a file of your own.")]
 Label = Annotated[str | None, text(REAL_DATA, "The column of labels.")]
 Positive = Annotated[str | None, text(REAL_DATA, "The classes that count as 1.", "A,B")]
-ClusterColumn = Annotated[str | None, text(REAL_DATA, "A column of cluster numbers.")]
+ClusterColumn = Annotated[str | None, text(REAL_DATA, "A column of clusters: numbers, or text.")]
 Clusters = Annotated[
     int | None,
     count(
@@ -131,7 +133,7 @@ Crypto = Annotated[
         "modelled|real",
     ),
 ]
-Delta = Annotated[float, ratio(REQUEST, "δ, in [0, 1); default 1e-6.")]
+Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
 
 
 def set_options(command: Any, *names: str) -> dict[str, Any]:
@@ -160,10 +162,11 @@ def faults_of(texts: list[str] | None, protocol: Protocol) -> Faults | None:
 
 
 def check_data(command: Any, more: tuple[str, ...] = ()) -> None:
-    """Check the options that go with ``--data``, and ``more``; raises InputError."""
+    """Check the options that go with ``--data``, and ``more``, of a command with table options; raises InputError."""
     names = ("label", "positive", "cluster_column", "clusters", "test", *more)
-    for name in set_options(command, *names) if command.data is None else ():
+    for name in (*set_options(command, *names), *command.given_of_tables()) if command.data is None else ():
         raise InputError(f"{option(name)} needs --data, which is missing: leave it out")
+    command.reading()
     if command.cluster_column is not None and command.clusters is not None:
         raise InputError("--cluster-column and --clusters are both given: give one of them")
 

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import OUTPUT, Json, flag, text
+from p2p_sim.cli.options import OUTPUT, REQUEST, Json, flag, ratio, text
 from p2p_sim.cli.programs import Programs, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
+from p2p_sim.report.delta import check_delta
 
 
 @app.command("report", cls=OnceCommand, epilog="Example: p2p-sim report runs/latest")
@@ -30,6 +31,9 @@ class ReportCommand:
     format: Annotated[
         str, text(OUTPUT, "Output format; default html; md and json go to stdout.", "html|md|json")
     ] = "html"
+    delta: Annotated[
+        float | None, ratio(REQUEST, "Account again, at this δ in [0, 1); default as in each run.")
+    ] = None
     json: Json = False
     out: Annotated[str | None, text(OUTPUT, "A file that is written whole.", "FILE")] = None
     protocol: Programs = None
@@ -43,15 +47,19 @@ class ReportCommand:
         form = "json" if self.json else self.format
         if form not in sections.FORMATS:
             raise InputError(f"--format {self.format!r}: allowed are {', '.join(sections.FORMATS)}")
+        delta = None if self.delta is None else check_delta(self.delta)
         out = None if self.out is None else output_files.check(self.out)
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)
-            reports = document.documents(self.runs, seed=not self.no_seed)
+            reports = document.documents(self.runs, seed=not self.no_seed, delta=delta)
             page = sections.page(reports, form)
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0
         place = sections.default(self.runs) if out is None else out
+        own_page = output_files.is_stdout(place)  # then the page is all that it holds
         output_files.write(place, page, private=sections.tells_seed(reports))
-        print(f"Report written to {terminal.visible(str(place))}")
+        print(
+            f"Report written to {terminal.visible(str(place))}", file=sys.stderr if own_page else sys.stdout
+        )
         return 0

@@ -19,6 +19,7 @@ from p2p_sim.cli.options import (
     Clusters,
     Crypto,
     Data,
+    Delta,
     Fault,
     Format,
     Graph,
@@ -39,11 +40,13 @@ from p2p_sim.cli.options import (
     text,
     wants_json,
 )
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_REPEATED = ("words", "out", "force", "json", "format")
+_NOT_REPEATED = ("words", "out", "force", "json", "format", "address")  # an address is of that day
 
 
 @app.command(
@@ -62,7 +65,7 @@ _NOT_REPEATED = ("words", "out", "force", "json", "format")
     epilog="Example: p2p-sim run peer-to-peer --data digits --alpha 0.1 --theta 0.5 --clusters 12 --seed 7",
 )
 @dataclass(frozen=True)
-class RunCommand:
+class RunCommand(TableOptions):
     """Run a protocol among users with real examples, train a model on the released labels, and save the run."""
 
     words: Words = None
@@ -97,6 +100,7 @@ class RunCommand:
         str, text(EXECUTION, "Each server's link; default 1ms,1Gbit.", "LATENCY,BANDWIDTH")
     ] = costing.SERVERS
     crypto: Crypto = MODELLED
+    delta: Delta = DELTA
     seed: Annotated[
         int | None,
         count(
@@ -143,7 +147,12 @@ class RunCommand:
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = run_folders.choose(self.out, stem, self.force)
-        with place.draft(self._announce_size) as draft, Progress() as progress, terminal.stdout_to_stderr():
+        with (
+            place.claimed(),
+            place.draft(self._announce_size) as draft,
+            Progress() as progress,
+            terminal.stdout_to_stderr(),
+        ):
             run = self._run(chosen.protocol, progress, draft)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
@@ -152,7 +161,9 @@ class RunCommand:
             before = time.perf_counter()
             progress("accounting", 0, 0)
             assert run.population is not None  # who ran just now
-            run.notes["privacy"] = privacy_table.privacy_of(chosen.protocol, run.population, run.faults)
+            run.notes["privacy"] = privacy_table.privacy_of(
+                chosen.protocol, run.population, run.faults, self.delta
+            )
             run.timings["privacy"] = time.perf_counter() - before
             progress("writing the run", 0, 0)
             before = time.perf_counter()
@@ -196,6 +207,7 @@ class RunCommand:
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = set_options(self, "label", "cluster_column", "clusters", "test", "model")
+        choices |= {"classes": self.declared(), "reading": self.reading()}
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
         ).run
@@ -211,6 +223,7 @@ class RunCommand:
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
+        check_delta(self.delta)
         check_data(self, ("model",))
         for name in set_options(self, "cluster_size", "share") if self.users is None else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")

@@ -20,6 +20,7 @@ from p2p_sim.cli.app import Command, OnceCommand
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
+    REQUEST,
     SELECTION,
     Round,
     RunArgument,
@@ -28,6 +29,7 @@ from p2p_sim.cli.options import (
     check_least,
     count,
     flag,
+    ratio,
     text,
     viewer,
     whole,
@@ -36,6 +38,7 @@ from p2p_sim.cli.programs import Program, Programs, with_programs
 from p2p_sim.cli.trace_tables import trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
+from p2p_sim.report.delta import check_delta
 
 if TYPE_CHECKING:
     from p2p_sim.render.scene import Scene
@@ -187,6 +190,8 @@ class ExportCommand:
         check(self.format, sequence.EXPORTS, self.limit, self.out)
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
+        if self.json and self.out is not None and output_files.is_stdout(Path(self.out)):
+            raise InputError(f"--json and --out {self.out!r} both write to stdout: leave one of them out")
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
@@ -227,11 +232,16 @@ class ServeCommand:
     ] = None
     user: Annotated[int | None, count(SELECTION, "For --export: a user in focus.")] = None
     cluster: Annotated[int | None, count(SELECTION, "For --export: a cluster; default the first.")] = None
+    delta: Annotated[
+        float | None, ratio(REQUEST, "The δ of the privacy figures, in [0, 1); default that of the run.")
+    ] = None
     protocol: Programs = None
 
     @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Serve until Ctrl-C, or write a file."""
+        if self.delta is not None:
+            check_delta(self.delta)
         if self.export is None:
             for name in ("user", "cluster"):
                 if getattr(self, name) is not None:
@@ -248,9 +258,9 @@ class ServeCommand:
     def _serve(self) -> int:
         from p2p_sim.render.web.answers import Answers
         from p2p_sim.render.web.server import serving
-        from p2p_sim.report.view_summary import VIEWERS
+        from p2p_sim.report.view_summary import viewers
 
-        answers = Answers(Path(self.run), VIEWERS)
+        answers = Answers(Path(self.run), viewers(self.delta))
         answers.check()
         with serving(answers, self.port) as server:
             print(server.url, flush=True)
@@ -266,14 +276,15 @@ class ServeCommand:
         from p2p_sim.cli.progress import Progress
         from p2p_sim.render.web.messages import Place
         from p2p_sim.render.web.page import export
-        from p2p_sim.report.view_summary import VIEWERS
+        from p2p_sim.report.view_summary import viewers
         from p2p_sim.rundir.run_directory import LazyRun
 
         place = output_files.check(out, "--export")
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))
-            page = export(LazyRun(folder), folder.name, VIEWERS, Place(self.cluster, self.user))
+            page = export(LazyRun(folder), folder.name, viewers(self.delta), Place(self.cluster, self.user))
+        own_page = output_files.is_stdout(place)  # then the page is all that it holds
         output_files.write(place, page)
-        print(out)
+        print(out, file=sys.stderr if own_page else sys.stdout)
         return 0

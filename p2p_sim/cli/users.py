@@ -26,7 +26,8 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
 def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     """Read the data set of a command; return the users of a run with it, joined by the command's graph.
 
-    ``command``: needs the options data, label, positive, cluster_column, clusters, test, graph and seed.
+    ``command``: needs the options data, label, positive, cluster_column, clusters, test, graph and seed, and
+    ``TableOptions``.
     """
     from p2p_sim.learning import experiment
     from p2p_sim.learning.data import datasets
@@ -35,11 +36,17 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     positive = None if command.positive is None else comma_list(command.positive)
     data = datasets.load(
         command.data, label=command.label, positive=positive, cluster=command.cluster_column,
-        multiclass=protocol.label_count() > 2,
+        multiclass=protocol.label_count() > 2, classes=command.declared(), reading=command.reading(),
     )  # fmt: skip
     found = experiment.gather(
         protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress
     )
     return experiment.join(
-        protocol, found.population, command.graph, command.seed, progress, rows=found.rows, total=len(data.y)
+        protocol,
+        found.population,
+        command.graph,
+        command.seed,
+        progress,
+        rows=found.rows,
+        total=data.rows_in_file,
     )

@@ -160,9 +160,15 @@ def _checked(labels: Array) -> npt.NDArray[np.int64]:
             )
         if bool((values != np.floor(values)).any()):
             raise InputError("cluster holds fractions: clusters are whole numbers of 0 or more")
+        bits = np.finfo(values.dtype).nmant + 1
+        if bool((values >= 2.0**bits).any()):
+            raise InputError(
+                f"cluster holds {values.max()}, of type {values.dtype}, which holds whole numbers up to 2^{bits} "
+                "exactly: give integers"
+            )
     elif values.dtype.kind not in "uib":
         raise InputError(f"cluster has type {values.dtype}: clusters are whole numbers of 0 or more")
-    if len(values) and float(values.max()) >= 2.0**63:
+    if len(values) and int(values.max()) >= 2**63:
         raise InputError(f"cluster holds {values.max()}: clusters are whole numbers from 0 to 2^63 - 1")
     whole = values.astype(np.int64, copy=False)
     if len(whole) and int(whole.min()) < 0:

@@ -23,6 +23,8 @@ Array = npt.NDArray[Any]
 MAX_USERS = 2**31 - 1
 MAX_LABELS = 256
 _CHUNK = 1 << 20
+_EXACT = 2**53  # whole numbers beyond are not all numbers of float64
+_NAMED = 40
 
 
 def check_seed(seed: Any) -> int:
@@ -83,15 +85,18 @@ class Population:
     def from_table(cls, table: Any, *, label: str = "y", cluster: str | None = None) -> Population:
         """Make a population from a mapping, pandas frame or Arrow table: ``label`` is y, the rest become x.
 
-        Every other column must be numeric; ``p2p_sim.learning.data.datasets`` encodes text columns.
+        Every other column must be numeric; ``p2p_sim.learning.data.datasets`` encodes text columns.  What pandas
+        kept as the index of its rows is no column.  Raises InputError for names that occur twice, and for whole numbers
+        that features beside them would round.
         """
-        names = list(getattr(table, "column_names", None) or table.keys())
+        names, parts = _named_columns(table)
         for wanted in [label] + ([cluster] if cluster else []):
             if wanted not in names:
+                more = " and more" if names[_NAMED:] else ""
                 raise InputError(
-                    f"no column {wanted!r}; the table has {names}: choose by label= and cluster="
+                    f"no column {wanted!r}; the table has {names[:_NAMED]}{more}: choose by label= and cluster="
                 )
-        columns = {name: np.asarray(table[name]) for name in names}
+        columns = {name: np.asarray(part) for name, part in zip(names, parts, strict=True)}
         rest = [name for name in names if name not in (label, cluster)]
         for name in rest:
             if columns[name].dtype.kind not in "buif":
@@ -103,7 +108,7 @@ class Population:
                 raise InputError(
                     f"column {name!r} has {len(columns[name])} rows, {label!r} has {len(columns[label])}"
                 )
-        x = np.column_stack([columns[name] for name in rest]) if rest else None
+        x = _side_by_side({name: columns[name] for name in rest}) if rest else None
         return cls.from_arrays(y=columns[label], x=x, cluster=columns[cluster] if cluster else None)
 
     @classmethod
@@ -119,9 +124,18 @@ class Population:
                 f"file {str(source)!r}: only .csv and .parquet are read here; other kinds: datasets.load"
             )
         try:
-            table = parquet.read_table(source) if source.suffix == ".parquet" else csv.read_csv(source)
-        except (ArrowInvalid, OSError) as error:
+            table = (
+                parquet.ParquetFile(source).read() if source.suffix == ".parquet" else csv.read_csv(source)
+            )
+            names = table.column_names
+        except (ArrowInvalid, OSError, UnicodeDecodeError) as error:
             raise InputError(f"file {str(source)!r} cannot be read: {error}") from error
+        for name, column in zip(names, table.columns if source.suffix == ".csv" else (), strict=False):
+            if str(column.type) == "double" and bool(_too_long(column.to_numpy())):
+                raise InputError(
+                    f"column {name!r} of {str(source)!r} holds numbers from 2^53 on, of which float64 does not keep "
+                    "every whole one: read the file with p2p_sim.learning.data.datasets.load, which tells them apart"
+                )
         return cls.from_table(table, label=label, cluster=cluster)
 
     @classmethod
@@ -240,6 +254,49 @@ class Population:
                     raise InputError(f"column {name!r} holds objects: give numbers or fixed-width text")
                 digest.update(flat.view(np.uint8).data if column.dtype.kind in "mM" else flat.data)
         return digest.hexdigest()
+
+
+def _named_columns(table: Any) -> tuple[list[Any], list[Any]]:
+    """Return the names and columns of a mapping, frame or Arrow table, without the index that pandas kept in one."""
+    arrow = getattr(table, "column_names", None)
+    if arrow is None:
+        names = list(table.keys())
+        _refuse_doubles(names)
+        return names, [table[name] for name in names]
+    _refuse_doubles(arrow)
+    kept = [
+        name
+        for name in (table.schema.pandas_metadata or {}).get("index_columns", [])
+        if isinstance(name, str)
+    ]
+    found = {name: part for name, part in zip(arrow, table.columns, strict=True) if name not in kept}
+    return list(found), list(found.values())
+
+
+def _refuse_doubles(names: list[Any]) -> None:
+    seen = set[Any]()
+    for name in names:
+        if name in seen:
+            raise InputError(f"the table has two columns called {name!r}: rename or drop one of them")
+        seen.add(name)
+
+
+def _too_long(numbers: Array) -> bool:
+    """Whether a column holds numbers that may be whole ones, rounded."""
+    return bool((np.isfinite(numbers) & (np.abs(numbers) >= _EXACT)).any())
+
+
+def _side_by_side(columns: Mapping[str, Array]) -> Array:
+    """Join columns of numbers to a table of one type; raises InputError if that rounds a whole number."""
+    x: Array = np.column_stack(list(columns.values()))
+    for name, column in columns.items() if x.dtype.kind == "f" else ():
+        whole = column.dtype.kind in "iu" and len(column) > 0
+        if whole and max(int(column.max()), -int(column.min())) > _EXACT:
+            raise InputError(
+                f"column {name!r} holds whole numbers beyond 2^53, which {x.dtype} beside other columns would round: "
+                "drop it if it is an id, or scale it first"
+            )
+    return x
 
 
 def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:

@@ -20,6 +20,8 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
+from p2p_sim.learning.data.reading_options import PLAIN, Reading
+from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,
     evaluation,
@@ -102,6 +104,10 @@ def _of_users(pairs: Array, rows: Array, total: int) -> Array:
 
 
 TEST_SHARE = 0.2
+INFERRED = (
+    "which classes there are was taken from the labels of {label!r} ({classes}), and every promise takes it as public: "
+    "say --classes (classes=) if one label alone could change it"
+)
 USERS_A_CLUSTER, MAX_CLUSTERS, SYNTHETIC_CLUSTER = 150, 200, 1000
 DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 
@@ -110,7 +116,8 @@ DEFAULT_MODEL, NO_MODEL = "logistic-regression", "none"
 class Examples:
     """A data set divided into users (one training row each, sorted by cluster) and test rows.
 
-    ``rows`` (n,): the data set's row of each user.  ``about``: data and clusters as JSON values, for the run's notes.
+    ``rows`` (n,): the data set's row of each user, of a file counted with the rows that were left out.  ``about``: data
+    and clusters as JSON values, for the run's notes.
     """
 
     population: Population
@@ -142,15 +149,17 @@ def learn(
     model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
+    classes: list[str] | None = None,
+    reading: Reading = PLAIN,
     progress: Progress | None = None,
     **how: Any,
 ) -> Result:
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
 
-    ``label``, ``positive``: see ``datasets.load``; ``cluster_column``, ``clusters``, ``test``: see ``gather``;
-    ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend, shards, trace and so on, see
-    ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws a fresh one.  The results also go
-    into ``run.notes``, and so into run.json.  Raises InputError for bad input.
+    ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``,
+    ``test``: see ``gather``; ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend,
+    shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws one.
+    The results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
@@ -162,17 +171,18 @@ def learn(
         report(f"reading {Path(data).name}", 0, 0)
         many = protocol.label_count() > 2
         data = datasets.load(
-            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many
-        )
-    elif label or positive or cluster_column:
+            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many,
+            classes=classes, reading=reading,
+        )  # fmt: skip
+    elif label or positive or cluster_column or classes or reading != PLAIN:
         raise InputError(
-            "label, positive and cluster_column choose columns of a file: a Dataset has them already"
+            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset has them already"
         )
     loaded = time.perf_counter() - begin
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
     examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
-    begin, total = time.perf_counter(), len(data.y)
+    begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
     people, about = join(
         protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
@@ -220,6 +230,12 @@ def gather(
         "label": data.label, "classes": list(data.classes), "positive": data.positive if many == 2 else None,
         "test_rows": int(is_test.sum()), "test_rows_are": how,
     }  # fmt: skip
+    if data.classes_from in ("declared", "inferred"):
+        facts["classes_from"] = data.classes_from
+    if data.kept is not None:
+        facts["left_out"] = data.rows_in_file - len(data.y)
+    if data.classes_from == "inferred":
+        warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()
     cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
     if cluster is not None:
@@ -228,7 +244,7 @@ def gather(
     people = Population.from_arrays(y=data.y[rows], x=data.x[rows], cluster=cluster)
     about = {"data": facts, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
-    return Examples(people, data.x[is_test], data.y[is_test], rows, about, timings)
+    return Examples(people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings)
 
 
 def train(

@@ -30,39 +30,58 @@ def read(path: str | Path) -> Array:
         raise InputError(f"no edge list {str(source)!r}: give the path of a .csv or .parquet file")
     try:
         if source.suffix == ".parquet":
-            table = parquet.read_table(source)
+            table = parquet.ParquetFile(source).read()
+            kept = (table.schema.pandas_metadata or {}).get("index_columns", [])  # which are no ends of edges
+            table = table.drop_columns(
+                [name for name in kept if isinstance(name, str) and name in table.column_names]
+            )
         else:
             with source.open(encoding="utf-8-sig", errors="replace") as lines:
                 head = [part.strip(' "\r\n') for part in lines.readline().split(",")]
             # whatever looks like a number is no name of a column, lest an edge be taken for a header and lost
             bare = any(part[:1] in "+-.0123456789" for part in head if part)
             table = csv.read_csv(source, csv.ReadOptions(autogenerate_column_names=bare))
-    except (ArrowInvalid, OSError) as error:
+        names = table.column_names
+    except (ArrowInvalid, OSError, UnicodeDecodeError) as error:
         raise InputError(f"edge list {str(source)!r} cannot be read: {error}") from error
     if not table.num_rows:
         raise InputError(f"edge list {str(source)!r} has no edges: give a pair of users a row")
     if table.num_columns != 2:
         raise InputError(
-            f"edge list {str(source)!r} has the columns {table.column_names}: needed are two, a pair of users a row"
+            f"edge list {str(source)!r} has the columns {names}: needed are two, a pair of users a row"
         )
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for name, column in zip(names, table.columns, strict=True):
         if column.null_count or not types.is_integer(column.type):
             raise InputError(
                 f"column {name!r} of edge list {str(source)!r} has type {column.type} and {column.null_count:,} "
                 "missing values: needed are the ids of users, whole numbers"
             )
-    return np.column_stack([column.to_numpy() for column in table.columns])
+    try:  # of one type: numpy would join int64 and uint64 as floats
+        return np.column_stack([column.cast("int64").to_numpy() for column in table.columns])
+    except ArrowInvalid as error:
+        raise InputError(
+            f"edge list {str(source)!r} holds ids that no user has: {error}; remove them"
+        ) from error
 
 
 def of_networkx(graph: Any) -> Array:
     """Return the edges of a networkx graph whose nodes are users' ids, shape (m, 2)."""
     if graph.is_directed():
         raise InputError("the networkx graph is directed: give graph.to_undirected()")
-    if not all(isinstance(node, (int, np.integer)) for node in graph.nodes):
+    strange = [node for node in graph.nodes if not isinstance(node, (int, np.integer))]
+    if strange:
+        digits = all(isinstance(node, str) and node.isascii() and node.isdigit() for node in strange)
+        mapping = "int" if digits else "users, where users maps every node to her id"
         raise InputError(
-            "nodes of the networkx graph are not ids: use networkx.convert_node_labels_to_integers"
+            f"nodes of the networkx graph are not ids, first {strange[0]!r}: give "
+            f"networkx.relabel_nodes(graph, {mapping}) (numbering nodes as they appear would join other users)"
         )
-    return np.array([edge[:2] for edge in graph.edges], np.int64).reshape(-1, 2)
+    try:
+        return np.array([edge[:2] for edge in graph.edges], np.int64).reshape(-1, 2)
+    except OverflowError:
+        raise InputError(
+            f"node {max(graph.nodes, key=abs)} of the networkx graph is no user: ids are 0 to the number of users - 1"
+        ) from None
 
 
 def from_edges(edges: Any, users: int, clusters: Members | None = None) -> Members:

@@ -150,6 +150,7 @@ def calibrate(
         value = _search(where, keeps())
     if value is None:
         raise refuse(where.private)
+    value = _settled(where, value, lambda at: account(at).epsilon_bracket(delta).upper <= epsilon)
     solved = account(value)
     reached = solved.epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
@@ -195,6 +196,18 @@ def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
         else:
             bad = middle
     return good
+
+
+_NUDGES = (1e-10, 1e-9, 1e-8, 1e-7)
+
+
+def _settled(where: Range, value: float, certified: Callable[[float], bool]) -> float:
+    """Return a value, a little more private where epsilon's certified end would else be above the target.
+
+    Both are rounded outward, each by itself, so they can differ by some units in the ninth digit.
+    """
+    tried = [value + part * (where.private - value) for part in (0.0, *_NUDGES)]
+    return next((at for at in tried if certified(at)), value) if not where.whole else value
 
 
 def _range(

@@ -13,7 +13,8 @@ from typing import Any
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import audit_file, privacy_table, run_summary, terminal
+from p2p_sim.report import audit_file, privacy_table, run_summary, several_runs, terminal
+from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
 from p2p_sim.rundir.run_json import on_command_line, without_seed
@@ -185,10 +186,11 @@ WITHHELD = "withheld"
 """Stands in place of a seed that is left out."""
 
 
-def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
-    """Return ``{"format": 1, "runs": [...], "cautions": [...]}``, a document each of some run directories, in order.
+def documents(paths: Sequence[str], seed: bool = True, delta: float | None = None) -> dict[str, Any]:
+    """Return ``{"format": 1, "runs": [...], "cautions": [...], "together": ...}`` of some run directories, in order.
 
-    ``seed``: whether to include seeds, also in commands.  Raises InputError for a folder that is no run directory, for
+    ``seed``: whether to include seeds, also in commands.  ``delta``: account again, at
+    this one.  Raises InputError for a folder that is no run directory, for
     one that is named twice, and for a seed that is left out but could be guessed.
     """
     places = [Path(os.path.realpath(path)) for path in paths]  # resolve() fails for links in a circle
@@ -197,11 +199,19 @@ def documents(paths: Sequence[str], seed: bool = True) -> dict[str, Any]:
             raise InputError(f"run {paths[i]!r}: named twice; leave one out")
     names = [place.name for place in places]
     short = len(set(names)) == len(names)
+    loaded = [_load(Path(path)) for path in paths]
     runs = [
-        document(_load(path), name if short else str(path), path, seed)
-        for path, name in zip(map(Path, paths), names, strict=True)
+        document(run, name if short else path, Path(path), seed, delta)
+        for run, path, name in zip(loaded, paths, names, strict=True)
     ]
-    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
+    joint = several_runs.together(loaded, _joint_delta(runs) if delta is None else delta)
+    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs), "together": terminal.plain(joint)}
+
+
+def _joint_delta(runs: Sequence[Document]) -> float:
+    """Return the smallest delta of some runs' tables."""
+    found = [run["privacy"]["delta"] for run in runs if not isinstance(run["privacy"], str)]
+    return min(found, default=DELTA)
 
 
 def _load(path: Path) -> Run:
@@ -213,8 +223,10 @@ def _load(path: Path) -> Run:
     return run
 
 
-def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, Any]:
-    """Return the document of one run; ``name``: its name in the report.
+def document(
+    run: Run, name: str, path: Path, seed: bool = True, delta: float | None = None
+) -> dict[str, Any]:
+    """Return the document of one run; ``name``: its name in the report; ``delta``: see ``documents``.
 
     Raises InputError if its notes were altered, and for a seed that is left out but could be guessed.
     """
@@ -229,7 +241,7 @@ def document(run: Run, name: str, path: Path, seed: bool = True) -> dict[str, An
     result = run_summary.document(run, _protocol(run), notes.get("defaults", []), path, {})
     result |= {
         "run": name,
-        "privacy": notes.get("privacy") or _privacy(run),
+        "privacy": (notes.get("privacy") if delta is None else None) or _privacy(run, delta),
         "costs": notes.get("costs") or _costs(run),
         "attacks": _attacks(run, path, seed),
         "messages": _messages(run),
@@ -265,8 +277,8 @@ def _protocol(run: Run) -> str:
     return str(run.source.command_name()) if run.source is not None else run.protocol
 
 
-def _privacy(run: Run) -> dict[str, Any] | str:
-    """Return the privacy table of a run made in Python, or why there is none."""
+def _privacy(run: Run, delta: float | None) -> dict[str, Any] | str:
+    """Return the privacy table of a run at a delta, by default the usual one, or why there is none."""
     if run.source is None or run.population is None:
         missing = (
             f"its protocol is not a shipped one{on_command_line(run)}"
@@ -275,7 +287,9 @@ def _privacy(run: Run) -> dict[str, Any] | str:
         )
         return f"not accounted: {missing}"
     try:
-        return privacy_table.privacy_of(run.source, run.population, run.faults)
+        return privacy_table.privacy_of(
+            run.source, run.population, run.faults, DELTA if delta is None else delta
+        )
     except InputError as error:
         return f"not accounted: {error}"
 

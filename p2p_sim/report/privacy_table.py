@@ -23,6 +23,7 @@ from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
 from p2p_sim.privacy.theorems import Promise
 from p2p_sim.report import terminal
+from p2p_sim.report.delta import DELTA, delta_warning
 from p2p_sim.report.figure_text import bound_text, bracket_text, figure, number_text
 
 REAL = "population"
@@ -113,14 +114,8 @@ class AccountRequest:
         )
 
 
-DELTA = 1e-6
-"""The default delta."""
-
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
 QUICK_SIZES, QUICK_USERS, QUICK_SECONDS, QUICK_GRAPH = 64, 20_000, 1.2, 1000
-LITTLE = 10
-"""Delta should be below 1 / (this factor times the size of the largest cluster)."""
-
 Progress = Callable[[str, int, int], None]
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
 
@@ -156,16 +151,6 @@ def hidden(request: AccountRequest) -> str:
     """Return a warning if delta is too large for the largest cluster, otherwise an empty text."""
     sizes = request.sizes()
     return "" if not sizes else delta_warning(request.delta, sizes[-1])
-
-
-def delta_warning(delta: float, users: int) -> str:
-    """Return a warning if delta is not far below 1 / users, otherwise an empty text."""
-    if delta < 1 / (LITTLE * users):
-        return ""
-    return (
-        f"δ = {delta:g} is not far below 1/{users:,}: a peer who sees one user's label in the clear with that "
-        f"chance counts as learning nothing"
-    )
 
 
 def _row(
@@ -320,6 +305,24 @@ BASES = {
 """Footnotes for figures that are not exact."""
 
 
+_CLOSE = 5e-4
+
+
+def pinned(row: Mapping[str, Any]) -> str:
+    """Return that a theorem is as low as a row's lower figure, to the digits that are shown; otherwise nothing."""
+    exact = row["exact"]
+    if exact is None or exact["basis"] != "lower":
+        return ""
+    low = float(exact["lower"])
+    for theorem in row["theorems"]:
+        proven = theorem["holds"] and theorem["basis"] in ("exact", "upper")
+        if proven and 0 < low < math.inf and float(theorem["epsilon"]) <= low * (1 + _CLOSE):
+            high = bound_text(theorem["epsilon"], theorem["basis"])
+            found = f"at least {number_text(low)} in the worst case looked at"
+            return f"pinned: {found}, at most {high} by theorem ({theorem['name']})"
+    return ""
+
+
 def as_text(table: Mapping[str, Any]) -> str:
     """Return the table as text, with footnotes; ``table``: from ``table_of``, or its JSON."""
     notes: dict[str, int] = {}
@@ -344,12 +347,13 @@ def as_text(table: Mapping[str, Any]) -> str:
             marks = note(row["refused"])
         else:
             cells = [row["view"], bracket_text(exact), exact["basis"]]
-            marks = note("; ".join([exact["source"], *exact["assumes"]]))
+            marks = note("; ".join([exact["source"], *exact["assumes"]])) + note(pinned(row))
         if several:
             found = row["by_cluster"] or {}
             cells += ["-" if found.get(k) is None else bracket_text(found[k]) for k in head[3:6]]
         lines.append([*cells, _theorems(row["theorems"], note), _local(local), marks])
-    foot = [f"{basis}: {means}" for basis, means in BASES.items() if any(line[2] == basis for line in lines)]
+    open_ended = {row["exact"]["basis"] for row in table["views"] if row["exact"] and not pinned(row)}
+    foot = [f"{basis}: {means}" for basis, means in BASES.items() if basis in open_ended]
     foot += [f"[{number}] {text}" for text, number in notes.items()]
     remarks = [f"note: {table['hidden']}"] if table.get("hidden") else []
     return "\n".join([_above(table, several), terminal.table(head, lines), *foot, *remarks])
@@ -434,20 +438,22 @@ def quick_table(
     faults: Faults | None = None,
     only: tuple[str, ...] = (),
     channels: str = "plain",
+    delta: float = DELTA,
 ) -> dict[str, Any]:
-    """Return the privacy table of a run's users: delta = min(1e-6, 1 / users^2).
+    """Return the privacy table of a run's users, at ``delta`` in [0, 1).
 
     Views that take too long are refused.  ``only``: names of views, all rows if empty.  Raises InputError as
     ``AccountRequest`` does.
     """
-    delta = min(DELTA, 1 / population.users**2)
     asked = AccountRequest(
         protocol, delta, population=population, channels=channels, quick=True, only=only, faults=faults
     )
     return table_of(asked, accountant.of, accountant.local_epsilon(protocol))
 
 
-def privacy_of(protocol: Protocol, population: Population, faults: Faults | None = None) -> dict[str, Any]:
+def privacy_of(
+    protocol: Protocol, population: Population, faults: Faults | None = None, delta: float = DELTA
+) -> dict[str, Any]:
     """Return the privacy table of a run as JSON values, plain channels."""
-    table: dict[str, Any] = terminal.plain(quick_table(protocol, population, faults))
+    table: dict[str, Any] = terminal.plain(quick_table(protocol, population, faults, delta=delta))
     return table

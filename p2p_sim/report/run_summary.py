@@ -167,7 +167,17 @@ def _data(result: Mapping[str, Any]) -> str:
     else:
         meaning = f"1 means {data['positive']}, 0 means {classes[0]}"
     size = f"{data['rows']:,} rows, {data['features']:,} features"
-    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}label {data['label']}: {meaning}"
+    size += f" ({data['left_out']:,} rows with missing values left out)" if data.get("left_out") else ""
+    label = f"label {data['label']}: {meaning}{_classes_from(data)}"
+    return f"{data['name']}, {data['source']}; {size}\n{'':{_WIDTH}}{label}"
+
+
+def _classes_from(data: Mapping[str, Any]) -> str:
+    """Say where the list of classes comes from, which every promise takes as public."""
+    where = {"inferred": "taken from the labels, and assumed to be public", "declared": "declared"}.get(
+        data.get("classes_from", "")
+    )
+    return "" if where is None else f"\n{'':{_WIDTH}}classes: {where}"
 
 
 def _users(result: Mapping[str, Any]) -> str:

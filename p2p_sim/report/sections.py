@@ -11,7 +11,7 @@ from p2p_sim.core.message import Message
 from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
-from p2p_sim.report import audit_table, figure_text, figures, terminal
+from p2p_sim.report import audit_table, figure_text, figures, privacy_table, terminal
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 from p2p_sim.report.page_layout import (
@@ -257,7 +257,12 @@ def _figure(row: Mapping[str, Any], note: Callable[..., str]) -> list[str | None
     if exact is None:
         return [None, None, none(row), note(row["refused"])]
     text = "; ".join([exact["source"], *exact["assumes"]])
-    return [figure_text.epsilon(exact), _by_cluster(row), exact["basis"], note(text)]
+    return [
+        figure_text.epsilon(exact),
+        _by_cluster(row),
+        exact["basis"],
+        note(text, privacy_table.pinned(row)),
+    ]
 
 
 def _measured(run: Document, row: Mapping[str, Any]) -> str | None:
@@ -517,7 +522,9 @@ def _versions(runs: Sequence[Document]) -> list[Block]:
     return list(facts(names(runs), rows)) if rows else []
 
 
-def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
+def opening(
+    runs: Sequence[Document], cautions: Sequence[str], together: Document | None = None
+) -> list[Block]:
     """Return the first table; for several runs also the cautions, and the plot that compares them."""
     if len(runs) == 1:
         entries = [*_views(runs), *_figures(runs), *_rest(runs), ("digest", [runs[0]["digest"]])]
@@ -532,6 +539,7 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     blocks: list[Block] = [
         Table(["", *table.head[1:]], table.rows, f"At a glance; ε in nats{at}, with its basis"),
         *(Paragraph(text, True) for text in cautions),
+        *_together(together),
     ]
     if alike := [f"{title} {_text(value)}" for title, value in same if value is not None]:
         blocks.insert(1, Paragraph(f"The same in all runs: {', '.join(alike)}."))
@@ -545,7 +553,8 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
     if figures.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
-            "runs of one protocol and data are joined in the order of their ε."
+            "runs that differ by their seeds alone are one point at their means, with bars from the least to the "
+            "greatest; settings of one protocol and data are joined in the order of their ε."
         )
         if any(run["accuracy"] for run in runs):
             text += (
@@ -554,6 +563,23 @@ def opening(runs: Sequence[Document], cautions: Sequence[str]) -> list[Block]:
             )
         blocks.append(Picture(figures.tradeoff(runs), text))
     return blocks
+
+
+def _together(found: Document | None) -> list[Block]:
+    """Return what runs of the same people show together, or whether that is not known."""
+    if found is None:
+        return []
+    note = Paragraph(found["note"], found["coins"] != "independent")
+    rows = [
+        [row["view"], figure_text.epsilon(row["exact"]), row["exact"]["basis"], row["exact"]["source"]]
+        if row["exact"]
+        else [row["view"], None, "refused", row["refused"]]
+        for row in found["views"]
+    ]
+    if not rows:
+        return [note]
+    about = f"All runs together: ε in nats at δ = {number(found['delta'])}"
+    return [note, Table(["View", "ε", "basis", "why"], rows, about)]
 
 
 def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
@@ -623,7 +649,8 @@ def page(document: Mapping[str, Any], form: str) -> str:
     runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
-    return (html if form == "html" else markdown)(title, opening(runs, document["cautions"]), sections(runs))
+    first = opening(runs, document["cautions"], document.get("together"))
+    return (html if form == "html" else markdown)(title, first, sections(runs))
 
 
 def tells_seed(document: Mapping[str, Any]) -> bool:

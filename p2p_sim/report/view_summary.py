@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
 from p2p_sim.report import audit_file, audit_table, privacy_table
+from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
 from p2p_sim.rundir.run_json import on_command_line
 from p2p_sim.rundir.run_record import RunRecord
@@ -31,16 +33,19 @@ _MAX_EPSILON = 20
 """Odds are given up to this epsilon; beyond it they say nothing more."""
 
 
-def view_privacy(run: RunRecord, view: str, channels: str = "plain") -> dict[str, Any]:
+def view_privacy(
+    run: RunRecord, view: str, channels: str = "plain", delta: float | None = None
+) -> dict[str, Any]:
     """Return rows of basis, text and source for a view such as "learner+user:17", within about two seconds.
 
-    Also returns the meanings of the bases and a note.  What users learn does not depend on which users they are.  The
+    ``delta``: in [0, 1); None: that of the run's own table.  Also returns the meanings of the bases and a note.
+    What users learn does not depend on which users they are.  The
     last row is the saved audit of the view, if there is one.  Raises InputError for an unknown view; and, unless there
     is an audit, for a run saved without its population or a protocol that is not shipped.
     """
     attacks = _attacks(run, view, channels)
     try:
-        rows = _known(run, view, channels)
+        rows = _known(run, view, channels, delta)
     except InputError as error:
         if not attacks:
             raise
@@ -55,7 +60,7 @@ def _summary(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]
     return {"view": view, "rows": rows, "bases": bases, "note": note}
 
 
-def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
+def _known(run: RunRecord, view: str, channels: str, delta: float | None) -> list[dict[str, str]]:
     """Return the rows that need no audit; the first one may have the odds."""
     if run.population is None:
         raise InputError(
@@ -66,7 +71,9 @@ def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
             f"{run.protocol} is not a shipped protocol: what its views learn is not known here; "
             f"p2p-sim audit {run.protocol} --run RUN measures it{on_command_line(run)}"
         )
-    table = privacy_table.quick_table(run.source, run.population, run.faults, (_unnamed(view),), channels)
+    at = _delta_of(run) if delta is None else delta
+    only = (_unnamed(view),)
+    table = privacy_table.quick_table(run.source, run.population, run.faults, only, channels, at)
     row = table["views"][0]
     found = [_promised(theorem) for theorem in row["theorems"]]
     if row["refused"]:
@@ -79,6 +86,11 @@ def _known(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
         main = _row(exact["basis"], text, "; ".join([exact["source"], *exact["assumes"]]))
         found.insert(0, main | {"odds": _odds(exact)})
     return found
+
+
+def _delta_of(run: RunRecord) -> float:
+    kept = run.notes.get("privacy")
+    return float(kept["delta"]) if isinstance(kept, dict) and "delta" in kept else DELTA
 
 
 def _odds(exact: Mapping[str, Any]) -> str:
@@ -147,5 +159,10 @@ def _row(basis: str, text: str, source: str = "") -> dict[str, str]:
     return {"basis": basis, "text": text, "source": source}
 
 
-VIEWERS = Viewers(coalition_of, view_privacy)
+def viewers(delta: float | None) -> Viewers:
+    """Return who looks at a run and what they learn, at ``delta``; None: at that of the run's own table."""
+    return Viewers(coalition_of, functools.partial(view_privacy, delta=delta))
+
+
+VIEWERS = viewers(None)
 """The functions with which the web page resolves and describes views."""

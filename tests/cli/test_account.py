@@ -126,12 +126,38 @@ def test_many_sizes_are_a_lower_estimate(cli, tmp_path):
     (tmp_path / "a.csv").write_text("a,y,c\n" + "\n".join(lines) + "\n")
     words = ("--data", "a.csv", "--cluster-column", "c", "--test", "0.01")
     text = cli(*ACCOUNT, *words).out
-    assert "\nlower: at least this; the truth may be larger\n[1]" in text
+    assert "pinned: at least 2.197 in the worst case looked at, at most 2.197 by theorem" in text
     assert "\nupper:" not in text
     found = rows(cli(*ACCOUNT, *words, "--json").json)
     assert found["learner"]["exact"]["basis"] == "exact"
     assert found["learner+1*user"]["exact"]["basis"] == "lower"
     assert "were looked at" in found["learner+1*user"]["exact"]["assumes"][-1]
+
+
+def row(lower, *theorems):
+    return {
+        "exact": {"basis": "lower", "lower": lower, "epsilon": lower, "upper": 9.0},
+        "theorems": [
+            {"name": f"T{i}", "holds": True, "basis": basis, "epsilon": epsilon}
+            for i, (basis, epsilon) in enumerate(theorems)
+        ],
+    }
+
+
+def test_a_lower_end_is_pinned_by_a_theorem_that_is_as_low():
+    """Not by one that is claimed, or higher in the digits that are shown."""
+    found = privacy_table.pinned(row(3.7355, ("claimed", 3.7355), ("exact", 3.7356)))
+    assert found == "pinned: at least 3.736 in the worst case looked at, at most 3.736 by theorem (T1)"
+    for other in (
+        row(3.7355),
+        row(3.7355, ("claimed", 3.7355)),
+        row(3.7355, ("exact", 3.75)),
+        row(math.inf, ("exact", math.inf)),
+    ):
+        assert privacy_table.pinned(other) == ""
+    exact = row(1.0, ("exact", 1.0))
+    exact["exact"]["basis"] = "exact"
+    assert privacy_table.pinned(exact) == ""
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("b.PNG", b"\x89PNG")])

@@ -126,6 +126,7 @@ sys.exit(f"imported {sorted(heavy)}" if heavy else status)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_program_of_its_own(tmp_path):
     done = subprocess.run(
         [*COMMAND, "run", "peer-to-peer", "--users", "50", "--alpha", "2"],
@@ -146,6 +147,7 @@ def test_nobody_reads_the_output(tmp_path):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 def test_interrupt(tmp_path):
     code = """
 import os, signal, sys

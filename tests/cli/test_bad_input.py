@@ -136,6 +136,7 @@ def refused(done, *parts):
         assert part in done.err, (part, done.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_refuses(case, cli, tmp_path):
     for name, text in FILES.items():

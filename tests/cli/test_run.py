@@ -47,7 +47,7 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
         "always the true labels' majority",
         "Digest      ",
         "Saved in    runs/peer-to-peer-digits-1",
-        "Privacy of one label, ε in nats at δ = 4.83595e-07, plain channels; clusters of 59 to 320",
+        "Privacy of one label, ε in nats at δ = 1e-06, plain channels; clusters of 59 to 320",
         "user: one deviating peer   2.197    exact",
     ):
         assert part in done.out, part

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
 from p2p_sim.network.adjacency import induced, require_connected, require_nobody_alone
-from p2p_sim.network.edges import from_edges
+from p2p_sim.network.edges import from_edges, read
 from p2p_sim.network.topologies import build, graph_of
 
 PATH = [[0, 1], [2, 1], [3, 2]]
@@ -79,8 +79,31 @@ def test_a_networkx_graph():
     assert near(graph) == [sorted(there[user]) for user in range(34)]
     with pytest.raises(InputError, match="directed"):
         graph_of(nx.DiGraph([(0, 1)]), 2, 0)
-    with pytest.raises(InputError, match="convert_node_labels"):
+    with pytest.raises(InputError, match=r"first 'a': give networkx.relabel_nodes\(graph, users, where"):
         graph_of(nx.Graph([("a", "b")]), 2, 0)
+    with pytest.raises(InputError, match="is no user"):
+        graph_of(nx.Graph([(0, 2**64)]), 2, 0)
+
+
+def test_advice_on_a_networkx_graph_of_text_keeps_its_edges():
+    """Nodes in another order than their numbers: numbering them as they appear would join others."""
+    as_text = nx.parse_edgelist(["2 0", "0 3", "3 1"])
+    with pytest.raises(InputError, match=r"give networkx.relabel_nodes\(graph, int\)"):
+        graph_of(as_text, 4, 0)
+    assert near(graph_of(nx.relabel_nodes(as_text, int), 4, 0)) == [[2, 3], [3], [0], [0, 1]]
+
+
+def test_edges_of_parquet_stay_whole_numbers(tmp_path):
+    ends = pa.table({"a": pa.array([0, 1], pa.int64()), "b": pa.array([1, 2], pa.uint64())})
+    parquet.write_table(ends, tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").tolist() == [[0, 1], [1, 2]]
+    parquet.write_table(
+        ends.set_column(1, "b", pa.array([1, 2**64 - 1], pa.uint64())), tmp_path / "b.parquet"
+    )
+    with pytest.raises(InputError, match="ids that no user has"):
+        read(tmp_path / "b.parquet")
+    ends.to_pandas().iloc[::-1].to_parquet(tmp_path / "c.parquet")  # the index is no end of an edge
+    assert read(tmp_path / "c.parquet").tolist() == [[1, 2], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data import files, label_columns, named_datasets, sources, tabular
+from p2p_sim.learning.data import (
+    completion,
+    description,
+    encoding,
+    files,
+    label_columns,
+    named_datasets,
+    sources,
+)
 from p2p_sim.learning.data.named_datasets import NAMED, Named
-from p2p_sim.learning.data.tabular import Column, Table, find
+from p2p_sim.learning.data.reading_options import PLAIN, Reading, option
+from p2p_sim.learning.data.tables import Column, Table, find, listing
 
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """Examples of n people, read and encoded; numbers keep their raw values, a model scales them itself."""
+    """Examples of n people, read and encoded; numbers keep their raw values where float32 can (a model scales them)."""
 
     name: str
     x: npt.NDArray[np.float32]  # (n, d)
@@ -29,6 +39,22 @@ class Dataset:
     positive: str  # what y = 1 means, and how it was chosen
     source: str  # "bundled with scikit-learn", "folder $P2P_SIM_DATA", "OpenML 554 (mnist_784 v1)", or a path
     test: npt.NDArray[np.bool_] | None  # (n,), rows of the data set's own test part; None if it has none
+    classes_from: str = (
+        ""  # "declared", "pinned" (of a named set), "fixed" (0 and 1, or positive or not), "inferred"
+    )
+    kept: npt.NDArray[np.int64] | None = (
+        None  # (n,), rows of the file, where rows with missing values were left out
+    )
+    total: int = 0  # rows of the file, where some were left out
+
+    def file_rows(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the file's rows of some rows of the examples."""
+        return rows if self.kept is None else self.kept[rows]
+
+    @property
+    def rows_in_file(self) -> int:
+        """How many rows the file has, those left out too."""
+        return len(self.y) if self.kept is None else self.total
 
 
 @dataclass(frozen=True)
@@ -50,6 +76,8 @@ def load(
     positive: Sequence[str] | None = None,
     cluster: str | None = None,
     multiclass: bool = False,
+    classes: Sequence[str] | None = None,
+    reading: Reading = PLAIN,
 ) -> Dataset:
     """Load a named data set, or a CSV, TSV, Parquet, npz, IDX or svmlight file (text may be gzipped).
 
@@ -57,37 +85,119 @@ def load(
     names the label's column (a named set has a default; a file, a column called label, y, target or class);
     every other column becomes features.  ``positive`` lists the values, as text, that count as 1; without it
     a named set has a default and a label of two values takes the larger.  ``multiclass`` keeps all classes,
-    at most 256.  ``cluster`` names a column of whole numbers.  InputError says what cannot be used: name,
-    value, what is allowed, what to do.
+    at most 256.  ``classes``: every value that a label can have, in the order of their numbers; None: those that occur.
+    ``cluster`` names a column of whole numbers, or of text.  ``reading``: how a file is to be read.  InputError says
+    what cannot be used: name, value, what is allowed, what to do.
+
+    *Assumes:* the list of classes is public.  Where it is taken from the labels, one label can change the numbers that
+    stand for everybody else's: ``classes_from`` is then "inferred".
     """
     named = NAMED.get(name_or_path)
     if multiclass and positive is not None:
         raise InputError(
             f"positive is {list(positive)} and multiclass is on; give positive classes, or keep all, not both"
         )
-    if named is not None:
-        (table, source), chosen = _open(named), label or named.label
-    else:
-        table, source = files.read(_path(name_or_path)), name_or_path
-        chosen = label or files.default_label(table, name_or_path)
+    table, source = read(name_or_path, reading)
+    chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
     if table.rows == 0:
         raise InputError(f"{name_or_path} has no rows; give at least two, of different labels")
     if cluster == chosen:
         raise InputError(
             f"cluster column {cluster!r} is the label too; clusters are public, labels are not: name another"
         )
+    taken = {chosen} if cluster is None else {chosen, cluster}
+    for name, role in ((chosen, "label"), (cluster, "cluster")):
+        if name is not None:
+            find(table, name, role, name_or_path)
+    total = table.rows
+    table, kept = completion.complete(table, reading.missing, taken, name_or_path)
     column = find(table, chosen, "label", name_or_path)
-    meant = _meaning(column, chosen, positive, multiclass, named, name_or_path)
+    meant = _meaning(column, chosen, positive, multiclass, named, name_or_path, classes)
     groups = None
     if cluster is not None:
         groups = label_columns.clusters(find(table, cluster, "cluster", name_or_path), cluster, name_or_path)
-    taken = {chosen} if cluster is None else {chosen, cluster}
-    x, features = tabular.features(table, taken, name_or_path)
+    x, features = encoding.features(table, taken, name_or_path)
+    pinned = named is not None and chosen == named.label
+    told = (
+        "declared"
+        if classes is not None
+        else "pinned"
+        if pinned
+        else "inferred"
+        if meant.inferred
+        else "fixed"
+    )
     return Dataset(
         name=name_or_path if named is not None else Path(name_or_path).name,
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
-        positive=meant.positive, source=source, test=table.test,
+        positive=meant.positive, source=source, test=table.test, classes_from=told,
+        kept=kept, total=total,
     )  # fmt: skip
+
+
+def read(name_or_path: str, reading: Reading = PLAIN) -> tuple[Table, str]:
+    """Return the table of a named data set or a file, and where it comes from; no column is chosen yet."""
+    named = NAMED.get(name_or_path)
+    if named is None:
+        return files.read(_path(name_or_path), reading), name_or_path
+    said = [name for name in reading.given() if name != "drop"]
+    if said:
+        raise InputError(
+            f"{option(said[0])} goes with a file of your own: {named.name} is known, leave it out"
+        )
+    table, source = _open(named)
+    return table.without(reading.drop, named.name), source
+
+
+def describe(
+    name_or_path: str,
+    *,
+    label: str | None = None,
+    cluster: str | None = None,
+    classes: Sequence[str] | None = None,
+    reading: Reading = PLAIN,
+) -> dict[str, Any]:
+    """Return what is understood of a data set: source, rows, read_as, columns (see ``description``), notes, as JSON.
+
+    Nothing is refused for missing values or for want of a label.  InputError: a file that cannot be read, a label or
+    cluster column that is not there.
+    """
+    table, source = read(name_or_path, reading)
+    named, notes = NAMED.get(name_or_path), list[str]()
+    if label is None and named is not None:
+        label = named.label
+    if label is None:
+        try:
+            label = files.default_label(table, name_or_path)
+        except InputError as error:
+            notes.append(f"note: {error}")
+    for name, role in ((label, "label"), (cluster, "cluster")):
+        if name is not None and name not in reading.drop:
+            find(table, name, role, name_or_path)
+    gaps = completion.gaps_of(table, [name for name in (label, cluster) if name is not None])
+    if gaps:
+        rows = np.logical_or.reduce([gap.rows for gap in gaps.values()])
+        notes.append(
+            f"note: {int(rows.sum()):,} of {table.rows:,} rows miss a value: --missing drop leaves them out, --missing "
+            "impute fills them (labels and clusters never), --drop leaves columns out"
+        )
+    if (
+        label is not None
+        and label in table.columns
+        and classes is None
+        and (named is None or named.label != label)
+    ):
+        values = label_columns.present(table.columns[label])[1]
+        if values != ("0", "1"):
+            notes.append(
+                f"note: label {label!r} holds {listing(values, 12)}: which classes there are is taken as public, say "
+                "--classes if one label alone could change it"
+            )
+    return {
+        "source": source if named is None else f"{named.name}, {source}", "rows": table.rows,
+        "read_as": list(table.read_as),
+        "columns": [vars(column) for column in description.describe(table, label, cluster)], "notes": notes,
+    }  # fmt: skip
 
 
 def available() -> list[DatasetInfo]:
@@ -105,15 +215,16 @@ def _meaning(
     multiclass: bool,
     named: Named | None,
     where: str,
+    classes: Sequence[str] | None,
 ) -> label_columns.Labels:
     if multiclass:
-        return label_columns.multi(column, label, where)
+        return label_columns.multi(column, label, where, classes)
     if named is None or label != named.label or positive is not None:
         return label_columns.binary(
-            column, label, [positive] if isinstance(positive, str) else positive, where
+            column, label, [positive] if isinstance(positive, str) else positive, where, classes
         )
-    plain = label_columns.binary(column, label, named.positive, where)
-    return label_columns.Labels(plain.y, named.classes, named.classes[1])
+    plain = label_columns.binary(column, label, named.positive, where, classes)
+    return label_columns.Labels(plain.y, named.classes, named.classes[1], False)
 
 
 def _open(named: Named) -> tuple[Table, str]:

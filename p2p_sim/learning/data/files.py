@@ -6,167 +6,51 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data import images, sources, tabular
-from p2p_sim.learning.data.tabular import Array, Column, Table, category, listing, text_category
+from p2p_sim.learning.data import cells, delimited, images, sources
+from p2p_sim.learning.data.reading_options import PLAIN, TEXT_ALONE, Reading, option
+from p2p_sim.learning.data.tables import (
+    Array,
+    Bools,
+    Category,
+    Column,
+    Gap,
+    Table,
+    category,
+    check_names,
+    listing,
+    number_category,
+    text_category,
+)
 
-_MISSING = frozenset({"", "na", "n/a", "nan", "-nan", "null", "none", "#n/a"})
-
-
-def read_csv(data: bytes, what: str, delimiter: str) -> dict[str, Column]:
-    """Read delimited text with a header line: a column is numbers if all its cells are, else text.
-
-    InputError: no header, unequal lines, not UTF-8, names missing or twice, a missing value, numbers mixed
-    with text. Rows are counted from 1, the header apart.
-    """
-    import pyarrow
-    from pyarrow import csv
-
-    split = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    as_text = {"strings_can_be_null": False, "quoted_strings_can_be_null": False}
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        header = csv.open_csv(pyarrow.BufferReader(data), parse_options=split).schema.names
-        _check_header(header, what)
-        types = {name: pyarrow.string() for name in header}
-        options = csv.ConvertOptions(column_types=types, **as_text)
-        table = csv.read_csv(pyarrow.BufferReader(data), parse_options=split, convert_options=options)
-    except pyarrow.ArrowInvalid as error:
-        raise InputError(
-            f"{what} is not a readable table: {_line(error)}; every line needs the header's columns, in UTF-8"
-        ) from error
-    if not table.num_rows:
-        raise InputError(f"{what} has a header and no rows; give at least two rows, of different labels")
-    return {name: _text_column(table[name].combine_chunks(), name, what) for name in header}
-
-
-def read_parquet(data: bytes, what: str) -> dict[str, Column]:
-    """Read a Parquet table of numbers, booleans, text; InputError: damaged, other types, missing values."""
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        table = parquet.read_table(pyarrow.BufferReader(data))
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{what} is not a readable Parquet file: {_line(error)}; write it again") from error
-    _check_names(table.schema.names, what)
-    if not table.num_rows:
-        raise InputError(f"{what} has no rows; give at least two, of different labels")
-    return {name: _arrow_column(table[name].combine_chunks(), name, what) for name in table.schema.names}
-
-
-def _check_header(header: list[str], what: str) -> None:
-    _check_names(header, what)
-    if all(_number(name) is not None for name in header):
-        raise InputError(
-            f"{what} starts with {listing(header, 5)}, which looks like a row; put a line of column names "
-            "first"
-        )
-
-
-def _check_names(names: list[str], what: str) -> None:
-    for index, name in enumerate(names):
-        if not name.strip():
-            raise InputError(
-                f"column {index + 1} of {what} has no name; name it, or remove it if it only numbers the rows"
-            )
-        if name in names[:index]:
-            raise InputError(f"{what} has two columns called {name!r}; rename one of them")
-
-
-def _text_column(cells: Any, name: str, what: str) -> Column:
-    import pyarrow
-
-    try:
-        return _finite(cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False), name, what)
-    except pyarrow.ArrowInvalid:  # some cell is not a plain number: look at the values one by one
-        coded = cells.dictionary_encode()
-    values: list[str] = coded.dictionary.to_pylist()
-    codes: Array = np.asarray(coded.indices)
-    numbers = [_number(value) for value in values]
-    for code, value in enumerate(values):
-        if value.strip().lower() in _MISSING:
-            raise _missing(name, what, _row(codes, code), value)
-    are_text = [number is None for number in numbers]
-    if all(are_text):
-        return category(codes, values)
-    if any(are_text):
-        odd, plain = are_text.index(True), are_text.index(False)
-        raise InputError(
-            f"column {name!r} of {what} mixes types: {values[plain]!r} in row {_row(codes, plain)} is a "
-            f"number, {values[odd]!r} in row {_row(codes, odd)} is text; make every cell a number, or every "
-            "cell text"
-        )
-    return _finite(np.array(numbers, np.float64)[codes], name, what)
-
-
-def _arrow_column(cells: Any, name: str, what: str) -> Column:
-    from pyarrow import types
-
-    if cells.null_count:
-        raise _missing(name, what, int(np.argmax(np.asarray(cells.is_null()))) + 1, "null")
-    kind = cells.type
-    if types.is_dictionary(kind):
-        cells, kind = cells.cast(kind.value_type), kind.value_type
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        coded = cells.dictionary_encode()
-        return category(np.asarray(coded.indices), coded.dictionary.to_pylist())
-    if types.is_decimal(kind):
-        cells = cells.cast("float64")
-    elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
-        raise InputError(
-            f"column {name!r} of {what} is of type {kind}; give numbers, booleans or text, or drop it"
-        )
-    return _finite(cells.to_numpy(zero_copy_only=False), name, what)
-
-
-def _finite(numbers: Array, name: str, what: str) -> Array:
-    if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-        row = int(np.argmax(~np.isfinite(numbers)))
-        raise _missing(name, what, row + 1, str(numbers[row]))
-    return numbers
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return None if "_" in cell else float(cell)  # Python reads 1_000 as a number, a table does not
-    except ValueError:
-        return None
-
-
-def _row(codes: Array, code: int) -> int:
-    return int(np.argmax(codes == code)) + 1
-
-
-def _missing(name: str, what: str, row: int, value: str) -> InputError:
-    return InputError(
-        f"column {name!r} of {what} has {value!r} in row {row}; every cell must hold a value (numbers must "
-        "be finite); fill it, drop the row or the column, or write '?' in a text column to make missing a "
-        "category"
-    )
-
+DENSE_LIMIT = 1 << 28
+"""Cells of a sparse file written out: 2 GiB in float64."""
 
 LABEL_NAMES = ("label", "y", "target", "class")
 
 
-def read(path: Path) -> Table:
-    """Read a file; InputError: missing, empty, damaged, of an unknown kind, or with unusable values."""
+def read(path: Path, reading: Reading = PLAIN) -> Table:
+    """Read a file; InputError: missing, empty, damaged, of an unknown kind, with unusable values, or columns named in
+    ``reading`` that are not there.
+    """
     data = sources.unpack(sources.read_file(path), str(path))
     if not data:
         raise InputError(f"{path} is empty; give a file with a header and at least two rows")
     name = path.name.lower().removesuffix(".gz")
     for ending, reader in _READERS.items():
         if re.search(ending, name):
-            return reader(data, path)
+            said = reading.given(*TEXT_ALONE)
+            if said and reader not in (_csv, _tsv):
+                raise InputError(
+                    f"{option(said[0])} goes with text files of columns, which {path} is not: leave it out"
+                )
+            return reader(data, path, reading)
     raise InputError(
         f"{path}: a file ending in {path.suffix!r} is of no known kind; give .csv, .tsv, .parquet, .npz, "
         ".svm, .libsvm, .svmlight or IDX (…-images-idx3-ubyte); text and IDX may end in .gz too"
@@ -181,23 +65,154 @@ def default_label(table: Table, where: str) -> str:
             return lower[name]
     raise InputError(
         f"which column of {where} is the label? none is called {', '.join(LABEL_NAMES)}; pass label (on the "
-        f"command line --label), one of {listing(list(table.columns) + list(table.matrix_names))}"
+        f"command line --label), one of {listing(table.names)}"
     )
 
 
-def _csv(data: bytes, path: Path) -> Table:
-    return Table(read_csv(data, str(path), ","))
+def _csv(data: bytes, path: Path, reading: Reading) -> Table:
+    return _delimited(data, path, ",", reading)
 
 
-def _tsv(data: bytes, path: Path) -> Table:
-    return Table(read_csv(data, str(path), "\t"))
+def _tsv(data: bytes, path: Path, reading: Reading) -> Table:
+    return _delimited(data, path, "\t", reading)
 
 
-def _parquet(data: bytes, path: Path) -> Table:
-    return Table(read_parquet(data, str(path)))
+def _delimited(data: bytes, path: Path, usual: str, reading: Reading) -> Table:
+    text = delimited.read(data, str(path), usual, reading)
+    _check_named(list(text.columns), reading, str(path))
+    columns = {name: column for name, column in text.columns.items() if name not in reading.drop}
+    return cells.table(columns, str(path), reading, text.read_as)
 
 
-def _npz(data: bytes, path: Path) -> Table:
+def _check_named(names: list[str], reading: Reading, what: str) -> None:
+    known = set(names)
+    for role in ("drop", "numeric", "categorical"):
+        for name in getattr(reading, role):
+            if name not in known:
+                raise InputError(
+                    f"{what} has no column {name!r}, named by --{role}; its columns are {listing(names)}"
+                )
+
+
+def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
+    """Columns of numbers, booleans and text.  What pandas kept as the index of its rows is no feature."""
+    import pyarrow
+    from pyarrow import parquet
+
+    what = str(path)
+    try:
+        table = parquet.ParquetFile(pyarrow.BufferReader(data)).read()
+    except (pyarrow.ArrowException, OSError) as error:
+        told = " ".join(str(error).split())
+        raise InputError(f"{what} is not a readable Parquet file: {told}; write it again") from error
+    check_names(table.schema.names, what)
+    _check_named(table.schema.names, reading, what)
+    if not table.num_rows:
+        raise InputError(f"{what} has no rows; give at least two, of different labels")
+    columns, gaps = dict[str, Column](), dict[str, Gap]()
+    for name, chunks in zip(table.schema.names, table.columns, strict=True):
+        if name not in reading.drop:
+            columns[name], gap = _arrow_column(chunks.combine_chunks(), name, what, reading)
+            gaps |= {} if gap is None else {name: gap}
+    kept = (table.schema.pandas_metadata or {}).get(
+        "index_columns", []
+    )  # names, or ranges that are no columns
+    index = [name for name in kept if isinstance(name, str) and name in columns]
+    read_as = tuple(f"{name} numbers the rows (the index of pandas)" for name in index)
+    return Table(columns, never_features=frozenset(index), missing=gaps, read_as=read_as)
+
+
+def _arrow_column(column: Any, name: str, what: str, reading: Reading) -> tuple[Column, Gap | None]:
+    from pyarrow import compute, types
+
+    kind, nulls = column.type, np.asarray(column.is_null())
+    if types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    gap = Gap(nulls, "null") if nulls.any() else None
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        if name in reading.numeric:
+            found = cells.table({name: column.cast("string")}, what, reading)
+            return found.columns[name], found.missing.get(name)
+        coded = column.dictionary_encode()
+        codes = np.asarray(coded.indices.fill_null(0), np.int64)
+        return category(codes, coded.dictionary.to_pylist() or [""]), gap
+    if types.is_null(kind):
+        column = column.cast("float64")
+    elif types.is_decimal(kind):
+        column = _of_decimals(column, kind)
+    elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+        raise InputError(
+            f"column {name!r} of {what} is of type {kind}; give numbers, booleans or text, or drop it (--drop {name})"
+        )
+    filled = compute.fill_null(column, False if types.is_boolean(kind) else 0) if nulls.any() else column
+    return _numbers(filled.to_numpy(zero_copy_only=False), nulls, gap, name, what, reading)
+
+
+def _of_decimals(column: Any, kind: Any) -> Any:
+    """Return decimals as whole numbers where they are, so that none is rounded; else as float64."""
+    import pyarrow
+
+    for whole in ("int64", "uint64") if kind.scale == 0 else ():
+        try:
+            return column.cast(whole)
+        except pyarrow.ArrowInvalid:
+            continue
+    return column.cast("float64")
+
+
+def _numbers(
+    values: Array, nulls: Bools, gap: Gap | None, name: str, what: str, reading: Reading
+) -> tuple[Column, Gap | None]:
+    """Return a column of numbers and its gap, in which what is not a number counts too."""
+    if values.dtype.kind == "f":
+        absent = np.isnan(values)
+        if (absent & ~nulls).any():
+            both = absent | nulls
+            gap = Gap(both, "null" if nulls[int(np.argmax(both))] else "nan")
+            values = np.where(absent, values.dtype.type(0), values)
+        infinite = np.isinf(values)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            raise InputError(
+                f"column {name!r} of {what} has {values[row]} in row {row + 1}; numbers must be finite; fill it, drop "
+                "the row or the column"
+            )
+    return (number_category(values) if name in reading.categorical else values), gap
+
+
+def _block(
+    block: Array, names: tuple[str, ...], columns: dict[str, Column], what: str, path: Path, reading: Reading,
+    *, never: frozenset[str] = frozenset(),
+) -> Table:  # fmt: skip
+    """Make a table of a block of features, shape (n, ...), and columns beside it."""
+    flat = block.reshape(len(block), -1) if block.size else block.reshape(len(block), 0)
+    check_names([*columns, *names], str(path))
+    _check_named([*columns, *names], reading, str(path))
+    _check_finite(flat, what, path, reading)
+    gaps = dict[str, Gap]()
+    for name, column in columns.items():
+        if isinstance(column, Category):
+            if name in reading.numeric:
+                raise InputError(
+                    f"column {name!r} of {path} is text, first {column.values[0]!r}: leave it out of --numeric"
+                )
+        else:
+            columns[name], gap = _numbers(column, np.zeros(len(column), bool), None, name, str(path), reading)
+            gaps |= {} if gap is None else {name: gap}
+    table = Table(columns, flat, names, never_features=never, missing=gaps)
+    table = table.without(reading.drop, str(path)) if reading.drop else table
+    texts = [name for name in table.matrix_names if name in reading.categorical]
+    if not texts or table.matrix is None:
+        return table
+    rest, made = table.without(texts, str(path)), dict[str, Column]()
+    for name in texts:
+        cells_of = table.matrix[:, table.matrix_names.index(name)]
+        made[name], gap = _numbers(cells_of, np.zeros(len(flat), bool), None, name, str(path), reading)
+        gaps |= {} if gap is None else {name: gap}
+    return replace(rest, columns={**rest.columns, **made}, missing=gaps)
+
+
+def _npz(data: bytes, path: Path, reading: Reading) -> Table:
     """x (or X), of shape (n, ...), gives the features; an array (n,) can be label or cluster, not feature."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
@@ -217,11 +232,6 @@ def _npz(data: bytes, path: Path) -> Table:
             f"{path}: array {name!r} is {block.dtype} of shape {block.shape}; features are numbers of shape "
             "(n, d)"
         )
-    flat = (
-        _whole(block.reshape(len(block), -1), f"array {name!r}", path)
-        if block.size
-        else block.reshape(len(block), 0)
-    )
     columns = {
         key: _npz_column(value.ravel(), key, path)
         for key, value in arrays.items()
@@ -232,8 +242,9 @@ def _npz(data: bytes, path: Path) -> Table:
             raise InputError(
                 f"{path}: array {key!r} has shape {value.shape}; {name!r} has {len(block)} rows; match them"
             )
-    names = tuple(f"{name}{i}" for i in range(flat.shape[1]))
-    return Table(columns, flat, names, never_features=frozenset(columns))
+    names = tuple(f"{name}{i}" for i in range(block[:1].size if block.size else 0))
+    never = frozenset(columns)
+    return _block(block, names, columns, f"array {name!r}", path, reading, never=never)
 
 
 def _npz_column(values: Array, name: str, path: Path) -> Column:
@@ -241,10 +252,10 @@ def _npz_column(values: Array, name: str, path: Path) -> Column:
         return text_category(values)
     if values.dtype.kind not in "biuf":
         raise InputError(f"{path}: array {name!r} is of type {values.dtype}; give numbers, booleans or text")
-    return _whole(values, f"array {name!r}", path)
+    return values
 
 
-def _idx(data: bytes, path: Path) -> Table:
+def _idx(data: bytes, path: Path, reading: Reading) -> Table:
     """The images; their labels lie beside them in the file with "labels" for "images" and idx1 for idx3."""
     pixels = images.parse_idx(data, str(path))
     beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
@@ -265,15 +276,11 @@ def _idx(data: bytes, path: Path) -> Table:
         raise InputError(
             f"{found} has labels of shape {marks.shape}, {path} has {len(pixels)} images; they must match"
         )
-    flat = (
-        _whole(pixels.reshape(len(pixels), -1), "a pixel", path)
-        if pixels.size
-        else pixels.reshape(len(pixels), 0)
-    )
-    return Table({"label": _whole(marks, "a label", found)}, flat, images.pixel_names(pixels.shape[1:]))
+    names = images.pixel_names(pixels.shape[1:]) if pixels.size else ()
+    return _block(pixels, names, {"label": marks}, "a pixel", path, reading)
 
 
-def _svmlight(data: bytes, path: Path) -> Table:
+def _svmlight(data: bytes, path: Path, reading: Reading) -> Table:
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -283,29 +290,34 @@ def _svmlight(data: bytes, path: Path) -> Table:
             f"{path} is not in svmlight format ('label index:value …' a line): {error}; correct it"
         ) from error
     rows, width = sparse.shape
-    if rows * width > tabular.CELL_LIMIT:
+    if rows * width > DENSE_LIMIT:
         raise InputError(
-            f"{path} has {rows} rows of {width} features, over {tabular.CELL_LIMIT} cells; cut its features"
+            f"{path} has {rows:,} rows of {width:,} features, of which {sparse.nnz:,} are not 0: written out they take "
+            f"{rows * width * 8 / 2**30:.1f} GiB, at most {DENSE_LIMIT * 8 / 2**30:.0f} GiB are allowed; number the "
+            "features without gaps, or leave rare ones out"
+        )
+    if (np.isfinite(sparse.data) & (np.abs(sparse.data) >= cells.EXACT)).any():
+        raise InputError(
+            f"{path} holds a feature of 2^53 or more, where svmlight's numbers are not exact: scale it, or leave it out"
         )
     names = tuple(f"f{i}" for i in range(width))
-    return Table(
-        {"label": _whole(marks, "a label", path)}, _whole(sparse.toarray(), "a feature", path), names
-    )
+    return _block(sparse.toarray(), names, {"label": marks}, "a feature", path, reading)
 
 
-def _whole(values: Array, what: str, path: Path) -> Array:
-    wrong = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(0, bool)
+def _check_finite(block: Array, what: str, path: Path, reading: Reading) -> None:
+    """Refuse what is no number in a block of features; what is missing is left where it is not refused."""
+    if block.dtype.kind != "f":
+        return
+    wrong = ~np.isfinite(block) if reading.missing == "refuse" else np.isinf(block)
     if wrong.any():
-        at = tuple(int(i[0]) for i in np.nonzero(wrong))
-        feature = f", feature {at[1]}" if len(at) > 1 else ""
+        row, feature = (int(i[0]) for i in np.nonzero(wrong))
         raise InputError(
-            f"{path}: {what} is {values[at]} in row {at[0] + 1}{feature}; every value must be a number; "
-            "fill it"
+            f"{path}: {what} is {block[row, feature]} in row {row + 1}, feature {feature}; every value must be a "
+            "number; fill it, or say --missing drop or --missing impute where it is nan"
         )
-    return values
 
 
-_READERS: dict[str, Callable[[bytes, Path], Table]] = {
+_READERS: dict[str, Callable[[bytes, Path, Reading], Table]] = {
     r"\.csv$": _csv,
     r"\.(tsv|tab)$": _tsv,
     r"\.(parquet|pq)$": _parquet,

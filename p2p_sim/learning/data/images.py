@@ -10,7 +10,7 @@ import tarfile
 import numpy as np
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data.tabular import Array
+from p2p_sim.learning.data.tables import Array
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,29 +10,38 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data.tabular import Category, Column, listing, number_text
+from p2p_sim.learning.data.tables import Array, Category, Column, listing, number_text
 
 CLASS_LIMIT = 256
+Codes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """y (n,), bool or uint8; the meaning of its values; and what counts as positive."""
+    """y (n,), bool or uint8; the meaning of its values; what counts as positive; whether the labels said which classes
+    there are.
+    """
 
     y: npt.NDArray[np.bool_] | npt.NDArray[np.uint8]
     classes: tuple[str, ...]
     positive: str
+    inferred: bool
 
 
-def binary(column: Column, name: str, positive: Sequence[str] | None, where: str) -> Labels:
+def binary(
+    column: Column,
+    name: str,
+    positive: Sequence[str] | None,
+    where: str,
+    declared: Sequence[str] | None = None,
+) -> Labels:
     """Split a column into positive and other values.
 
     ``positive`` lists values as text; without it a column of exactly two values takes the larger in sorted
-    order. InputError: one value only, more than two and no ``positive``, a ``positive`` that is not there or
-    is everything.
+    order, of ``declared`` classes the second.  InputError: one value only, more than two and no ``positive``, a
+    ``positive`` that is not there or is everything, a label that is not declared.
     """
-    codes, values = present(column)
-    _at_least_two(values, name, where)
+    codes, values = _classes(column, name, where, declared)
     if positive is None:
         if len(values) > 2:
             raise InputError(
@@ -40,8 +50,9 @@ def binary(column: Column, name: str, positive: Sequence[str] | None, where: str
                 "as 1"
             )
         classes = (f"{name} = {values[0]}", f"{name} = {values[1]}")
-        larger = "" if values == ("0", "1") else " (of the two values, the larger in sorted order)"
-        return Labels(codes == 1, classes, classes[1] + larger)
+        known = declared is not None or values == ("0", "1")
+        larger = "" if known else " (of the two values, the larger in sorted order)"
+        return Labels(codes == 1, classes, classes[1] + larger, not known)
     chosen = [_position(value, values, column, name, where) for value in positive]
     if not chosen or len(set(chosen)) == len(values):
         raise InputError(
@@ -51,43 +62,48 @@ def binary(column: Column, name: str, positive: Sequence[str] | None, where: str
     is_positive = np.zeros(len(values), bool)
     is_positive[chosen] = True
     classes = _meanings(name, values, is_positive)
-    return Labels(is_positive[codes], classes, classes[1])
+    return Labels(is_positive[codes], classes, classes[1], False)  # the rest is whatever is not positive
 
 
-def multi(column: Column, name: str, where: str) -> Labels:
-    """Keep every value of a column as a class 0..k-1, in sorted (or given) order; InputError: k < 2 or k >
-    256.
+def multi(column: Column, name: str, where: str, declared: Sequence[str] | None = None) -> Labels:
+    """Keep every value of a column as a class 0..k-1, in sorted (or declared) order; InputError: k < 2 or k >
+    256, or a label that is not declared.
     """
-    codes, values = present(column)
-    _at_least_two(values, name, where)
+    codes, values = _classes(column, name, where, declared)
     if len(values) > CLASS_LIMIT:
         raise InputError(
             f"label {name!r} of {where} has {len(values)} classes; at most {CLASS_LIMIT} are allowed; "
             "choose another label, or name the positive classes"
         )
-    return Labels(codes.astype(np.uint8), values, f"none: {len(values)} classes")
+    return Labels(codes.astype(np.uint8), values, f"none: {len(values)} classes", declared is None)
 
 
-def clusters(column: Column, name: str, where: str) -> npt.NDArray[np.int64]:
-    """Read cluster numbers, whole, not negative, gaps allowed; InputError: the first bad row (from 1)."""
-    must = "a cluster is a whole number, 0 or more (gaps are fine)"
+def clusters(column: Column, name: str, where: str) -> Codes:
+    """Read cluster numbers, whole, not negative, gaps allowed; of text, each value is a cluster, in sorted order.
+
+    InputError: the first bad row (from 1).
+    """
+    must = "a cluster is a whole number, 0 or more, below 2^63 (gaps are fine), or text"
     if isinstance(column, Category):
-        raise InputError(
-            f"cluster column {name!r} of {where} holds text, first {column.values[0]!r}; {must}; renumber"
-        )
+        return present(column)[0]
     if column.dtype.kind not in "iufb":
         raise InputError(f"cluster column {name!r} of {where} is of type {column.dtype}; {must}; renumber")
-    numbers = column.astype(np.float64)
-    wrong = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= 2.0**62)
+    _check_exact(column, "cluster", name, where)
+    wrong = column < 0
+    if column.dtype.kind == "f":
+        wrong |= ~np.isfinite(column) | (column != np.floor(column))
+    if column.dtype.kind == "u":
+        wrong |= column > np.uint64(2**63 - 1)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"cluster column {name!r} of {where} has {column[row]} in row {row + 1}; {must}; correct it"
+            f"cluster column {name!r} of {where} has {column[row]} in row {row + 1}; {must}; correct it, or say "
+            f"--categorical {name}"
         )
     return column.astype(np.int64)
 
 
-def present(column: Column) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+def present(column: Column) -> tuple[Codes, tuple[str, ...]]:
     """Number the values that occur: codes (n,) into the values, as text, in order."""
     if isinstance(column, Category):
         used, codes = np.unique(column.codes, return_inverse=True)
@@ -96,21 +112,61 @@ def present(column: Column) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
     return codes.astype(np.int64), tuple(number_text(number) for number in numbers.tolist())
 
 
-def _at_least_two(values: Sequence[str], name: str, where: str) -> None:
+def _classes(
+    column: Column, name: str, where: str, declared: Sequence[str] | None
+) -> tuple[Codes, tuple[str, ...]]:
+    """Number the classes, those that occur or those that were declared; at least two occur."""
+    if not isinstance(column, Category):
+        _check_exact(column, "label", name, where)
+    codes, values = present(column)
     if len(values) < 2:
         raise InputError(
             f"label {name!r} of {where} has one class, {listing(values)}; at least two are needed; choose "
             "another label"
         )
+    if declared is None:
+        return codes, values
+    spelled = tuple(_spelled(value, column) for value in declared)
+    place = {value: index for index, value in enumerate(spelled)}
+    if len(place) < len(spelled) or len(spelled) < 2:
+        raise InputError(f"classes {list(declared)}: list at least two, each once")
+    strange = [value for value in values if value not in place]
+    if strange:
+        raise InputError(
+            f"label {name!r} of {where} holds {listing(strange, 12)}, not among the declared classes "
+            f"{listing(spelled, 12)}: add it to the classes, or leave these rows out"
+        )
+    return np.array([place[value] for value in values], np.int64)[codes], spelled
+
+
+def _check_exact(column: Array, role: str, name: str, where: str) -> None:
+    """Refuse floats so large that whole numbers were rounded on the way here: two of them might have become one."""
+    if column.dtype.kind != "f":
+        return
+    bits = np.finfo(column.dtype).nmant + 1
+    wrong = np.abs(column) >= 2.0**bits
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{role} column {name!r} of {where} has {column[row]!r} in row {row + 1}, of type {column.dtype}, which "
+            f"holds whole numbers up to 2^{bits} exactly: store the column as whole numbers or text"
+        )
+
+
+def _spelled(value: str, column: Column) -> str:
+    """Return a value as ``present`` writes the values of a column."""
+    wanted = value.strip()
+    if isinstance(column, Category):
+        return wanted
+    wanted = {"true": "1", "false": "0"}.get(wanted.lower(), wanted)
+    try:
+        return str(int(wanted)) if re.fullmatch("[+-]?[0-9]+", wanted) else number_text(float(wanted))
+    except (ValueError, OverflowError):
+        return value
 
 
 def _position(value: str, values: Sequence[str], column: Column, name: str, where: str) -> int:
-    wanted = value.strip()
-    if not isinstance(column, Category):
-        try:
-            wanted = number_text(float({"true": "1", "false": "0"}.get(wanted.lower(), wanted)))
-        except (ValueError, OverflowError):
-            wanted = value
+    wanted = _spelled(value, column)
     if wanted not in values:
         raise InputError(
             f"positive value {value!r} does not occur in label {name!r} of {where}; its values are "

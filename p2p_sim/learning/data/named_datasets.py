@@ -14,7 +14,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import images, sources
 from p2p_sim.learning.data.label_columns import present
 from p2p_sim.learning.data.sources import VARIABLE
-from p2p_sim.learning.data.tabular import (
+from p2p_sim.learning.data.tables import (
     Array,
     Category,
     Column,
@@ -22,6 +22,7 @@ from p2p_sim.learning.data.tabular import (
     category,
     concatenate,
     number_text,
+    take,
     text_category,
 )
 
@@ -368,12 +369,12 @@ def _columns(named: Named, copy: OpenML, bunch: Any) -> Table:
     assert isinstance(label, Category)
     codes = np.array([_place(named, copy, value) for value in label.values])[label.codes]
     order, test = _order(named, copy, codes)
-    ordered = {name: _take(column, order) for name, column in columns.items()}
+    ordered = {name: take(column, order) for name, column in columns.items()}
     if test is None or len(named.counts) == 1:
         return Table(ordered, test=None)
-    train = {name: _take(column, np.flatnonzero(~test)) for name, column in ordered.items()}
+    train = {name: take(column, np.flatnonzero(~test)) for name, column in ordered.items()}
     return parts_table(
-        named, [train, {name: _take(column, np.flatnonzero(test)) for name, column in ordered.items()}]
+        named, [train, {name: take(column, np.flatnonzero(test)) for name, column in ordered.items()}]
     )
 
 
@@ -409,10 +410,6 @@ def _series(series: Any, numeric: bool) -> Column:
 
 def _cell(cell: Any) -> str:
     return number_text(cell) if isinstance(cell, int | float) else str(cell)
-
-
-def _take(column: Column, rows: Array) -> Column:
-    return Category(column.codes[rows], column.values) if isinstance(column, Category) else column[rows]
 
 
 def _place(named: Named, copy: OpenML, value: str) -> int:

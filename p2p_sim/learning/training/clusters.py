@@ -70,6 +70,9 @@ def _standardised(table: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
             "x has values that are not finite, or too large to standardise; clusters need finite numbers"
         )
     scale[scale == 0] = 1
+    if table.dtype.itemsize == 8:  # in float32, numbers that are large beside what differs would become one
+        exact: npt.NDArray[np.float32] = ((table - mean) / scale).astype(np.float32)
+        return exact
     scaled = table.astype(np.float32)
     scaled -= mean.astype(np.float32)
     scaled /= scale.astype(np.float32)

@@ -120,7 +120,6 @@ CASES = {
         ["'g'", "2.5", "row 2", "whole"],
     ),
     "missing cluster": ("a.csv", "g,a,label\n1,1,0\n,2,1\n", {"cluster": "g"}, ["'g'", "row 2"]),
-    "text cluster": ("a.csv", "g,a,label\nx,1,0\ny,2,1\n", {"cluster": "g"}, ["'g'", "holds text", "'x'"]),
     "no such cluster": (
         "a.csv",
         "a,label\n1,0\n2,1\n",

@@ -182,7 +182,7 @@ def test_numbers_keep_their_values(tmp_path):
 
 
 def test_too_many_cells_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("p2p_sim.learning.data.tabular.CELL_LIMIT", 8)
+    monkeypatch.setattr("p2p_sim.learning.data.encoding.CELL_LIMIT", 8)
     path = write(tmp_path / "a.csv", CSV)
     with pytest.raises(InputError, match="3 rows of 3 features, over the 8 cells"):
         load(path)

@@ -15,7 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import named_datasets, sources
 from p2p_sim.learning.data.datasets import load
 from p2p_sim.learning.data.named_datasets import NAMED, OpenML
-from p2p_sim.learning.data.tabular import Category
+from p2p_sim.learning.data.tables import Category
 from tests.learning.conftest import need
 
 
@@ -150,6 +150,7 @@ def test_content_sum_is_free_of_order_and_known():
     assert named_datasets.content_sum([b"abc", b"abc"]) != named_datasets.content_sum([b"abc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adult", "magic"])
 def test_openml_gives_what_the_folder_gives(name, monkeypatch, serve):
     need(name)

@@ -27,6 +27,13 @@ def blobs():
     return np.stack([rows // 50 + 0.01 * (rows % 7), 1e6 * (rows // 50 == 1) + rows % 3], axis=1)
 
 
+def test_what_differs_is_kept_beside_a_large_offset():
+    """In float32 all of 5e7 to 5e7 + 1 would be one place or two."""
+    near = np.repeat([0.0, 0.5, 1.0], 20)[:, None]
+    assert kmeans(near + 5e7, 3, seed=1).tolist() == kmeans(near, 3, seed=1).tolist()
+    assert len(set(kmeans(near + 5e7, 3, seed=1).tolist())) == 3
+
+
 def test_far_groups_are_found():
     cluster = kmeans(blobs(), 3, seed=1)
     assert cluster.dtype == np.int64
@@ -52,6 +59,7 @@ def test_seed_matters_and_is_enough():
     kmeans(x, 2, seed=2**64 - 1)
 
 
+@pytest.mark.slow
 def test_threads_and_hash_seeds_do_not_matter():
     found = set()
     for threads, hashes in (("1", "1"), ("5", "2")):
