@@ -34,4 +34,7 @@ def probe(address: str) -> None:
             "address that `ray start --head` printed"
         ) from error
     if answer.returncode:
-        raise InputError(f"address = {address!r}: Ray's health check failed there; give the head's host:port")
+        raise InputError(
+            f"address = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
+            "asks for a token (it does if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
+        )

@@ -69,6 +69,12 @@ class Block:
                 raise
             except Exception as error:  # whatever a program does wrong
                 raise self._placed(error) from error
+            except (
+                SystemExit
+            ) as error:  # it would end a worker without a word, and this process with any status
+                raise self._placed(
+                    ProtocolError(f"the program calls sys.exit({error.code!r}); return, or raise an error")
+                ) from error
             steps.append(step)
             if any(self.waits(item) for item in step.items):
                 return steps

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from p2p_sim.render import text_labels
-from p2p_sim.report import document
+from p2p_sim.report import document, matplotlib_settings
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.figure_text import epsilon, size
 
@@ -36,9 +36,7 @@ def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Docu
 
     @functools.wraps(draw)
     def drawn(runs: Sequence[Document]) -> str:
-        from matplotlib import rc_context
-
-        with rc_context(_STYLE), warnings.catch_warnings():
+        with matplotlib_settings.shipped(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader's fonts have it, or nobody's
             return draw(runs)
 

@@ -133,7 +133,10 @@ def test_an_audit_is_not_kept_where_a_link_leads(cli, made, tmp_path):
     (tmp_path / "kept.json").write_text("mine")
     (tmp_path / "mine/audit.json").symlink_to("../kept.json")
     done = cli(*audit)
-    assert (done.status, "audit.json' is damaged: it is a link, and a run directory has none" in done.err) == (2, True)
+    assert (
+        done.status,
+        "audit.json' is damaged: it is a link, and a run directory has none" in done.err,
+    ) == (2, True)
     assert (tmp_path / "kept.json").read_text() == "mine"
     (tmp_path / "mine/audit.json").unlink()
     os.mkfifo(tmp_path / "mine/audit.json")

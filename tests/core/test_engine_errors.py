@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,16 @@ def test_a_message_that_nobody_receives_is_named():
         yield from reports()(self, me)
 
     refused("message 'report' was sent 1 more time", twice)
+
+
+def test_a_program_that_ends_its_process_is_named():
+    """Otherwise its exit status would be taken for ours."""
+
+    def leaves(self, me):
+        yield self.report(y=me.y, v=0)
+        sys.exit(1)
+
+    refused(r"role 'user', step 1: the program calls sys.exit\(1\)", leaves)
 
 
 def test_a_receive_after_the_last_send_waits_forever():
