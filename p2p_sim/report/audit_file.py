@@ -30,7 +30,7 @@ _TYPES: dict[str, Any] = {
     "lower": _NUMBER, "cap": _NUMBER, "true_positive": _NUMBER, "false_positive": _NUMBER, "confidence": _NUMBER,
     "trials": int, "cluster_size": int, "composition": int, "world": str, "statistic": str, "verdict": str, "why": str,
     "failed": bool, "claims": list, "command": str, "law": (dict, NoneType), "needed": (int, NoneType),
-    "assumes": (list, NoneType),
+    "assumes": (list, NoneType), "not_varied": (list, NoneType), "looks": (list, NoneType),
 }  # fmt: skip
 _LAW = {"why": str}
 _CLAIM = {

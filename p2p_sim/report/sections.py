@@ -162,6 +162,8 @@ def _note(row: Document) -> str:
     worlds = f"{row['trials']:,} worlds a label, each of {users}: {row['world']}"
     worlds += "".join(f"; {how}" for how in audit_table.attack(row)[1:] if how)
     worlds += "".join(f"; assumes: {text}" for text in row.get("assumes") or ())
+    worlds += "".join(f"; not varied: {text}" for text in row.get("not_varied") or ())
+    worlds += "".join(f"; {text}" for text in audit_table.smallest(row))
     return f"{worlds}. Audited {row['when']} by p2p-sim {row['version']}: {row['command']}"
 
 
