@@ -228,6 +228,9 @@ def audit(
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
         looked, tested = plan.all(pairs, confidence)
+    if exact is not None and known is not None and protocol.label_count() > known.label_count():
+        more = f"labels are 0 to {protocol.label_count() - 1}; the law knows 0 to {known.label_count() - 1}"
+        tested = LawTest(0.0, True, (), more, false_alarm)
     best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
     found = replace(best.found, cap=max(each.look.cap for each in looked), points=_points(looked))
     reads = law.law is None or law.law.pure() > 0
@@ -247,7 +250,8 @@ def audit(
         _needed(claimed, looked[0], kind, at) if verdict == INCONCLUSIVE else None,
         found.true_positive, found.false_positive, _assumes(columns), tuple(each.look for each in looked),
         not_varied.sentences(
-            pairs, size, honest, best.composition, how, graph=joined is not None, run=about
+            pairs, size, honest, best.composition, how, graph=joined is not None, run=about,
+            alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
         ),
     )  # fmt: skip
 

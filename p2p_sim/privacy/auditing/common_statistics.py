@@ -179,9 +179,9 @@ class Answered(Statistic):
             y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
         return {"y": y}
 
-    def between(self, labels: tuple[int, int]) -> Statistic:
-        """Return the statistic of two other labels: all are treated alike."""
-        return replace(self, pair=labels)
+    def between(self, labels: tuple[int, int]) -> Statistic | None:
+        """Return the statistic of two other labels, which are treated alike; None for one that the law lacks."""
+        return replace(self, pair=labels) if max(labels) < self.labels else None
 
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return plus or minus the budget, 0 where the answer is neither label, or there is none."""

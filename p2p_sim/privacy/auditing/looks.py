@@ -73,6 +73,11 @@ class Plan:
         """Look at all pairs; their bounds hold at once with the confidence, over which the error is shared."""
         count, looked, tests = len(pairs.looked_at), [], []
         each = confidence if count == 1 else 1 - (1 - confidence) / count
+        if each >= 1:
+            raise InputError(
+                f"confidence = {confidence!r}: too near to 1 to be shared over {count} pairs of labels; give a lower "
+                "one, or one pair"
+            )
         plan = replace(self, false_alarm=self.false_alarm / count)
         for pair in pairs.looked_at:
             found, test = plan.look(pair, each)
@@ -133,7 +138,11 @@ class Plan:
 
 def _enough(trials: int, confidence: float) -> bool:
     """Whether a classifier that learns from some of so many worlds could show anything."""
-    return trials > 1 and confidence_bounds.cap_epsilon(trials // 2, 0.0, THRESHOLDS, confidence) > 0
+    return (
+        trials > 1
+        and confidence < 1
+        and confidence_bounds.cap_epsilon(trials // 2, 0.0, THRESHOLDS, confidence) > 0
+    )
 
 
 def whole_test(tests: list[LawTest]) -> LawTest | None:
