@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing import classifier
+from p2p_sim.privacy.auditing import classifier, rest_of_view
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Situation, batches
 
@@ -36,8 +36,9 @@ class Evidence:
 
     ``columns``: the statistic of each world, for a test of its law; empty for a classifier.  ``above``, ``below``:
     thresholds that a classifier chose on the worlds it learned from.  ``how``: where the scores come from.
-    ``ratios``: the exact log ratios of the same worlds, where a classifier stands beside a law.  ``late``: a kind of
-    message that came in several rounds, of which no law here speaks.
+    ``ratios``: the exact log ratios of the same worlds, where a classifier stands beside a law; ``around``: the
+    line around which its scores were, where it learned.  ``late``: a kind of message that came in several rounds, of
+    which no law here speaks.
     """
 
     scores: tuple[Array, Array]
@@ -47,6 +48,7 @@ class Evidence:
     below: Array | None = None
     late: str | None = None
     ratios: tuple[Array, Array] | None = None
+    around: tuple[float, float, float] = (1.0, 0.0, 1.0)
 
     @property
     def trials(self) -> int:
@@ -96,12 +98,17 @@ def by_learning(
     scores: tuple[list[Array], list[Array]] = ([], [])
     ratios: tuple[list[Array], list[Array]] = ([], [])
     pace, left = _Pace(progress, trials), min(trials // 2, _MOST if statistic is None else _QUICK)
+    around = (1.0, 0.0, 1.0)
     wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
     for seen in batches(situation, trials, seed, settings, draws=True):
         table, columns = classifier.features(seen)
         assert seen.ones is not None
         halves = table[~seen.ones], table[seen.ones]
         use = min(len(halves[0]), left)
+        if statistic is not None:
+            known = statistic.ratios(statistic.read(seen))
+            for part, mask in zip(ratios, (~seen.ones, seen.ones), strict=True):
+                part.append(known[mask])
         left -= use
         if use:
             for kept, half in zip(tables, halves, strict=True):
@@ -112,19 +119,22 @@ def by_learning(
             first, second, names = _two(*tables)
             scorer = classifier.fit(first, second, quick=statistic is not None)
             above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
+            if statistic is not None:
+                learned = np.concatenate([scorer.scores(first), scorer.scores(second)])
+                around = rest_of_view.line(
+                    learned, np.concatenate([np.concatenate(part)[:wanted] for part in ratios])
+                )
             tables = ([], [])
         if scorer is not None and use < len(halves[0]):
             for part, half in zip(scores, halves, strict=True):
                 part.append(scorer.scores(_fitted(half[use:], columns, names)))
-            if statistic is not None:
-                known = statistic.ratios(statistic.read(seen))
-                for part, mask in zip(ratios, (~seen.ones, seen.ones), strict=True):
-                    part.append(known[mask][use:])
     assert scorer is not None
     joined_scores = np.concatenate(scores[0]), np.concatenate(scores[1])
     how = f"classifier ({scorer.name}) of {len(names)} features, learned on {wanted:,} other worlds a label"
-    beside = None if statistic is None else (np.concatenate(ratios[0]), np.concatenate(ratios[1]))
-    return Evidence(joined_scores, how, {}, above, below, ratios=beside)
+    found = Evidence(joined_scores, how, {}, above, below, around=around)
+    if statistic is not None:
+        found.ratios = np.concatenate(ratios[0])[wanted:], np.concatenate(ratios[1])[wanted:]
+    return found
 
 
 def _two(first: list[Table], second: list[Table]) -> tuple[Array, Array, list[str]]:

@@ -113,7 +113,9 @@ class Plan:
             assert evidence.ratios is not None
             assert evidence.above is not None
             assert evidence.below is not None
-            test = test.with_rest(p_value(evidence.scores, evidence.ratios, evidence.above, evidence.below))
+            test = test.with_rest(
+                p_value(evidence.scores, evidence.ratios, evidence.above, evidence.below, evidence.around)
+            )
         return looked, test
 
     def _learned(self, pair: Pair, confidence: float) -> Looked:
