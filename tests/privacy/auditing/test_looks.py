@@ -84,7 +84,7 @@ def test_a_classifier_beside_the_law_has_few_worlds_of_its_own() -> None:
 def test_the_p_value_of_the_rest_is_one_under_the_law_and_small_beside_it() -> None:
     """Worlds of randomized response with a coin that tells nothing, and with one that does."""
     found = {}
-    for leak in (0.5, 0.6):
+    for leak in (0.5, 0.7):
         alarms = 0
         for seed in range(40):
             rng = np.random.default_rng(seed)
@@ -96,7 +96,7 @@ def test_the_p_value_of_the_rest_is_one_under_the_law_and_small_beside_it() -> N
             alarms += rest_of_view.p_value(scores, ratios, cuts, -cuts) < 0.05  # type: ignore[arg-type]
         found[leak] = alarms
     assert found[0.5] <= stats.binom.isf(FALSE_ALARM, 40, 0.05)
-    assert found[0.6] == 40
+    assert found[0.7] == 40
 
 
 def test_a_class_that_tells_the_truth_is_found_among_ten() -> None:
@@ -107,7 +107,7 @@ def test_a_class_that_tells_the_truth_is_found_among_ten() -> None:
     assert blind.verdict == "consistent"
     found = audited(leaky, "learner", against=honest, **settings)
     assert found.verdict == "violated"
-    assert 0.7 < found.lower
+    assert found.lower > 0.7
     assert len({look.labels for look in found.looks}) == MOST_PAIRS
     assert all(9 in look.labels for look in found.looks), "the pilot chose"
     assert "(labels " in found.why
