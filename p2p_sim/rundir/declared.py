@@ -241,6 +241,15 @@ class _Claim(TypedDict):
     delta: float | str
 
 
+class _Look(TypedDict):
+    labels: list[Number]
+    statistic: str
+    lower: float
+    cap: float
+    trials: Number
+    confidence: float
+
+
 class _Audit(TypedDict):
     view: str
     name: str
@@ -267,6 +276,8 @@ class _Audit(TypedDict):
     law: _Law | None
     needed: Number | None
     assumes: list[Any] | None
+    not_varied: list[str]
+    looks: list[_Look]
 
 
 class AuditFile(TypedDict):
