@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
@@ -91,6 +91,12 @@ class AccountCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        if self.times != 1 and parameters.takes(
+            words, offered, "--times"
+        ):  # its own parameter, not the verb's option
+            return replace(self, words=[*(self.words or []), "--times", str(self.times)], times=1).execute(
+                _command
+            )
         chosen = parameters.choose(words, offered, "account")
         self._check()
         experiment.check(chosen.protocol, self.graph)

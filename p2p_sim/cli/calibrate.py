@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from p2p_sim import catalogue
@@ -91,6 +91,12 @@ class CalibrateCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        if self.times != 1 and parameters.takes(
+            words, offered, "--times"
+        ):  # its own parameter, not the verb's option
+            return replace(self, words=[*(self.words or []), "--times", str(self.times)], times=1).execute(
+                _command
+            )
         kind, named, values = parameters.parse(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = parameters.complete(kind, named, values, but=vary)

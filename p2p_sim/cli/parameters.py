@@ -95,6 +95,12 @@ def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
     return parts
 
 
+def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
+    """Whether the protocol that words name has a parameter of this name that they do not give."""
+    kind = by_name(protocols).get(next((word for word in words if not word.startswith("-")), ""))
+    return kind is not None and option in parameters(kind) and option not in words
+
+
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     """Return the parameters of a protocol that are options of the command line, by option."""
     hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
