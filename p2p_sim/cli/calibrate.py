@@ -35,6 +35,7 @@ from p2p_sim.cli.options import (
     option,
     ratio,
     text,
+    times_of,
     wants_json,
     whole,
 )
@@ -70,7 +71,7 @@ class CalibrateCommand(TableOptions):
     epsilon: Annotated[float | None, ratio(REQUEST, "What the view may learn, in nats.")] = None
     delta: Delta = DELTA
     channels: Channels = "plain"
-    times: Times = 1
+    times: Times = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     data: Data = None
     label: Label = None
@@ -91,12 +92,9 @@ class CalibrateCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
-        if self.times != 1 and parameters.takes(
-            words, offered, "--times"
-        ):  # its own parameter, not the verb's option
-            return replace(self, words=[*(self.words or []), "--times", str(self.times)], times=1).execute(
-                _command
-            )
+        if self.times is not None and parameters.takes(words, offered, "--times"):  # not the verb's option
+            words = [*(self.words or []), "--times", str(self.times)]
+            return replace(self, words=words, times=None).execute(_command)
         kind, named, values = parameters.parse(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = parameters.complete(kind, named, values, but=vary)
@@ -120,15 +118,15 @@ class CalibrateCommand(TableOptions):
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
-            between=ends, times=self.times, **fixed,
+            between=ends, **({"times": times_of(self.times)} | fixed),
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)
         return {
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
-            "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels, "times": self.times,
-            "faults": list(self.fault or ()), "graph": graph,
+            "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
+            "times": times_of(self.times), "faults": list(self.fault or ()), "graph": graph,
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True))
             | {"basis": found.profile.basis},
             "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
@@ -189,7 +187,13 @@ class CalibrateCommand(TableOptions):
         else:
             wrong = faults_of(self.fault, found.protocol)
             request = AccountRequest(
-                found.protocol, self.delta, None, people, self.channels, faults=wrong, times=self.times
+                found.protocol,
+                self.delta,
+                None,
+                people,
+                self.channels,
+                faults=wrong,
+                times=times_of(self.times),
             )
             table = privacy_table.table_of(request, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}

@@ -134,7 +134,7 @@ Crypto = Annotated[
     ),
 ]
 Times = Annotated[
-    int,
+    int | None,
     count(REQUEST, "Figures of so many runs together, on the same labels with fresh coins; default 1."),
 ]
 Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
@@ -143,6 +143,11 @@ Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
 def set_options(command: Any, *names: str) -> dict[str, Any]:
     """Return those of a command's options that have a value, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
+
+
+def times_of(value: int | None) -> int:
+    """Return how many runs ``--times`` means."""
+    return 1 if value is None else value
 
 
 def composition_of(value: str, *names: str) -> str | int:
