@@ -260,7 +260,7 @@ def train(
         comparison = evaluation.compare(
             people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
         )
-        comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
+        comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
         comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test)
     elif people.x is not None:
         bags = bag_training.of_run(columns, run.source, people)
@@ -268,6 +268,7 @@ def train(
             comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
     if comparison is None and people.x is not None and run.notes.get("released"):
         run.notes["released"]["untrained"] = label_assignment.NO_FEATURES
+    comparison = None if comparison is None else evaluation.warned(comparison)
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
