@@ -66,8 +66,9 @@ def measure(y_test: Array, predicted: Predicted) -> Metrics:
     y, found = y_test.astype(np.int64), np.asarray(predicted.y).astype(np.int64)
     balanced = recall_score(y, found, labels=np.unique(y), average="macro", zero_division=0)
     p, loss = predicted.probabilities, None
-    if p is not None and np.isfinite(p).all():
-        loss = float(log_loss(y, p, labels=np.arange(p.shape[1])))
+    if p is not None and np.isfinite(p).all() and p.any(axis=1).all():
+        exact = p.astype(np.float64)  # those in float32 add up to almost 1
+        loss = float(log_loss(y, exact / exact.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])))
     return {"balanced_accuracy": float(balanced), "auc": _auc(y, predicted), "log_loss": loss}
 
 

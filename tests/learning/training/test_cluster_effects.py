@@ -46,7 +46,7 @@ def right(model: Any, data: Dataset) -> float:
 
 
 def test_a_site_effect_is_not_taken_for_one_of_features() -> None:
-    """Features tell nothing of how sites differ: by the F test a table has a 5 % chance of a model that is not constant.
+    """Features tell nothing of how sites differ: a model is not constant with the F test's probability, 5 %.
 
     Four or more of ten have it with probability 1e-3, and this seed has none.  Matching as if there were no effect is,
     over the same tables, worse than a constant.

@@ -73,6 +73,14 @@ def test_a_class_that_was_not_released_gets_no_probability() -> None:
         assert loss is None if model == "linear-svc" else loss > 36 / 3  # -ln 2.2e-16 for a third of the rows
 
 
+def test_probabilities_of_single_precision_add_up() -> None:
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(10), 50).astype(np.float32)
+    y = rng.integers(10, size=50)
+    expected = -np.log(p[np.arange(50), y]).mean()
+    assert measure(y, Predicted(p.argmax(axis=1), p))["log_loss"] == pytest.approx(expected, rel=1e-5)
+
+
 def test_models_that_a_constant_beats_are_named() -> None:
     x, y = np.zeros((10, 1)), np.arange(10) < 3
     flipped = evaluation.compare(x, y, x, y, np.arange(10), ~y)
