@@ -11,7 +11,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +61,15 @@ def alone(run: Any, examples: Any) -> float:
 
 def known(run: Any, examples: Any) -> float:
     """Train the model of ``p2p-sim run``, which knows lies and clusters."""
-    return _matched(run, examples, privacy.label_noise(run.source).lie)
+    noise = privacy.label_noise(run.source)
+    told = _by_whose(run, examples, noise)
+    return _right(noise_correction.fit(examples.population.x, told, noise).model, examples)
 
 
 def trusting(run: Any, examples: Any) -> float:
     """Match clusters as if nobody lied."""
-    return _matched(run, examples, Fraction(0))
+    told = _by_whose(run, examples, privacy.label_noise(run.source))
+    return _right(losses.match(examples.population.x, told), examples)
 
 
 def clipped(run: Any, examples: Any) -> float:
@@ -135,12 +137,10 @@ def _pairs(run: Any, examples: Any) -> label_assignment.Pairs:
     return found
 
 
-def _matched(run: Any, examples: Any, lie: Fraction) -> float:
-    told = noise_correction.released(
-        run.output("learner"), examples.population, privacy.label_noise(run.source)
-    )
+def _by_whose(run: Any, examples: Any, noise: privacy.LabelNoise) -> losses.Released:
+    told = noise_correction.released(run.output("learner"), examples.population, noise)
     assert told is not None
-    return _right(losses.match(examples.population.x, told, lie), examples)
+    return told
 
 
 def _told(run: Any, examples: Any) -> bag_training.Proportions:

@@ -109,6 +109,12 @@ class RunCommand(TableOptions):
             "Seed of all draws, the test rows and k-means; by default a fresh one, which is printed.",
         ),
     ] = None
+    split_seed: Annotated[
+        int | None,
+        count(
+            REAL_DATA, "Seed of the test rows and k-means alone, kept while --seed varies; default --seed."
+        ),
+    ] = None
     trace: Annotated[
         str, text(OUTPUT, "Which messages to keep; default none.", "none|counts|sample=N|full")
     ] = "none"
@@ -129,7 +135,9 @@ class RunCommand(TableOptions):
 
     def execute(self, _command: Command) -> int:
         """Draw a seed if none was given; run, train, save and print."""
-        return replace(self, seed=seeds.chosen(self.seed))._work()
+        seed = seeds.chosen(self.seed)
+        split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
+        return replace(self, seed=seed, split_seed=split)._work()
 
     def _work(self) -> int:
         from p2p_sim.cli import parameters, run_folders
@@ -209,7 +217,7 @@ class RunCommand(TableOptions):
             return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
-        choices = set_options(self, "label", "cluster_column", "clusters", "test", "model")
+        choices = set_options(self, "label", "cluster_column", "clusters", "test", "model", "split_seed")
         choices |= {"classes": self.declared(), "reading": self.reading()}
         return experiment.learn(
             protocol, self.data, positive=positive, **choices, progress=progress, **plan
@@ -227,7 +235,7 @@ class RunCommand(TableOptions):
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
         check_delta(self.delta)
-        check_data(self, ("model",))
+        check_data(self, ("model", "split_seed"))
         for name in set_options(self, "cluster_size", "share") if self.users is None else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)

@@ -27,10 +27,10 @@ _EXACT = 2**53  # whole numbers beyond are not all numbers of float64
 _NAMED = 40
 
 
-def check_seed(seed: Any) -> int:
-    """Return a run seed, an integer from 0 to 2^64 - 1; raises InputError otherwise."""
+def check_seed(seed: Any, name: str = "seed") -> int:
+    """Return a run seed, an integer from 0 to 2^64 - 1; raises InputError otherwise, with the argument's ``name``."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= int(seed) < SEED_LIMIT:
-        raise InputError(f"seed = {seed!r}: must be an integer from 0 to 2^64 - 1")
+        raise InputError(f"{name} = {seed!r}: must be an integer from 0 to 2^64 - 1")
     return int(seed)
 
 

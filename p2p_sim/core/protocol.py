@@ -14,6 +14,7 @@ import numpy as np
 from p2p_sim.core.draw import RESERVED_ROLES
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER, Message, Vector
+from p2p_sim.core.program_source import reads
 
 Rounds = Generator[Any, Any, Any]
 """What a role's method returns: it yields sends and receives, and returns the role's output."""
@@ -98,8 +99,15 @@ class Protocol:
     def in_clusters(cls) -> bool:
         """Return whether clusters of users matter, at some parameters at least.
 
-        They do if users talk to each other; a protocol whose server mixes clusters one by one says so itself.
+        They do if users talk to each other, or if the users' program reads ``me.cluster``, itself or in a method or a
+        function of its module that it passes ``me`` on under that name; a protocol in which they matter otherwise, or
+        not though they are read, says so itself.
         """
+        return cls.users_talk() or reads(cls, USER, "cluster")
+
+    @classmethod
+    def users_talk(cls) -> bool:
+        """Return whether users send each other messages."""
         return any(message.sender == message.recipient == USER for message in cls.messages().values())
 
     def mixes_everybody(self) -> bool:

@@ -16,7 +16,7 @@ from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import Population
+from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
@@ -149,6 +149,7 @@ def learn(
     model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
+    split_seed: int | None = None,
     classes: list[str] | None = None,
     reading: Reading = PLAIN,
     progress: Progress | None = None,
@@ -158,13 +159,15 @@ def learn(
 
     ``label``, ``positive``, ``classes``, ``reading``: see ``datasets.load``; ``cluster_column``, ``clusters``,
     ``test``: see ``gather``; ``model``: see ``models.make``, or "none"; ``graph``: see ``join``; ``how``: backend,
-    shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run, test rows, k-means and graph; None draws one.
-    The results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
+    shards, trace and so on, see ``p2p_sim.run``.  ``seed``: of the run and graph; None draws one.  ``split_seed``: of
+    test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.  The
+    results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     check(protocol, graph)
     seed = seeds.chosen(seed)
+    split = seed if split_seed is None else check_seed(split_seed, "split_seed")
     report = progress or _silent
     begin = time.perf_counter()
     if not isinstance(data, Dataset):
@@ -180,8 +183,10 @@ def learn(
         )
     loaded = time.perf_counter() - begin
     if how.get("backend") == "actors":
-        check_users(len(data.y) - int(_test_rows(data, test, seed)[0].sum()))
-    examples = gather(protocol, data, clusters=clusters, test=test, seed=seed, progress=progress)
+        check_users(len(data.y) - int(_test_rows(data, test, split)[0].sum()))
+    examples = gather(protocol, data, clusters=clusters, test=test, seed=split, progress=progress)
+    if split != seed:  # the run's seed is a secret, and is told where that is left out
+        examples.about["data"]["split_seed"] = split
     begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
     people, about = join(
@@ -260,7 +265,7 @@ def train(
         comparison = evaluation.compare(
             people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
         )
-        comparison = replace(comparison, note="; ".join(filter(None, [pairs.note, comparison.note])))
+        comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
         comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test)
     elif people.x is not None:
         bags = bag_training.of_run(columns, run.source, people)
@@ -268,6 +273,7 @@ def train(
             comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
     if comparison is None and people.x is not None and run.notes.get("released"):
         run.notes["released"]["untrained"] = label_assignment.NO_FEATURES
+    comparison = None if comparison is None else evaluation.warned(comparison)
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before
     return comparison
@@ -320,7 +326,7 @@ def simulate(
 def describe_clusters(protocol: Protocol, people: Population, origin: str) -> dict[str, Any] | None:
     """Return the number, origin and sizes of the clusters; None without clusters.
 
-    Warns (UserWarning) of clusters of one user, if users send each other messages.
+    Warns (UserWarning) of clusters of one user, if clusters matter.
     """
     if people.clusters is None:
         return None
@@ -328,7 +334,12 @@ def describe_clusters(protocol: Protocol, people: Population, origin: str) -> di
     alone = int((sizes == 1).sum())
     if alone and clusters_matter(protocol):
         what = "1 cluster has" if alone == 1 else f"{alone:,} clusters have"
-        warnings.warn(f"{what} a single user, who always picks herself: no peer hides her", stacklevel=3)
+        alone_in = (
+            "who always picks herself: no peer hides her"
+            if protocol.users_talk()
+            else "so what is known of the cluster is known of her"
+        )
+        warnings.warn(f"{what} a single user, {alone_in}", stacklevel=3)
     return {
         "count": len(sizes), "origin": origin, "minimum": int(sizes.min()), "median": float(np.median(sizes)),
         "maximum": int(sizes.max()), "of_one_user": alone,
@@ -351,7 +362,7 @@ def released(run: Run) -> dict[str, Any] | None:
 
 
 def clusters_matter(protocol: Protocol) -> bool:
-    """Return whether clusters matter to a run: users send messages within them, or a server shuffles each cluster."""
+    """Return whether clusters matter to a run: users send messages within them or read them, or a server uses them."""
     return bool(
         protocol.graph_over() != "everybody" and protocol.in_clusters() and not protocol.mixes_everybody()
     )

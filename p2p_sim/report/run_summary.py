@@ -184,9 +184,8 @@ def _users(result: Mapping[str, Any]) -> str:
     data, users = result["data"], f"{result['users']:,}"
     if "test_rows" not in data:
         return users
-    return (
-        f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']})"
-    )
+    split = f"; split seed {data['split_seed']}" if "split_seed" in data else ""
+    return f"{users}, one row each; {data['test_rows']:,} further rows test the model ({data['test_rows_are']}{split})"
 
 
 def _clusters(result: Mapping[str, Any] | None) -> str:
@@ -242,16 +241,15 @@ def _peak(peak: Mapping[str, Any]) -> str:
 def _released(result: Mapping[str, Any]) -> list[str]:
     accuracy, released = result["accuracy"], result["released"]
     if accuracy is not None:
-        rows = [
-            [
-                f"trained on the {accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released",
-                _percent(accuracy["accuracy_private"]),
-            ],
-            *_corrected(accuracy),
-            [f"trained on the {accuracy['of']:,} true labels", _percent(accuracy["accuracy_true"])],
-            ["always the true labels' majority", _percent(accuracy["baseline"])],
+        released_as = f"{accuracy['trained_on']:,} {accuracy.get('what', 'labels')} released"
+        named = [
+            (f"trained on the {released_as}", "accuracy_private"),
+            (f"the same, {accuracy.get('correction', '')}", "accuracy_corrected"),
+            (f"trained on the {accuracy['of']:,} true labels", "accuracy_true"),
+            ("always the true labels' majority", "baseline"),
         ]
-        text = table([f"Test accuracy, {accuracy['model']}", ""], rows)
+        rows = [_model(accuracy, name, key) for name, key in named if accuracy.get(key) is not None]
+        text = table([f"Test accuracy, {accuracy['model']}", "", *METRICS.values()], rows)
         return [text, f"note: {accuracy['note']}"] if accuracy["note"] else [text]
     if released is None:
         return [_entry("Released", "no labels: the learner of this protocol returns something else")]
@@ -262,9 +260,20 @@ def _released(result: Mapping[str, Any]) -> list[str]:
     return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
 
 
-def _corrected(accuracy: Mapping[str, Any]) -> list[list[str]]:
-    share = accuracy.get("accuracy_corrected")
-    return [] if share is None else [[f"the same, {accuracy['correction']}", _percent(share)]]
+METRICS = {"balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss"}
+"""Metrics beside accuracy, by their names in the document, with what stands above their columns."""
+
+
+def metrics_of(accuracy: Mapping[str, Any], key: str) -> list[str]:
+    """Return the metrics of the model with the accuracy ``key`` as text, "-" where there is none."""
+    found = (accuracy.get("metrics") or {}).get(key) or {}
+    values = [found.get(name) for name in METRICS]
+    shown = [_percent(values[0]) if values[0] is not None else "-"]
+    return shown + ["-" if value is None else f"{value:.3f}" for value in values[1:]]
+
+
+def _model(accuracy: Mapping[str, Any], name: str, key: str) -> list[str]:
+    return [name, _percent(accuracy[key]), *metrics_of(accuracy, key)]
 
 
 def _percent(share: float) -> str:

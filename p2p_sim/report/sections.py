@@ -11,7 +11,7 @@ from p2p_sim.core.message import Message
 from p2p_sim.privacy.auditing.claims import CONSISTENT
 from p2p_sim.render.scene import overview
 from p2p_sim.render.svg import svg
-from p2p_sim.report import audit_table, figure_text, figures, privacy_table, terminal
+from p2p_sim.report import audit_table, figure_text, figures, privacy_table, run_summary, terminal
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 from p2p_sim.report.page_layout import (
@@ -391,6 +391,8 @@ def _data(data: Mapping[str, Any]) -> str:
     text = f"{data['name']}, {data['source']}"
     if "rows" in data:
         text += f"; {data['rows']:,} rows, {data['features']:,} features; label {data['label']}"
+    if "split_seed" in data:
+        text += f"; split seed {data['split_seed']}"
     return text + (f"; 1 means {data['positive']}" if data.get("positive") is not None else "")
 
 
@@ -403,6 +405,13 @@ def _clusters(document: Mapping[str, Any] | None) -> str | None:
         document["maximum"],
     )
     return text if least == most else f"{text}, {least:,} to {most:,} users in each"
+
+
+METRIC_NAMES = ("balanced accuracy", "AUC", "log loss")
+_METRICS = (
+    "Further metrics on the test rows. Balanced accuracy: the mean of the classes' accuracies. AUC: the area under the "
+    "ROC curve, of several classes the mean of each against the rest. Log loss in nats."
+)
 
 
 def _utility(runs: Sequence[Document]) -> list[Block]:
@@ -422,6 +431,14 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             "for the draw of the test rows; other seeds of the protocol are not in them."
         )
         blocks = [Picture(figures.utility(trained), caption), *facts(names(trained), rows, "Test accuracy")]
+        metrics = [
+            [run["run"], title, *run_summary.metrics_of(run["accuracy"], key)]
+            for run in trained
+            if run["accuracy"].get("metrics")
+            for key, title in figures.ACCURACY.items()
+            if run["accuracy"].get(key) is not None
+        ]
+        blocks += [together(runs, ["trained", *METRIC_NAMES], metrics, _METRICS)] if metrics else []
         blocks += [
             Paragraph(f"{whose(run, runs)}{run['accuracy']['note']}")
             for run in trained

@@ -13,6 +13,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.training import evaluation
 from p2p_sim.learning.training.losses import Bags, match
+from p2p_sim.learning.training.metrics import measure
 from p2p_sim.network.bags import bag_numbers
 
 Array = npt.NDArray[Any]
@@ -114,14 +115,16 @@ def compare(
         notes.append(
             f"{proportions.beyond:,} proportions were noised beyond 0 to 1, and taken for the nearer of the two"
         )
-    private = found.accuracy_private
+    private, metrics = found.accuracy_private, found.metrics
     if len(proportions.share):
         matching = match(people.x, proportions.counts())
-        private = float(np.mean(matching.predict(x_test) == y_test))
+        predicted = matching.predicted(x_test)
+        private = evaluation.accuracy(y_test, predicted)
+        metrics = metrics | {"accuracy_private": measure(y_test, predicted)}
         notes += [] if matching.converged else [f"{MODEL}: did not converge"]
     else:
         notes.append("no proportion was released: a constant classifier, the majority of the true labels")
     return replace(
         found, accuracy_private=private, trained_on=len(proportions.share), model=MODEL, note="; ".join(notes),
-        what="bags' proportions",
+        what="bags' proportions", metrics=metrics,
     )  # fmt: skip

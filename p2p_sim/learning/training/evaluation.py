@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,14 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.learning.training.clusters import check_seed
+from p2p_sim.learning.training.metrics import (
+    Metrics,
+    Predicted,
+    constant,
+    measure,
+    of_classifier,
+    shares,
+)
 from p2p_sim.learning.training.models import make, one_thread
 
 Array = npt.NDArray[Any]
@@ -32,6 +41,44 @@ class Comparison:
     what: str = "labels"  # what was released
     accuracy_corrected: float | None = None  # of a model that knows how the labels came about
     correction: str = ""  # what it makes up for
+    metrics: dict[str, Metrics] = field(
+        default_factory=dict
+    )  # further ones, by the field that has the accuracy
+
+    def with_notes(self, *notes: str) -> Comparison:
+        """Return the comparison with further notes; empty ones are left out."""
+        return replace(self, note="; ".join(filter(None, [self.note, *notes])))
+
+
+def accuracy(y_test: Array, predicted: Predicted) -> float:
+    """Return the share of test rows (m,) whose class is predicted."""
+    return _share(predicted.y == y_test)
+
+
+NAMES = {
+    "accuracy_private": "the model trained on what was released",
+    "accuracy_corrected": "the corrected model",
+    "accuracy_true": "the model trained on the true labels",
+}
+
+
+def warned(found: Comparison) -> Comparison:
+    """Add a note that names the models that are right on fewer test rows than the constant predictor."""
+    worse = [
+        f"{name} ({100 * share:.2f} %)"
+        for key, name in NAMES.items()
+        if (share := getattr(found, key)) is not None and share < found.baseline
+    ]
+    if not worse:
+        return found
+    constant_is_right = (
+        f"always the true labels' majority is right more often ({100 * found.baseline:.2f} %) than"
+    )
+    return found.with_notes(f"{constant_is_right} {_listed(worse)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def split(n: int, seed: int, test: float = 0.2) -> npt.NDArray[np.bool_]:
@@ -69,14 +116,15 @@ def compare(
     range, or a model that cannot be trained.
     """
     _check(x_train, y_train, x_test, y_test, sender, y_released)
-    majority = _majority(y_train)
+    classes = 1 + max(1, *(int(y.max()) for y in (y_train, y_test, y_released) if len(y)))
+    majority = constant(_majority(y_train), shares(y_train, classes), len(y_test))
     notes = list[str]()
     released = _fit_predict(x_train[sender], y_released, x_test, model, majority, "released", notes)
     true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
+    predicted = {"accuracy_private": released, "accuracy_true": true, "baseline": majority}
     return Comparison(
-        accuracy_private=_share(released == y_test),
-        accuracy_true=_share(true == y_test),
-        baseline=_share(y_test == majority),
+        **{name: accuracy(y_test, each) for name, each in predicted.items()},
+        metrics={name: measure(y_test, each) for name, each in predicted.items()},
         trained_on=len(sender),
         of=len(y_train),
         test_rows=len(y_test),
@@ -86,24 +134,27 @@ def compare(
 
 
 def _fit_predict(
-    x: Array, y: Array, x_test: Array, model: str, fallback: Any, which: str, notes: list[str]
-) -> Array:
-    """Train and predict the test rows; a failure to converge becomes a note, other warnings go to the caller."""
+    x: Array, y: Array, x_test: Array, model: str, majority: Predicted, which: str, notes: list[str]
+) -> Predicted:
+    """Train and predict the test rows; a failure to converge becomes a note, other warnings go to the caller.
+
+    ``majority``: what to predict without labels.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     classifier = make(model)
     values = np.unique(y)
     if len(values) < 2:
-        only = values[0] if len(values) else fallback
+        only = values[0] if len(values) else majority.y[0]
         text = f"{'one class' if len(values) else 'no label'} among the {which} labels"
         why = "" if len(values) else ", the majority of the true ones"
         notes.append(f"{text}: a constant classifier, {only}{why}")
-        return np.full(len(x_test), only)
+        return constant(only, shares(y, _classes(majority)), len(x_test)) if len(values) else majority
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with one_thread():
-                predicted: Array = classifier.fit(x, y).predict(x_test)
+                predicted = of_classifier(classifier.fit(x, y), x_test, _classes(majority))
         except (ValueError, TypeError) as error:
             raise InputError(
                 f"model {model!r} cannot learn from the {which} labels: {error}; choose another"
@@ -114,6 +165,11 @@ def _fit_predict(
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return predicted
+
+
+def _classes(predicted: Predicted) -> int:
+    assert predicted.probabilities is not None
+    return int(predicted.probabilities.shape[1])
 
 
 def _check(

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.learning.training.metrics import Predicted
 from p2p_sim.learning.training.models import one_thread
 
 Array = npt.NDArray[Any]
 
-_LEAST = 1e-9  # probabilities of what was released are kept this far from 0
+LEAST = 1e-9  # probabilities of what was released are kept this far from 0
 
 
 class Released(Protocol):
@@ -99,7 +100,7 @@ def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array
     from scipy.special import softmax
 
     probabilities = softmax(scores, axis=1)
-    predicted = np.maximum(released.mean(probabilities) @ law.T, _LEAST)
+    predicted = np.maximum(released.mean(probabilities) @ law.T, LEAST)
     loss = -float((released.counts * np.log(predicted)).sum())
     slope = released.back(-(released.counts / predicted) @ law)
     return loss, probabilities * (slope - (probabilities * slope).sum(axis=1, keepdims=True))
@@ -140,20 +141,19 @@ class Regression:
         self.labels, self.penalty, self.max_iterations = labels, penalty, max_iterations
         self.converged = True
 
-    def fit(self, x: Array, loss: Loss, start: Array, rows: Array | None = None) -> Regression:
+    def fit(
+        self, x: Array, loss: Loss, start: Array, rows: Array | None = None, weight: float = 1.0
+    ) -> Regression:
         """Fit to features (n, d), starting from the constant model with probabilities ``start`` (k,).
 
-        ``rows``: a mask (n,) of the rows that ``loss`` takes scores of; all rows are used to standardize.
+        ``rows``: a mask (n,) of the rows that ``loss`` takes scores of; all rows are used to standardize.  ``weight``:
+        the mean weight of a label in ``loss``; the tolerance is as much smaller as the loss is.
         """
         from scipy.optimize import minimize
 
-        self._mean = x.mean(axis=0)
-        spread = x.std(axis=0)
-        self._scale = np.where(spread > 0, spread, 1.0)
-        features = self._features(x if rows is None else x[rows])
-        first = np.zeros((features.shape[1], self.labels))
-        first[-1] = np.log(start)
-        shape = (features.shape[1], 1 if self.labels == 2 else self.labels)
+        self.constant(x, start)
+        features, begin = self._features(x if rows is None else x[rows]), self.weights
+        shape = begin.shape
 
         def objective(flat: Array) -> tuple[float, Array]:
             weights = flat.reshape(shape)
@@ -164,12 +164,21 @@ class Regression:
             return value + self.penalty / 2 * float((free**2).sum()), gradient.ravel()
 
         with one_thread():
-            begin = first[:, 1:] - first[:, :1] if self.labels == 2 else first
             found = minimize(
                 objective, begin.ravel(), jac=True, method="L-BFGS-B",
-                options={"maxiter": self.max_iterations, "gtol": TOLERANCE * len(features)},
+                options={"maxiter": self.max_iterations, "gtol": TOLERANCE * weight * len(features)},
             )  # fmt: skip
         self.weights, self.converged = found.x.reshape(shape), bool(found.success)
+        return self
+
+    def constant(self, x: Array, probabilities: Array) -> Regression:
+        """Become the constant model with ``probabilities`` (k,), of features such as x (n, d)."""
+        self._mean = x.mean(axis=0)
+        spread = x.std(axis=0)
+        self._scale = np.where(spread > 0, spread, 1.0)
+        first = np.zeros((x.shape[1] + 1, self.labels))
+        first[-1] = np.log(probabilities)
+        self.weights = first[:, 1:] - first[:, :1] if self.labels == 2 else first
         return self
 
     def predict(self, x: Array) -> npt.NDArray[np.int64]:
@@ -182,6 +191,10 @@ class Regression:
 
         return np.asarray(softmax(self._scores(self._features(x), self.weights), axis=1))
 
+    def predicted(self, x: Array) -> Predicted:
+        """Return the classes and the probabilities."""
+        return Predicted(self.predict(x), self.probabilities(x))
+
     def _features(self, x: Array) -> Array:
         return np.concatenate([(x - self._mean) / self._scale, np.ones((len(x), 1))], axis=1)
 
@@ -191,11 +204,22 @@ class Regression:
         return scores
 
 
-def match(x: Array, released: Released, lie: Any = 0.0) -> Regression:
+def starting_shares(released: Released, lie: float, weights: Array | None = None) -> Array:
+    """Return the probabilities (k,) of the constant model: the released shares, noise undone, none below about 0.01.
+
+    ``weights`` (b,): of the labels of each group; None: 1.
+    """
+    counts = released.counts if weights is None else released.counts * weights[:, None]
+    shares = np.clip(undo(channel(counts.shape[1], lie), counts.sum(axis=0) / counts.sum()), 0.01, 0.99)
+    return np.asarray(shares / shares.sum())
+
+
+def match(x: Array, released: Released, lie: Any = 0.0, weights: Array | None = None) -> Regression:
     """Return the logistic regression fitted to released labels, which are lies with probability ``lie``.
 
-    x (n, d); the loss is ``forward``.  Raises InputError if no label was released, and if a released label says nothing
-    about the true one: ``lie`` not below (k - 1) / k.
+    x (n, d); the loss is ``forward``.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.  Raises
+    InputError if no label was released, and if a released label says nothing about the true one: ``lie`` not below
+    (k - 1) / k.
     """
     labels = released.counts.shape[1]
     if not released.counts.sum() > 0:
@@ -207,5 +231,9 @@ def match(x: Array, released: Released, lie: Any = 0.0) -> Regression:
         )
     law = channel(labels, float(lie))
     rows, inside = released.inside() if isinstance(released, Bags) else (None, released)
-    shares = np.clip(undo(law, released.counts.sum(axis=0) / released.counts.sum()), 0.01, 0.99)
-    return Regression(labels).fit(x, lambda scores: forward(scores, inside, law), shares / shares.sum(), rows)
+    weight = 1.0
+    if weights is not None:
+        inside = replace(inside, counts=released.counts * weights[:, None])  # type: ignore[type-var]
+        weight = float(inside.counts.sum() / released.counts.sum())
+    begin = starting_shares(released, float(lie), weights)
+    return Regression(labels).fit(x, lambda scores: forward(scores, inside, law), begin, rows, weight)

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtrc, fdtrc
 
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
-from p2p_sim.learning.training import label_assignment
+from p2p_sim.learning.training import evaluation, label_assignment
 from p2p_sim.learning.training.evaluation import Comparison
-from p2p_sim.learning.training.losses import Bags, Released, match
+from p2p_sim.learning.training.losses import (
+    LEAST,
+    Bags,
+    Regression,
+    Released,
+    channel,
+    match,
+    starting_shares,
+)
+from p2p_sim.learning.training.metrics import Metrics, measure
 from p2p_sim.network.walks import stepping
 from p2p_sim.privacy.registry import LabelNoise, label_noise
 from p2p_sim.rundir.run_record import RunRecord
@@ -66,6 +76,120 @@ def of_walks(graph: Members, steps: int, counts: Array) -> Origins:
     return Origins(counts, (lambda single: ahead(single) / ended, lambda rows: back(rows / ended)))
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """A corrected model.  ``correlation``: of two labels of a cluster beyond what features explain, in [0, 1].
+
+    ``astray``: whether clusters differ by more than features and chance explain.  ``constant``: whether features tell
+    nothing of how clusters differ, so that the model is constant.
+    """
+
+    model: Regression
+    correlation: float = 0.0
+    astray: bool = False
+    constant: bool = False
+
+    def notes(self, noise: LabelNoise) -> list[str]:
+        """Return what the model assumes, whether that is in doubt, and whether it is of use, in words."""
+        told = [] if self.model.converged else ["the corrected model did not converge"]
+        if noise.whose != "cluster":
+            return told
+        told.append(ASSUMED)
+        if self.astray:
+            told.append(
+                f"here they do (correlation within a cluster {self.correlation:.2g}), so its labels weigh less"
+            )
+        return told + ([FLAT] if self.constant else [])
+
+
+ASSUMED = "matching by cluster assumes that, given the features, labels do not depend on the cluster"
+FLAT = "the features do not tell how the clusters' labels differ, so the corrected model is constant"
+
+ROUNDS = 4
+"""How often the correlation and the model are estimated in turn; they settle in two or three."""
+
+ASTRAY = 1e-3
+"""The probability that chance makes clusters differ so much from the model that a note says so."""
+
+TELLING = 0.05
+"""The probability that features seem to explain how clusters differ, where they do not."""
+
+RESAMPLED = 2.0
+"""Labels of random peers vary at most twice as much as labels of their own: as users differ, and by the draw."""
+
+
+def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
+    """Return the model corrected for lies; where clusters differ beyond what features explain, their labels weigh less.
+
+    x (n, d).  If two labels of a cluster have a correlation rho that features do not explain, the number of each value
+    among its n labels has variance n p (1 - p) (1 + (n - 1) rho), and its labels weigh 1 / (1 + (n - 1) rho).  rho is
+    estimated from the misfit of the model, in turn with the model.  Then, if the model does not explain more of how
+    clusters differ than chance would (F test), it is replaced by a constant.  None of that is done unless clusters
+    outnumber the weights that they can tell: a model that fits every cluster shows no misfit.
+
+    *Source:* Williams 1982 (the moment estimate of rho from Pearson's chi-square).
+    *Assumes:* given the features, a label depends on the cluster only by an effect that goes with no feature.
+    """
+    lie = float(noise.lie)
+    first = match(x, labels, lie)
+    if noise.whose != "cluster" or not isinstance(labels, Bags):
+        return Fitted(first)
+    some = labels.counts.any(axis=1)
+    if np.bincount(labels.bag).max() == 1:  # labels of known users
+        return Fitted(first)
+    told = _weights_told(x, labels, some)
+    free = int(some.sum()) - told
+    if free < 1:
+        return Fitted(first)
+    model, weights, rho = _weighed(x, labels, lie, first, free / some.sum())
+    others, off = noise.labels - 1, _misfit(first.probabilities(x), labels, lie)
+    astray = bool(chdtrc(others * free, others * off.sum() / RESAMPLED) < ASTRAY)
+    flat = Regression(noise.labels).constant(x, starting_shares(labels, lie, weights))
+    left, whole = (weights @ _misfit(each.probabilities(x), labels, lie) for each in (model, flat))
+    ratio = max(whole - left, 0.0) / max(told - 1, 1) / (left / free) if left else np.inf
+    if told > 1 and fdtrc(others * (told - 1), others * free, ratio) > TELLING:
+        return Fitted(flat, rho, astray, constant=True)
+    return Fitted(model, rho, astray)
+
+
+def _weighed(
+    x: Array, labels: Bags, lie: float, first: Regression, free: float
+) -> tuple[Regression, Array, float]:
+    """Return a model, the weight of each cluster's labels, and their correlation, starting from the ``first`` model.
+
+    ``free``: the share of clusters' misfit that fitting leaves on average.
+    """
+    size = labels.counts.sum(axis=1)
+    further = np.maximum(size - 1, 0)
+    model, weights, rho = first, np.ones(len(size)), 0.0
+    for _ in range(ROUNDS):
+        left = free * weights * (size > 0)
+        spread = float(left @ further)
+        excess = float(weights @ _misfit(model.probabilities(x), labels, lie) - left.sum())
+        rho = min(max(excess / spread, 0.0), 1.0) if spread else 0.0
+        if not rho:
+            return first, np.ones(len(size)), 0.0
+        weights = 1 / (1 + further * rho)
+        model = match(x, labels, lie, weights)
+    return model, weights, rho
+
+
+def _misfit(probabilities: Array, labels: Bags, lie: float) -> Array:
+    """Return Pearson's chi-square of each cluster's labels (b,), divided by its degrees of freedom, k - 1."""
+    size = labels.counts.sum(axis=1)[:, None]
+    expected = size * np.maximum(labels.mean(probabilities) @ channel(probabilities.shape[1], lie).T, LEAST)
+    off = np.divide((labels.counts - expected) ** 2, expected, out=np.zeros_like(expected), where=size > 0)
+    return np.asarray(off.sum(axis=1) / (probabilities.shape[1] - 1))
+
+
+def _weights_told(x: Array, labels: Bags, some: Array) -> int:
+    """Return how many weights of a class, with the constant, the clusters' mean features can tell apart."""
+    spread = x.std(axis=0)
+    scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    means = labels.mean(np.concatenate([scaled, np.ones((len(x), 1))], axis=1))
+    return int(np.linalg.matrix_rank(means[some]))
+
+
 CORRECTED_FOR_LIES = "corrected for lies"
 KNOWLEDGE = {
     "cluster": ["matched by cluster"],
@@ -108,7 +232,8 @@ def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array,
     noise = None if run.source is None else label_noise(run.source)
     if noise is None or (noise.whose == "sender" and not noise.lie):
         return found
-    labels, accuracy, notes = released(label_assignment.returned(run), people, noise), None, [found.note]
+    labels, accuracy, notes = released(label_assignment.returned(run), people, noise), None, list[str]()
+    metrics = dict[str, Metrics]()
     if labels is None:
         long_walks = "walks this long are not followed back: no model is corrected for them"
         anyone = "a label may be anybody's: no model is corrected for that"
@@ -117,12 +242,16 @@ def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array,
         notes.append("the released labels say nothing of the true ones: no model is corrected for that")
     elif labels.counts.any():
         assert people.x is not None
-        model = match(people.x, labels, noise.lie)
-        accuracy = float(np.mean(model.predict(x_test) == y_test))
-        notes += [] if model.converged else ["the corrected model did not converge"]
+        fitted = fit(people.x, labels, noise)
+        predicted = fitted.model.predicted(x_test)
+        accuracy = evaluation.accuracy(y_test, predicted)
+        metrics["accuracy_corrected"] = measure(y_test, predicted)
+        notes += fitted.notes(noise)
         notes += ["the corrected model is a logistic regression"] * (found.model != "logistic-regression")
         unknown = "the correction does not know of users who lie beyond the protocol"
         notes += [unknown] * bool(len(run.faulty.get("lied", ())))
     made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * bool(noise.lie)
-    note = "; ".join(filter(None, notes))
-    return replace(found, accuracy_corrected=accuracy, correction=", ".join(made_up), note=note)
+    corrected = replace(
+        found, accuracy_corrected=accuracy, correction=", ".join(made_up), metrics=found.metrics | metrics
+    )
+    return corrected.with_notes(*notes)

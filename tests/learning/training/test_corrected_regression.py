@@ -105,7 +105,7 @@ def test_where_nobody_lies_it_is_scikit_learn_s(labels: int) -> None:
 def test_labels_without_information_are_refused(labels: int) -> None:
     bags = Bags(np.arange(labels), np.eye(labels))
     for lie in (Fraction(labels - 1, labels), (labels - 0.5) / labels, -0.1, float("nan")):
-        with pytest.raises(InputError, match=f"of {labels} labels: what is released says nothing"):
+        with pytest.raises(InputError, match=f"of {labels} labels: a released label says nothing"):
             match(np.eye(labels), bags, lie)
     almost = match(np.eye(labels), bags, Fraction(labels - 1, labels) - Fraction(1, 10**9))
     assert np.isfinite(almost.weights).all()

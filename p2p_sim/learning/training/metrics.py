@@ -1,0 +1,95 @@
+"""Metrics beside accuracy: balanced accuracy, area under the ROC curve, log loss, from scikit-learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+Metrics = dict[str, float | None]
+"""``balanced_accuracy``, ``auc``, ``log_loss`` (nats); None where a metric is not defined."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a model says of m test rows: ``y`` (m,), the class of each.
+
+    ``probabilities`` (m, k): of the classes 0 to k - 1; None for a model that gives none.  ``scores`` (m, k): what
+    rows are ranked by for each class; None: the probabilities.
+    """
+
+    y: Array
+    probabilities: Array | None
+    scores: Array | None = None
+
+
+def constant(y: Any, shares: Array, rows: int) -> Predicted:
+    """Return the class ``y`` and the class ``shares`` (k,) for each of so many rows."""
+    return Predicted(np.full(rows, y), np.tile(shares, (rows, 1)))
+
+
+def shares(y: Array, classes: int) -> Array:
+    """Return the share of each of the labels 0 to ``classes`` - 1 among ``y`` (n,), n at least 1."""
+    return np.bincount(y.astype(np.int64), minlength=classes) / len(y)
+
+
+def of_classifier(classifier: Any, x: Array, classes: int) -> Predicted:
+    """Return what a fitted scikit-learn classifier says of the rows x (m, d); classes that it has not seen get 0.
+
+    A classifier without probabilities ranks rows by its decision function.
+    """
+    y, seen = classifier.predict(x), classifier.classes_.astype(np.int64)
+    if hasattr(classifier, "predict_proba"):
+        return Predicted(y, _in_columns(classifier.predict_proba(x), seen, classes, 0.0))
+    if not hasattr(classifier, "decision_function"):
+        return Predicted(y, None)
+    scores = np.asarray(classifier.decision_function(x), np.float64)
+    scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
+    return Predicted(
+        y, None, _in_columns(scores, seen, classes, -np.inf) if scores.shape[1] == len(seen) else None
+    )
+
+
+def measure(y_test: Array, predicted: Predicted) -> Metrics:
+    """Return the metrics of predictions on test rows with labels ``y_test`` (m,), m at least 1.
+
+    Balanced accuracy is the mean over the classes of the test rows of the share of their rows that is right.  The area
+    under the ROC curve is that of 1 for two classes, and otherwise the mean over the classes that only some test rows
+    have of each against the rest.  Log loss is the mean of -ln p of the true class, p at least 2.2e-16.
+    """
+    from sklearn.metrics import log_loss, recall_score
+
+    y, found = y_test.astype(np.int64), np.asarray(predicted.y).astype(np.int64)
+    balanced = recall_score(y, found, labels=np.unique(y), average="macro", zero_division=0)
+    p, loss = predicted.probabilities, None
+    if p is not None and np.isfinite(p).all() and p.any(axis=1).all():
+        exact = p.astype(np.float64)  # those in float32 add up to almost 1
+        loss = float(log_loss(y, exact / exact.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])))
+    return {"balanced_accuracy": float(balanced), "auc": _auc(y, predicted), "log_loss": loss}
+
+
+def _auc(y: Array, predicted: Predicted) -> float | None:
+    from sklearn.metrics import roc_auc_score
+
+    scores = predicted.probabilities if predicted.scores is None else predicted.scores
+    if scores is None or np.isnan(scores).any():
+        return None
+    lowest = np.finfo(
+        np.float64
+    ).min  # of a class that the model has not seen; scikit-learn takes no infinity
+    told = np.maximum(scores, lowest)
+    known = [c for c in np.unique(y) if not (y == c).all()]
+    known = known[1:] if scores.shape[1] == 2 else known
+    areas = [roc_auc_score(y == c, told[:, c]) for c in known]
+    return float(np.mean(areas)) if areas else None
+
+
+def _in_columns(values: Array, seen: Array, classes: int, other: float) -> Array:
+    """Return values of the classes ``seen`` as columns of all classes."""
+    every = np.full((len(values), classes), other)
+    every[:, seen] = values
+    return every
