@@ -68,7 +68,7 @@ class Keeps(Sound):
 
 class Hashes(Sound):
     def word(self, me):
-        return me.y ^ bool(hash("a salted text") & 1) ^ bool(hash("another") & 2)
+        return me.y ^ np.array([hash(f"salted {user}") & 1 for user in me.id], np.bool_)
 
 
 class Types(Sound):

@@ -50,7 +50,7 @@ def _level(text: str) -> str:
 
 
 def _field_name(name: str) -> str:
-    if not name.isidentifier() or name.startswith("_") or name in RESERVED:
+    if not name or name.startswith("_") or name in RESERVED:  # anything else can be declared in Python
         raise ValueError("must be the name of a message field")
     return name
 

@@ -5,6 +5,7 @@ A FIFO would make a reader wait for ever, and a link leads to what is not the ru
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -23,6 +24,7 @@ DEEPEST = 32
 
 RESTORE = "restore it, or run the protocol again"
 
+_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
 _OTHERS = {
     stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket",
@@ -42,8 +44,10 @@ def find(root: Path, name: str, advice: str = RESTORE) -> Path | None:
         place /= part
         try:
             kind = stat.S_IFMT(place.lstat().st_mode)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as error:
+            if error.errno in _NOTHING:
+                return None
+            raise
         if kind == stat.S_IFLNK:
             raise InputError(
                 f"{str(place)!r} is damaged: it is a link, and a run directory has none; {advice}"

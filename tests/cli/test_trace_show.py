@@ -134,7 +134,9 @@ def test_control_characters_are_spelt_out(cli, tmp_path, monkeypatch):
     folder = "r\x1b]0;title\x07"
     made = p2p_sim.run(Nasty(), people(), seed=3, trace="full")
     made.save(tmp_path / folder)
-    out = cli("trace", "show", folder).out
+    done = cli("trace", "show", folder)
+    assert done.status == 0, done.err
+    out = done.out
     assert all(c.isprintable() for line in out.split("\n") for c in line)
     assert "says \\x1b[2J\\u202eolleh\\n" in out
     assert "f\\x1b[31m" in out

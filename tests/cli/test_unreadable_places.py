@@ -41,14 +41,17 @@ def test_links_in_a_circle_are_no_run(cli, look, tmp_path):
 @pytest.mark.parametrize("part", ["run.json", "population.parquet"])
 def test_what_may_not_be_read_is_not_damaged(run, part, monkeypatch):
     """As root, who reads these tests' files, may read all: so the refusal is a stand-in's."""
-    honest = open
 
-    def denied(file, *words, **more):
-        if str(file).endswith(part):
-            raise PermissionError(13, "Permission denied", str(file))
-        return honest(file, *words, **more)
+    def denying(honest):
+        def denied(file, *words, **more):
+            if str(file).endswith(part):
+                raise PermissionError(13, "Permission denied", str(file))
+            return honest(file, *words, **more)
 
-    monkeypatch.setattr("io.open", denied)
+        return denied
+
+    monkeypatch.setattr("os.open", denying(os.open))
+    monkeypatch.setattr("io.open", denying(open))
     with pytest.raises(InputError, match=rf"{part}' cannot be read \(permission denied\): ask its owner"):
         p2p_sim.load(run)
 

@@ -15,7 +15,8 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.core import Message, Party, Protocol, Rounds, Vector, kernels
-from p2p_sim.core.deliveries import Totals, output_lanes
+from p2p_sim.core.deliveries import Totals
+from p2p_sim.core.run_digest import output_lanes
 from protocols import PeerToPeer, RandomizedResponse
 from tests.backends.programs import Gossip
 from tests.contract.test_battery import equal

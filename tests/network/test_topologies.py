@@ -237,7 +237,7 @@ def test_what_is_wrong_in_clusters_is_named():
         ("ring:3", "must be even"),
         ("small-world:4", "allowed"),
         ("small-world:4,1.5", "from 0 to 1"),
-        ("small-world:4,nan", "allowed"),
+        ("small-world:4,nan", "must be a number"),
         ("grid:3", "allowed"),
         ("", "allowed"),
         ("regular:²", "allowed"),

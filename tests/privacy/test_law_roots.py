@@ -100,8 +100,10 @@ def _delta(alpha: float, n: int, ones: int, epsilon: float) -> float:
 @pytest.mark.parametrize("huge", [10**400, Fraction(10**400, 3)])
 def test_numbers_beyond_all_floats(name: str, huge: Any) -> None:
     profile = of(LAWS[name])
-    assert profile.epsilon(huge) == 0
-    assert profile.epsilon_bracket(huge) == (0, 0, 0)
+    for asked in (profile.epsilon, profile.epsilon_bracket):
+        with pytest.raises(InputError, match="must be a probability"):
+            asked(huge)
+        assert asked(1) in (0, (0, 0, 0))
     assert profile.delta(huge) == profile.delta(math.inf) == 0
     assert profile.directions(huge) == (0, 0)
     with pytest.raises(InputError, match="at least 0"):

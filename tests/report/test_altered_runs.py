@@ -40,7 +40,7 @@ def test_what_was_altered_is_named(runs, tmp_path, alter, named):
     told = manifest(tmp_path / "peers")
     alter(told["notes"])
     (tmp_path / "peers" / "run.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match=rf"peers/run.json' was altered.*\({named}"):
+    with pytest.raises(InputError, match=rf"peers/run.json' (was altered.*\(|is damaged: ){named}"):
         document.documents([str(tmp_path / "peers")])
 
 
