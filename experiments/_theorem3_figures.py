@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.report import output_files
+from p2p_sim.report import matplotlib_settings, output_files
 
 Rows = Sequence[Mapping[str, Any]]
 
 BLUE, RED, GREEN, PINK, ORANGE, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000"
 """Okabe and Ito."""
+_STYLE = {"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}
 FLOOR = 3e-5  # where a figure of 0 is drawn on a logarithmic axis
 
 LINES = (  # rule, column, name, colour, marker, dashes
@@ -42,6 +43,7 @@ MARKERS = {
 }
 
 
+@matplotlib_settings.shipped(_STYLE)
 def bounds(rows: Rows, path: Path) -> None:
     """Draw ε at δ = 1/s² against s: above what is promised, exact and measured, below the α it takes."""
     thetas = sorted({float(row["theta"]) for row in rows}, reverse=True)
@@ -98,6 +100,7 @@ def _pairs(rows: Rows, rule: str, column: str) -> tuple[list[float], list[float]
     return [x for x, _ in found], [y for _, y in found]
 
 
+@matplotlib_settings.shipped(_STYLE)
 def utility(rows: Rows, path: Path) -> None:
     """Draw each method's test accuracy with error bars, and below what every view gets there."""
     names = list(dict.fromkeys(row["data"] for row in rows))
@@ -164,12 +167,9 @@ def _panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, An
 
 def _save(figure: Any, path: Path) -> None:
     """Write path.png and path.svg, whole or not at all, the same bytes for the same rows."""
-    import matplotlib
-
     path.parent.mkdir(parents=True, exist_ok=True)
     for kind, about in (("png", {"Software": None}), ("svg", {"Date": None})):
         place = path.with_suffix(f".{kind}")
         drawn = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "p2p-sim", "svg.fonttype": "none"}):
-            figure.savefig(drawn, format=kind, dpi=110, metadata=about)
+        figure.savefig(drawn, format=kind, dpi=110, metadata=about)
         output_files.write(place, drawn.getvalue())

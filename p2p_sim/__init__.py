@@ -1,5 +1,6 @@
 """p2p-sim: write a label-privacy protocol once, run it for one user or millions, and see what each party learned."""
 
+from p2p_sim.check import Checked, check
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.population import Population
 from p2p_sim.observed_view import View
@@ -7,6 +8,7 @@ from p2p_sim.paired import Pair, paired
 from p2p_sim.run import Run, load, run
 
 __all__ = [
+    "Checked",
     "InputError",
     "Pair",
     "Population",
@@ -14,6 +16,7 @@ __all__ = [
     "Run",
     "RunLostError",
     "View",
+    "check",
     "load",
     "paired",
     "run",

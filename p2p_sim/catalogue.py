@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import protocols
 from p2p_sim.core import module_finder
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.protocol import Protocol
 
 GROUP = "p2p_sim.protocols"
@@ -45,6 +46,11 @@ def of_run(name: str) -> type[Protocol] | None:
         return next((kind for kind in kinds if class_name(kind) == name), None)
 
     return called(protocols.ALL) or _NAMED.get(name) or called(_installed())
+
+
+def shipped(kind: type[Protocol]) -> bool:
+    """Return whether a protocol is one of this project's own."""
+    return kind in protocols.ALL
 
 
 _NAMED: dict[str, type[Protocol]] = {}
@@ -92,15 +98,32 @@ def imported(name: str) -> type[Protocol]:
         found = getattr(importlib.import_module(module), owner)
     except InputError as error:
         raise InputError(f"protocol {name!r}: {error}") from None
+    except ProtocolError as error:
+        raise InputError(f"protocol {name!r}: {error}") from error
     except SyntaxError as error:
         raise InputError(f"protocol {name!r}: {error.filename}, line {error.lineno}: {error.msg}") from error
     except (ImportError, AttributeError) as error:
         raise InputError(f"protocol {name!r}: {error}; {how}") from error
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        raise InputError(f"protocol {name!r}: importing it raises {_told(error)}: mend the module") from error
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(
             f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
         )
+    if found is Protocol:
+        raise InputError(f"protocol {name!r} is the base of all protocols: name a class derived from it")
+    try:
+        found.check_declaration()
+    except ProtocolError as error:
+        raise InputError(f"protocol {name!r}: {error}") from error
     return found
+
+
+def _told(error: BaseException) -> str:
+    """Return an error in one line, with the place that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{f': {text}' if text else ''} ({last.filename}, line {last.lineno})"
 
 
 @lru_cache(maxsize=1)

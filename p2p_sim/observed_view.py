@@ -1,4 +1,7 @@
-"""``View``: what one coalition saw of a run (see ``coalition``): messages, readable fields, own inputs and draws."""
+"""``View``: what one coalition saw of a run (see ``coalition``): messages, readable fields, own inputs and draws.
+
+Which messages and fields a coalition sees is decided in ``coalition.Coalition.sees``.
+"""
 
 from __future__ import annotations
 

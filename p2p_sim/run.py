@@ -14,18 +14,20 @@ import numpy.typing as npt
 from p2p_sim import backends, costing
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
+from p2p_sim.core.argument_checks import path_of
 from p2p_sim.core.deliveries import Count, Most
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
-from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.rundir import code_versions, run_directory, run_json
+from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -142,6 +144,8 @@ class Run:
         program = self._program(protocol, "replay(user, protocol=...)")
         if self.seed is None or query.census(self) is None:
             raise InputError(NO_REPLAY)
+        if user is None:
+            raise InputError("user = None: give the id of a user, such as 17")
         check_number("user", user)
         code_versions.warn("replayed", code_versions.other_code(self, program))
         return history_of(program, rerun_users(self, program, np.array([user]), digest=False)[1], user)
@@ -196,7 +200,9 @@ class Run:
         could be undone; then nothing can be replayed.  Raises InputError if the folder exists, and if the seed is left
         out but below 2^62, so that it could be guessed.
         """
-        saved = run_directory.save(self, Path(path), force, population)
+        folder = path_of("path", path)
+        check_kept(self.parameters)
+        saved = run_directory.save(self, folder, force, population)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
         return saved
@@ -207,7 +213,7 @@ def load(path: str | Path) -> Run:
 
     A population of more than 1,000,000 users is read on access, and only the part that is needed.
     """
-    return Run(**run_directory.load(Path(path)))
+    return Run(**run_directory.load(path_of("path", path)))
 
 
 def run(
@@ -245,6 +251,9 @@ def run(
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)
+    if out is not None:
+        protocol.check_declaration()
+        check_kept(protocol.parameters())
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
@@ -253,8 +262,8 @@ def run(
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)
     run_directory.check_whole(population)
-    run_directory.check_free(Path(out), force=False)
-    with Draft(Path(out)) as draft:
+    folder = path_of("out", out)
+    with claimed(folder, force=False), Draft(folder) as draft:
         done = _run(protocol, population, number, settings, trace, draft)
         done.save(out)
     return done

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.ray_site import Plan, RaySite, SiteActors, strip_tables, tables
+from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
@@ -20,9 +20,6 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory
-
-STARTING_AT_ONCE = 4
-"""How many actors start at the same time."""
 
 STORE_BYTES = 100 << 20
 
@@ -60,24 +57,19 @@ def _set_up(
     )  # numpy: an actor need not load numba
     shared, without_tables = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    arguments: list[tuple[Any, ...]] = []
+    arguments: list[tuple[str, tuple[Any, ...]]] = []
     for row in range(users):
         columns = strip_tables(layout.slice_of(population, row, row + 1, binary), shared, without_tables)
-        arguments.append((plan, row, [], row, [0, 1], columns, shared_ref))
-    arguments += [(plan, users + i, [role], 0, [0], {}, shared_ref) for i, role in enumerate(servers)]
-    _start(SiteActors.of(protocol, actors), arguments, settings)
-    places: list[SiteHandle] = [RaySite(actor, directory.sites) for actor in actors]
-    return Engine(protocol, directory, places, users, settings.progress)
-
-
-def _start(hosts: SiteActors, arguments: list[tuple[Any, ...]], settings: Settings) -> None:
-    """Start the actors a few at a time: all at once, their processes would starve each other."""
-    starting: list[Any] = []
-    for host in arguments:
-        if len(starting) == STARTING_AT_ONCE:
-            done, starting = ray.wait(starting)
-            hosts.check(done)
-        starting.append(hosts.start(host, num_cpus=0))
+        arguments.append((f"actor of user {row}", (plan, row, [], row, [0, 1], columns, shared_ref)))
+    arguments += [
+        (f"actor of {role!r}", (plan, users + i, [role], 0, [0], {}, shared_ref))
+        for i, role in enumerate(servers)
+    ]
+    hosts = SiteActors.of(protocol, actors)
+    for name, given in arguments:
+        hosts.start(name, given, num_cpus=0)
         if settings.progress is not None:
-            settings.progress("starting actors", len(hosts.actors), len(arguments))
-    hosts.check(starting)
+            settings.progress("starting actors", len(actors), len(arguments))
+    hosts.check()
+    places: list[SiteHandle] = [*hosts.places(directory.sites)]
+    return Engine(protocol, directory, places, users, settings.progress)

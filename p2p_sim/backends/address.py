@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_digits
 
 PROBE_SECONDS = 3.0
 ANSWER_SECONDS = 14.0
@@ -15,7 +16,7 @@ ANSWER_SECONDS = 14.0
 def probe(address: str) -> None:
     """Check that Ray answers at host:port; raises InputError within 20 seconds if it does not."""
     host, _, port = str(address).rpartition(":")
-    if not host or not (port.isascii() and port.isdigit()) or "/" in address:
+    if not host or read_digits(port) is None or "/" in address:
         raise InputError(f"address = {address!r}: give host:port of the Ray head, for example 10.0.0.5:6379")
     try:
         socket.create_connection((host.strip("[]"), int(port)), PROBE_SECONDS).close()
@@ -33,4 +34,7 @@ def probe(address: str) -> None:
             "address that `ray start --head` printed"
         ) from error
     if answer.returncode:
-        raise InputError(f"address = {address!r}: Ray's health check failed there; give the head's host:port")
+        raise InputError(
+            f"address = {address!r}: Ray's health check failed there; give the head's host:port, and if the cluster "
+            "asks for a token (it does if its machine had ~/.ray/auth_token when it started), set RAY_AUTH_MODE=token"
+        )

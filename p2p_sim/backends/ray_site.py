@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Sequence
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
 
-from p2p_sim.backends import layout
-from p2p_sim.core import fingerprint, module_finder
+from p2p_sim.backends import layout, session
+from p2p_sim.backends.ray_node import START_SECONDS, busy
+from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Issue
@@ -29,6 +31,16 @@ _INSTALL_SAME = (
     "run)"
 )
 _SHOWN = 3
+_LOST = "a Ray actor of this run was lost"
+_AGAIN = "Running again with the same seed gives the same bits"
+
+STARTING_AT_ONCE = 4
+"""How many actors start at the same time."""
+
+SILENT_SECONDS = 30.0
+"""After so long without an answer, a warning says what is waited for."""
+
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class SiteActor:
         """Return where this process runs and the code of its modules; raises InputError if a module is missing."""
         where = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
         try:
-            return where, fingerprint.code_of(modules)
+            return where, code_fingerprint.code_of(modules)
         except ImportError as error:
             raise InputError(f"{_OTHER_CODE.format(where)}: {error}; {_INSTALL_SAME}") from error
 
@@ -108,7 +120,7 @@ class SiteActor:
 
 @dataclass
 class SiteActors:
-    """Starts the actors of a run; ``actors``: receives each one as soon as it is started.
+    """Starts the actors of a run, a few at a time; ``actors``: receives each one as soon as it is started.
 
     No round is run unless every actor has the code of this process.
     """
@@ -116,83 +128,163 @@ class SiteActors:
     actors: list[Any]
     modules: tuple[str, ...]
     here: dict[str, str]
-    checks: dict[Any, Any] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    _starting: dict[Any, tuple[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, protocol: Protocol, actors: list[Any]) -> SiteActors:
         """Return a starter of actors for a protocol."""
-        modules = fingerprint.modules_of(protocol)
-        return cls(actors, modules, fingerprint.code_of(modules))
+        modules = code_fingerprint.modules_of(protocol)
+        return cls(actors, modules, code_fingerprint.code_of(modules))
 
-    def start(self, given: tuple[Any, ...], **options: Any) -> Any:
-        """Start an actor with what ``SiteActor.ready`` is given; return the handle that ``check`` waits for."""
+    def start(self, name: str, given: tuple[Any, ...], **options: Any) -> None:
+        """Start an actor with what ``SiteActor.ready`` is given; wait first if a few are starting.
+
+        All at once, their processes would starve each other.
+        """
+        if len(self._starting) >= STARTING_AT_ONCE:
+            self._check_one()
         actor = ray.remote(SiteActor).options(**options).remote(module_finder.opened())
         self.actors.append(actor)
+        self.names.append(name)
         check = actor.code.remote(self.modules)
-        ready = actor.ready.remote(*given)
-        self.checks[ready] = check
-        return ready
+        self._starting[actor.ready.remote(*given)] = (name, check)
 
-    def check(self, ready: Sequence[Any]) -> None:
-        """Wait for actors; raises InputError if one has other code than this process, or cannot write its trace."""
+    def check(self) -> None:
+        """Wait for all actors; raises InputError if one has other code than this process, or cannot write its trace."""
+        while self._starting:
+            self._check_one()
+
+    def places(self, sites: int) -> list[RaySite]:
+        """Return the engine's handles on the actors."""
+        return [RaySite(actor, sites, name) for actor, name in zip(self.actors, self.names, strict=True)]
+
+    def _check_one(self) -> None:
+        waiting = list(self._starting)
+        names = ", ".join(name for name, _ in self._starting.values())
+        ready = wait(waiting, f"start of {names}", START_SECONDS)
+        name, check = self._starting.pop(ready)
         try:
-            codes = fetch([self.checks.pop(each) for each in ready])
+            where, there = fetch(check, f"start of {name}")
         except RunLostError as error:
             why = str(error.__cause__).strip().rpartition("\n")[2]
             if "Error" not in why:  # its process died, and left no error of Python
                 raise
             raise InputError(f"a Ray worker cannot load p2p-sim ({why}); {_INSTALL_SAME}") from error
-        for where, there in codes:
-            other = fingerprint.differences(there, self.here)
-            if other:
-                more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
-                raise InputError(
-                    f"{_OTHER_CODE.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_INSTALL_SAME}"
-                )
-        fetch(list(ready))
+        other = code_fingerprint.differences(there, self.here)
+        if other:
+            more = f" and {len(other) - _SHOWN} more" if len(other) > _SHOWN else ""
+            raise InputError(
+                f"{_OTHER_CODE.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_INSTALL_SAME}"
+            )
+        fetch(ready, f"start of {name}")
 
 
 class RaySite:
-    """The engine's handle on a site in a Ray actor."""
+    """The engine's handle on a site in a Ray actor; ``name``: of the actor, for people."""
 
-    def __init__(self, actor: Any, sites: int):
-        self.actor, self._sites = actor, sites
+    def __init__(self, actor: Any, sites: int, name: str):
+        self.actor, self._sites, self._name = actor, sites, name
+        self._doing = name
 
     def start(
         self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
     ) -> tuple[Any, list[Any]]:
         """Call ``advance``; bundles go from actor to actor without passing through this process."""
         call = self.actor.advance.options(num_returns=1 + self._sites)
+        self._doing = f"role {role!r}, round {clock + 1}, {self._name}"
         report, *out = call.remote(role, clock, wanted, *bundles)
         return report, out
 
     def wait(self, handle: Any) -> Any:
         """Fetch a value."""
-        return fetch(handle)
+        return fetch(handle, self._doing)
 
     def finish(self, bundles: list[Any]) -> Any:
         """Call ``finish``."""
+        self._doing = f"collecting results, {self._name}"
         return self.actor.finish.remote(*bundles)
 
 
-def fetch(handles: Any) -> Any:
-    """Fetch values; raises the error of a program as the actor raised it, and RunLostError for a lost actor."""
+def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
+    """Wait until one of some values is there; return its handle.
+
+    After 30 seconds a warning says what is waited for.  Raises RunLostError if Ray itself has ended, and after
+    ``limit`` seconds.
+    """
+    start, warned = time.monotonic(), False
+    while True:
+        done, _ = ray.wait(handles, timeout=_LOOK_SECONDS)
+        if done:
+            return done[0]
+        ended = session.lost()
+        if ended is not None:
+            raise RunLostError(f"{doing}: Ray was lost, {ended}. {_AGAIN}")
+        silent = time.monotonic() - start
+        if silent > limit:
+            raise RunLostError(f"{doing}: no answer within {limit:.0f} s: {busy()}")
+        if silent > SILENT_SECONDS and not warned:
+            warned = True
+            warnings.warn(
+                f"{doing}: silent for {SILENT_SECONDS:.0f} s, busy or frozen; still waiting (Ctrl-C ends the run)",
+                stacklevel=2,
+            )
+
+
+def fetch(handle: Any, doing: str) -> Any:
+    """Fetch a value; ``doing``: what is done and where, for errors.
+
+    Raises the error of a program as the actor raised it, InputError if a worker lacks a module, and RunLostError
+    for a lost actor.
+    """
+    wait([handle], doing)
     try:
-        return ray.get(handles)
+        return ray.get(handle)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, (InputError, ProtocolError)):
             raise error.cause from None
+        missing = _missing(error)
+        if missing:
+            raise InputError(
+                f"{doing}: the Ray worker cannot import what this process imports ({missing}); {_INSTALL_SAME}"
+            ) from error
         raise
-    except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
-        raise RunLostError(
-            f"a Ray actor of this run was lost ({type(error).__name__}); if memory ran out, use more shards or "
-            "fewer users. Running again with the same seed gives the same bits"
-        ) from error
+    except ray.exceptions.RayError as error:
+        raise RunLostError(f"{doing}: {_why(error)}. {_AGAIN}") from error
+
+
+def _missing(error: Exception) -> str:
+    """Return what a worker said of a module that it cannot import while it reads its arguments; otherwise nothing."""
+    cause = getattr(error, "cause", None)
+    if not isinstance(cause, (ImportError, ray.exceptions.RaySystemError)):
+        return ""
+    lines = [line.strip() for line in str(cause).splitlines()]
+    named = [line for line in lines if "No module named" in line or "cannot import name" in line]
+    return named[-1] if named else ""
+
+
+def _why(error: Exception) -> str:
+    """Return in words how an actor was lost."""
+    text = " ".join(str(error).split())
+    if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
+        return f"{_LOST}: memory ran out on its machine, and Ray ended it; use fewer users, or more machines"
+    if isinstance(error, ray.exceptions.ActorUnavailableError):
+        return f"{_LOST}: its process does not answer"
+    if isinstance(error, ray.exceptions.RayActorError):
+        if "node" in text and ("died" in text or "dead" in text) and "process has died" not in text:
+            return f"{_LOST}: its machine left the cluster"
+        if "SystemExit" in text or "INTENDED_USER_EXIT" in text:
+            return f"{_LOST}: its own code ended the process (sys.exit)"
+        return f"{_LOST}: its process was killed or has crashed, or memory ran out"
+    return f"{_LOST}: {type(error).__name__}, {text[:200]}"
 
 
 def resolve(bundles: list[Any]) -> list[Any]:
     """Fetch the bundles that are in the object store."""
-    return [fetch(bundle) if isinstance(bundle, ray.ObjectRef) else bundle for bundle in bundles]
+    return [
+        fetch(bundle, "servers wait for messages") if isinstance(bundle, ray.ObjectRef) else bundle
+        for bundle in bundles
+    ]
 
 
 def tables(population: Population) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:

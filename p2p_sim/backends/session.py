@@ -8,20 +8,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
+from p2p_sim.backends import ray_node
 from p2p_sim.backends.address import probe
 from p2p_sim.core import module_finder
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -29,6 +28,9 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray  # the settings above are read on import
 from ray.job_config import JobConfig
 
+JOIN_SECONDS = 120.0
+_LEAVE_SECONDS = 15.0
+_SETTLE_SECONDS = 60.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -44,35 +46,79 @@ class _Job(JobConfig):  # type: ignore[misc]
         return super()._serialize()
 
 
+_own: list[ray_node.Node] = []
+"""The Ray that this process has started; at most one."""
+
+
 @contextlib.contextmanager
 def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None]:
     """Join the Ray cluster at ``address`` (host:port), or start Ray here for ``actors`` actors; always end it.
 
     ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
-    processes goes to standard error.  Raises InputError within 20 seconds if Ray does not answer.
+    processes goes to standard error.  The environment does not count: RAY_ADDRESS is no address.  Raises InputError
+    within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it ends.
     """
     if ray.is_initialized():
-        here = ray.get_runtime_context().gcs_address
-        if address is not None and not _same(address, here):
-            raise InputError(
-                f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
-            )
+        _check_running(address)
         yield
         return
     if address is not None:
         probe(address)
-    folder = tempfile.mkdtemp(prefix="p2p-", dir="/tmp" if os.path.isdir("/tmp") else None)  # noqa: PTH112
-    with _stdout_to_stderr():
+    with _stdout_to_stderr(), _muted(), contextlib.ExitStack() as kept:
+        kept.callback(_read_token)
+        node: ray_node.Node | None = None
+        joining = _Call()
         try:
-            with _sigterm_kept():
-                if address is not None:
-                    _join(address)
-                else:
-                    _start(actors, store_bytes, folder)
-            yield
+            if address is None:
+                node = _start(actors, store_bytes)
+            token = {} if node is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": node.token}
+            kept.enter_context(_environment(dict.fromkeys(ray_node.ELSEWHERE) | token))
+            _join(node.address() if node is not None else str(address), node, joining)
+            with _named_losses():
+                yield
         finally:
-            ray.shutdown()
-            _remove(folder)
+            with _signals_later():
+                _leave(node, joining)
+
+
+def _leave(node: ray_node.Node | None, joining: _Call) -> None:
+    """Leave Ray, and end it if it is ours.
+
+    Where this process is still joining after a minute, Ray would end this program if it were ended first: it then ends
+    with the program.
+    """
+    _own.clear()
+    if not joining.settle(_SETTLE_SECONDS):
+        return
+    with contextlib.suppress(Exception):  # Ray itself may be gone
+        _Call().run(ray.shutdown, _LEAVE_SECONDS)
+    if node is not None:
+        node.end()
+
+
+def lost() -> str | None:
+    """Return what has ended of the Ray that this process has started, if anything has."""
+    return _own[0].lost() if _own else None
+
+
+def _start(actors: int, store_bytes: int) -> ray_node.Node:
+    node = ray_node.Node(actors, min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]))
+    _own.append(node)
+    return node
+
+
+def _check_running(address: str | None) -> None:
+    """Check the Ray that this process is joined to already; raises InputError if it is another, or a client's."""
+    if ray.util.client.ray.is_connected():
+        raise InputError(
+            "this process is a client of Ray (ray://...), which p2p-sim cannot use: call ray.shutdown() first, "
+            "and give address='host:port' on a machine that is a node of the cluster"
+        )
+    here = ray.get_runtime_context().gcs_address
+    if address is not None and not _same(address, here):
+        raise InputError(
+            f"address = {address!r}: this process is joined to Ray at {here}; call ray.shutdown() first"
+        )
 
 
 def _same(one: str, other: str) -> bool:
@@ -88,68 +134,148 @@ def _same(one: str, other: str) -> bool:
     return places[0] == places[1]
 
 
-def _remove(folder: str) -> None:
-    """Remove Ray's folder; a process that is just ending may still write into it, so retry for two seconds."""
-    for _ in range(20):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not Path(folder).exists():
-            return
-        time.sleep(0.1)
+def _join(address: str, node: ray_node.Node | None, call: _Call) -> None:
+    """Join a Ray that answers; raises InputError."""
+    _read_token()
 
-
-def _join(address: str) -> None:
-    try:
+    def join() -> None:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).strip().partition("\n")[0]
+
+    try:
+        call.run(join, JOIN_SECONDS)
+    except Exception as error:  # of many kinds
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        ended = node.lost() if node is not None else None
+        if node is not None:
+            raise InputError(
+                f"Ray did not start on this machine: {ended or first}; {ray_node.busy()}"
+            ) from error
         raise InputError(
             f"address = {address!r}: Ray answers there, but this machine cannot join it ({first}); "
             "make it a node with `ray start --address=...`"
         ) from error
 
 
-def _start(actors: int, store_bytes: int, folder: str) -> None:
-    # without this setting, Ray warns of every few actors above the number of processors
-    with _environment("RAY_worker_maximum_startup_concurrency", str(actors)):
-        ray.init(
-            num_cpus=actors,
-            num_gpus=0,
-            job_config=_Job(),
-            include_dashboard=False,
-            object_store_memory=min(max(store_bytes, STORE_LIMITS[0]), STORE_LIMITS[1]),
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=f"{folder}/ray",  # Ray opens its folder to everybody: keep it in one that is ours
-        )
+class _Call:
+    """A long call into Ray in a thread, so that this one hears signals meanwhile.
+
+    An event says when it ends: a thread whose ``join`` was interrupted calls itself ended, in Python 3.11, and is not.
+    """
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._ended.set()
+
+    def run(self, work: Callable[[], object], seconds: float) -> None:
+        """Call; raises what the call raises, and TimeoutError."""
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:  # raised below
+                failed.append(error)
+            finally:
+                self._ended.set()
+
+        before = signal.getsignal(signal.SIGTERM)
+        until = time.monotonic() + seconds
+        self._ended.clear()
+        threading.Thread(target=run, daemon=True).start()
+        while not self._ended.wait(0.05) and time.monotonic() < until:
+            _handle_sigterm(before)
+        _handle_sigterm(before)
+        if not self._ended.is_set():
+            raise TimeoutError(f"no answer within {seconds:.0f} s")
+        if failed:
+            raise failed[0]
+
+    def settle(self, seconds: float) -> bool:
+        """Wait for a call that was left by a signal; return whether it has ended."""
+        return self._ended.wait(seconds)
+
+
+def _handle_sigterm(handler: Any) -> None:
+    """Put the program's own handler back: Ray puts one in its place that aborts the program, as if it had crashed."""
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _read_token() -> None:
+    """Have Ray read its token from the environment again: it keeps what it read first."""
+    inner: Any = ray._raylet
+    with contextlib.suppress(AttributeError):  # of a Ray without tokens
+        inner.Config.initialize("")
+        inner.AuthenticationTokenLoader.instance().reset_cache()
 
 
 @contextlib.contextmanager
-def _sigterm_kept() -> Iterator[None]:
-    """Keep the program's own handler of SIGTERM: Ray's handler aborts the program after three seconds."""
-    before = signal.getsignal(signal.SIGTERM)
+def _muted() -> Iterator[None]:
+    """Keep Ray's own coloured lines out: it prints what its processes report, whatever ``log_to_driver`` says."""
+    worker: Any = ray._private.worker
+    usual = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_lines, **_how: None
     try:
         yield
-    except SystemExit:  # Ray's own, at a SIGTERM while it started
-        if callable(before):
-            before(signal.SIGTERM, None)
+    finally:
+        worker.print_to_stdstream = usual
+
+
+@contextlib.contextmanager
+def _named_losses() -> Iterator[None]:
+    """Turn errors of Ray itself into RunLostError, which names what was lost."""
+    try:
+        yield
+    except (InputError, ProtocolError, RunLostError, ray.exceptions.RayTaskError):
         raise
-    finally:
-        if callable(before) and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+    except Exception as error:
+        ended = lost()
+        if ended is None and not isinstance(error, ray.exceptions.RayError):
+            raise
+        first = str(error).strip().partition("\n")[0]
+        raise RunLostError(
+            f"Ray was lost during this run: {ended or first}.  Running again with the same seed gives the same bits"
+        ) from error
 
 
 @contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable for processes started inside the ``with`` block."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _signals_later() -> Iterator[None]:
+    """Deliver SIGINT and SIGTERM after the ``with`` block: a second Ctrl-C must not cut what ends within seconds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables inside the ``with`` block, or remove them (None)."""
+    before = {name: os.environ.get(name) for name in changes}
+
+    def change(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    change(changes)
+    try:
+        yield
+    finally:
+        change(before)
 
 
 @contextlib.contextmanager
@@ -158,7 +284,7 @@ def ended(actors: list[Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        for actor in actors:
+        for actor in actors if lost() is None else ():
             with contextlib.suppress(Exception):  # Ray itself may be gone
                 ray.kill(actor)
 

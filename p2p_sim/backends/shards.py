@@ -11,7 +11,7 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.backends.local import LocalSite
-from p2p_sim.backends.ray_site import Plan, RaySite, SiteActors, resolve, strip_tables, tables
+from p2p_sim.backends.ray_site import Plan, SiteActors, resolve, strip_tables, tables
 from p2p_sim.backends.session import ended, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
@@ -68,14 +68,14 @@ def _set_up(
     actors: list[Any],
 ) -> Engine:
     """Start one actor a shard, each added to ``actors`` as it starts; return the engine once all are ready."""
-    hosts, ready = SiteActors.of(protocol, actors), list[Any]()
+    hosts = SiteActors.of(protocol, actors)
     world = layout.world_of(protocol, population, settings.crypto)
     servers = [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
     directory = Directory(tuple(bounds), tuple(range(shards)), dict.fromkeys(servers, shards))
     flags = (settings.digest, settings.trace)
-    name = compute.__name__.rpartition(".")[2]
-    plan = Plan(protocol, world, directory, seed, name, *flags, settings.faults, settings.costs)
+    kernels = compute.__name__.rpartition(".")[2]
+    plan = Plan(protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs)
     shared, without_tables = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
     cpus = 0 if settings.address is None else 1
@@ -84,12 +84,12 @@ def _set_up(
         columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
-        ready.append(hosts.start((plan, number, [], low, cuts, columns, shared_ref), **options))
+        name = f"shard {number} (users {low} to {high - 1})"
+        hosts.start(name, (plan, number, [], low, cuts, columns, shared_ref), **options)
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     injection = layout.injection_of(settings.faults, seed, compute)
     extra: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
     here = Site(protocol, world, directory, shards, parties, compute, *flags, injection=injection, **extra)
-    hosts.check(ready)
-    places: list[SiteHandle] = [RaySite(actor, directory.sites) for actor in actors]
-    places.append(LocalSite(here, resolve))
+    hosts.check()
+    places: list[SiteHandle] = [*hosts.places(directory.sites), LocalSite(here, resolve)]
     return Engine(protocol, directory, places, population.users, settings.progress)

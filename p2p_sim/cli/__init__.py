@@ -9,6 +9,7 @@ from p2p_sim.cli import (
     audit,
     bench,
     calibrate,
+    check,
     data,
     diff,
     replay,
@@ -20,6 +21,6 @@ from p2p_sim.cli import (
 from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "audit", "bench", "calibrate", "data", "diff", "main", "replay", "report", "run",
+    "account", "app", "audit", "bench", "calibrate", "check", "data", "diff", "main", "replay", "report", "run",
     "trace_pictures", "trace_tables",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Label,
     Positive,
     Test,
+    Times,
     Users,
     Words,
     check_data,
@@ -33,6 +34,7 @@ from p2p_sim.cli.options import (
     faults_of,
     text,
     texts,
+    times_of,
     wants_json,
 )
 from p2p_sim.cli.table_options import TableOptions
@@ -66,6 +68,7 @@ class AccountCommand(TableOptions):
         str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES|population")
     ] = "worst"
     channels: Channels = "plain"
+    times: Times = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     users: Users = None
     data: Data = None
@@ -89,6 +92,9 @@ class AccountCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        if self.times is not None and parameters.takes(words, offered, "--times"):  # not the verb's option
+            words = [*(self.words or []), "--times", str(self.times)]
+            return replace(self, words=words, times=None).execute(_command)
         chosen = parameters.choose(words, offered, "account")
         self._check()
         experiment.check(chosen.protocol, self.graph)
@@ -112,12 +118,12 @@ class AccountCommand(TableOptions):
         request = AccountRequest(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
-            faults=faults_of(self.fault, protocol),
+            faults=faults_of(self.fault, protocol), times=times_of(self.times),
         )  # fmt: skip
         table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
         head = {"protocol": protocol.command_name(), "parameters": values, "defaults": list(chosen.defaults)}
-        document = head | table | {"plot": self.plot, "graph": graph}
+        document = head | table | {"times": times_of(self.times), "plot": self.plot, "graph": graph}
         if self.plot is not None:
             title = privacy_table.title(document)
             curves.curves(privacy_table.profiles(request, table), title, self.plot, self.delta, progress)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,10 +99,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UnicodeError as error:
         return _refused(f"{type(error).__name__}: {error}; use a plain name")
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # or Python complains when it closes stdout
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.drop_stdout()
         return 141
     except OSError as error:
+        if error.filename == terminal.STDOUT:
+            terminal.drop_stdout()
+            return _refused(
+                f"standard output cannot be written to its end ({error.strerror or error}): make room, or choose "
+                "another place"
+            )
         what = error.filename or _gone()
         return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
     return status

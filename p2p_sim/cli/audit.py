@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly, tell_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     REQUEST,
@@ -133,6 +134,14 @@ def _graph(run: RunRecord) -> str | None:
     return None if run.population is None or run.population.graph is None else "given from Python"
 
 
+def _pair(given: str | None) -> tuple[int, ...] | str | None:
+    """Return two labels, as they are given after ``--pair``; anything else as it is, for the audit to check."""
+    try:
+        return given if given is None else tuple(int(part) for part in given.split(","))
+    except ValueError:
+        return given
+
+
 def _views(command: Any, program: Protocol) -> list[str]:
     """Return the names of the requested views."""
     from p2p_sim.privacy.table_rows import rows
@@ -151,6 +160,7 @@ REPEATED_OPTIONS = (
     "composition",
     "channels",
     "statistic",
+    "pair",
     "graph",
     "crypto",
     "backend",
@@ -193,6 +203,15 @@ class AuditCommand:
     composition: Annotated[str, text(REQUEST, "Labels of the other users; default worst.", "worst|ONES")] = (
         "worst"
     )
+    pair: Annotated[
+        str | None,
+        text(
+            REQUEST,
+            "The labels of the victim that are compared; by default all pairs, or of many those that show most in a "
+            "pilot.",
+            "A,B|all",
+        ),
+    ] = None
     channels: Channels = "plain"
     trials: Annotated[int, count(EXECUTION, "Worlds for each label of the victim; default 100000.")] = 100_000
     confidence: Annotated[
@@ -235,7 +254,9 @@ class AuditCommand:
             if self.run is None:
                 chosen = self._chosen()
                 experiment.check(chosen.protocol, self.graph)
+                unchecked = quickly(chosen.protocol)
                 document = self.audit_views(chosen, kind, at, progress)
+                tell_unchecked(unchecked)
                 document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
                 document, run = audit_run(self, kind, at, progress)
@@ -262,11 +283,12 @@ class AuditCommand:
         self, chosen: Chosen, kind: str, at: float, progress: Any, public: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """Audit the views of a protocol and return a JSON document; ``public``: columns of a world's users."""
-        from p2p_sim.privacy.auditing import arguments
+        from p2p_sim.privacy.auditing import arguments, pairs
         from p2p_sim.report import audit_table
 
         protocol = chosen.protocol
         arguments.check(self.trials, self.confidence, self.seed, self.statistic, self.channels)
+        pairs.given_pair(_pair(self.pair), protocol.label_count())
         views, misfits = self._views(protocol, at if kind == "delta" else 0.0)
         shared = 1 - (1 - self.confidence) / sum(not why for why in misfits)
         rows = []
@@ -280,6 +302,7 @@ class AuditCommand:
             "cluster_size": self.cluster_size or 1, "kind": kind, "at": at, "trials": self.trials,
             "confidence": self.confidence, "confidence_each": shared, "seed": self.seed, "backend": self.backend,
             "channels": self.channels, "composition": self.composition, "faults": list(self.fault or ()),
+            "pair": self.pair,
             "graph": self.graph, "crypto": self.crypto or MODELLED, "statistic": self.statistic,
             "neighbours": "one label, replaced; epsilon in nats", "views": rows, "verdict": audit_table.verdict(rows),
         }  # fmt: skip
@@ -329,6 +352,7 @@ class AuditCommand:
             address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
             channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
             faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
+            pair=_pair(self.pair),
         )  # fmt: skip
 
     def point(self) -> tuple[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from p2p_sim import catalogue
@@ -25,6 +25,7 @@ from p2p_sim.cli.options import (
     Label,
     Positive,
     Test,
+    Times,
     Words,
     check_data,
     comma_list,
@@ -34,6 +35,7 @@ from p2p_sim.cli.options import (
     option,
     ratio,
     text,
+    times_of,
     wants_json,
     whole,
 )
@@ -69,6 +71,7 @@ class CalibrateCommand(TableOptions):
     epsilon: Annotated[float | None, ratio(REQUEST, "What the view may learn, in nats.")] = None
     delta: Delta = DELTA
     channels: Channels = "plain"
+    times: Times = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     data: Data = None
     label: Label = None
@@ -89,6 +92,9 @@ class CalibrateCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        if self.times is not None and parameters.takes(words, offered, "--times"):  # not the verb's option
+            words = [*(self.words or []), "--times", str(self.times)]
+            return replace(self, words=words, times=None).execute(_command)
         kind, named, values = parameters.parse(words, offered, "calibrate")
         vary = self.vary.removeprefix("--").replace("-", "_")
         fixed = parameters.complete(kind, named, values, but=vary)
@@ -112,7 +118,7 @@ class CalibrateCommand(TableOptions):
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
-            between=ends, **fixed,
+            between=ends, **({"times": times_of(self.times)} | fixed),
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)
@@ -120,7 +126,7 @@ class CalibrateCommand(TableOptions):
             "protocol": kind.command_name(), "fixed": fixed, "vary": vary, "value": found.value,
             "cluster_size": found.cluster_size, "clusters": _clusters(people), "view": self.view,
             "epsilon_target": self.epsilon, "delta": self.delta, "channels": self.channels,
-            "faults": list(self.fault or ()), "graph": graph,
+            "times": times_of(self.times), "faults": list(self.fault or ()), "graph": graph,
             "achieved": dict(zip(("lower", "epsilon", "upper"), found.achieved, strict=True))
             | {"basis": found.profile.basis},
             "slack": found.slack, "views": others, "hidden": _hidden(self.delta, found.cluster_size, people),
@@ -180,7 +186,15 @@ class CalibrateCommand(TableOptions):
             figures = {key: _figure(found.views[key], self.delta) for key in views}
         else:
             wrong = faults_of(self.fault, found.protocol)
-            request = AccountRequest(found.protocol, self.delta, None, people, self.channels, faults=wrong)
+            request = AccountRequest(
+                found.protocol,
+                self.delta,
+                None,
+                people,
+                self.channels,
+                faults=wrong,
+                times=times_of(self.times),
+            )
             table = privacy_table.table_of(request, _none, None, progress)["views"]
             rows = {(row["name"], row["users"]): row for row in table}
             each = {key: rows[view.name, view.users] for key, view in views.items()}
@@ -232,8 +246,9 @@ def _as_text(document: Mapping[str, Any]) -> str:
     exact = f"{int(value):,}" if document["vary"] == "cluster_size" else f"{value:.10g}"
     wrong = f"; faults: {', '.join(document['faults'])}" if document["faults"] else ""
     reached = document["achieved"]
+    many = f"; {document['times']:,} runs on the same labels, fresh coins" if document["times"] > 1 else ""
     lines = [
-        f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}",
+        f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}{many}",
         f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, "
         f"δ = {document['delta']:g}",
         f"achieved ε {bracket_text(reached)} ({reached['basis']}), {document['slack']:.3g} below the target",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.report.delta import DELTA
 
 if TYPE_CHECKING:
@@ -25,22 +25,22 @@ EXECUTION, OUTPUT, SELECTION = "How it runs", "What it leaves", "What is shown"
 
 def whole(value: str | int) -> int:
     """Read a whole number, also as 1e7; raises ValueError naming it."""
-    if isinstance(value, int):  # typer hands defaults over too
+    if isinstance(value, int) and not isinstance(value, bool):  # typer hands defaults over too
         return value
-    size = number(value)
-    if not math.isfinite(size) or size != int(size):
-        raise ValueError(f"{value!r} must be a whole number")
-    if size >= 2**53 and ("e" in value.lower() or "." in value):
-        raise ValueError(f"{value!r} is not exact as a decimal: write the whole number out")
-    return int(size) if "e" in value.lower() or "." in value else int(value)
+    try:
+        return read_whole(str(value))
+    except ValueError as error:
+        raise ValueError(f"{str(value)!r} {error}") from None
 
 
 def number(value: str | float) -> float:
     """Read a number; raises ValueError naming it."""
-    try:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):  # typer hands defaults over too
         return float(value)
-    except ValueError:
-        raise ValueError(f"{value!r} must be a number") from None
+    try:
+        return read_number(str(value))
+    except ValueError as error:
+        raise ValueError(f"{str(value)!r} {error}") from None
 
 
 def text(panel: str, help: str, metavar: str | None = None) -> Any:
@@ -133,12 +133,21 @@ Crypto = Annotated[
         "modelled|real",
     ),
 ]
+Times = Annotated[
+    int | None,
+    count(REQUEST, "Figures of so many runs together, on the same labels with fresh coins; default 1."),
+]
 Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
 
 
 def set_options(command: Any, *names: str) -> dict[str, Any]:
     """Return those of a command's options that have a value, by name."""
     return {name: getattr(command, name) for name in names if getattr(command, name) is not None}
+
+
+def times_of(value: int | None) -> int:
+    """Return how many runs ``--times`` means."""
+    return 1 if value is None else value
 
 
 def composition_of(value: str, *names: str) -> str | int:

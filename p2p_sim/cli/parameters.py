@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import run_json
 
@@ -18,9 +19,23 @@ Protocols = Sequence[type[Protocol]]
 DEFAULTS: dict[str, Any] = {"alpha": 0.1, "epsilon": 1.0}
 """The command line's defaults for parameters that have none in their class."""
 
-_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
 _NAMED = re.compile(r"``(\w+)``:\s+(.*?)(?=\s*``\w+``:|\n\s*\n|$)", re.DOTALL)
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in _TRUTH:
+        raise ValueError("must be true or false")
+    return _TRUTH[text.lower()]
+
+
+_KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+_READ: dict[Any, Callable[[str], Any]] = {
+    float: lambda text: read_number(text, infinite=True),  # epsilon = inf: everybody tells the truth
+    int: read_whole,
+    bool: _truth,
+    str: str,
+}
 
 
 @dataclass(frozen=True)
@@ -40,9 +55,9 @@ class Parameter:
     def read(self, text: str) -> Any:
         """Turn text into the parameter's type; raises InputError naming option, value and type."""
         try:
-            return _TRUTH[text.lower()] if self.kind is bool else self.kind(text)
-        except (KeyError, ValueError, OverflowError):
-            raise InputError(f"{self.option} {text!r}: must be {_KINDS[self.kind]}") from None
+            return _READ[self.kind](text)
+        except ValueError as error:
+            raise InputError(f"{self.option} {text!r}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -80,10 +95,16 @@ def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
     return parts
 
 
+def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
+    """Whether the protocol that words name has a parameter of this name that they do not give."""
+    kind = by_name(protocols).get(next((word for word in words if not word.startswith("-")), ""))
+    return kind is not None and option in parameters(kind) and option not in words
+
+
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     """Return the parameters of a protocol that are options of the command line, by option."""
     hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
-    offered = [f for f in fields(kind) if f.init and hints[f.name] in _KINDS]  # type: ignore[arg-type]
+    offered = [f for f in fields(kind) if f.init and hints[f.name] in _READ]  # type: ignore[arg-type]
     found = []
     for f in offered:
         default = f.default if f.default is not MISSING else DEFAULTS.get(f.name, MISSING)
@@ -154,6 +175,16 @@ def complete(
 
 def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str, Any]) -> Chosen:
     every = complete(kind, offered, values)
+    closed = [
+        f.name
+        for f in fields(kind)  # type: ignore[arg-type]
+        if f.init and f.name not in every and f.default is MISSING and f.default_factory is MISSING
+    ]
+    if closed:
+        raise InputError(
+            f"{kind.command_name()} needs {closed[0]!r}, which cannot be given here: only numbers, text and true or "
+            "false can; give it a default, or run the protocol from Python"
+        )
     return Chosen(kind(**every), tuple(name for name in every if name not in values))
 
 

@@ -57,6 +57,9 @@ class ReportCommand:
             sys.stdout.write(page)
             return 0
         place = sections.default(self.runs) if out is None else out
+        own_page = output_files.is_stdout(place)  # then the page is all that it holds
         output_files.write(place, page, private=sections.tells_seed(reports))
-        print(f"Report written to {terminal.visible(str(place))}")
+        print(
+            f"Report written to {terminal.visible(str(place))}", file=sys.stderr if own_page else sys.stdout
+        )
         return 0

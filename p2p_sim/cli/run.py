@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue, costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly, tell_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_REPEATED = ("words", "out", "force", "json", "format")
+_NOT_REPEATED = ("words", "out", "force", "json", "format", "address")  # an address is of that day
 
 
 @app.command(
@@ -150,13 +151,20 @@ class RunCommand(TableOptions):
         self._check()
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
+        unchecked = quickly(chosen.protocol)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = run_folders.choose(self.out, stem, self.force)
-        with place.draft(self._announce_size) as draft, Progress() as progress, terminal.stdout_to_stderr():
+        with (
+            place.claimed(),
+            place.draft(self._announce_size) as draft,
+            Progress() as progress,
+            terminal.stdout_to_stderr(),
+        ):
             run = self._run(chosen.protocol, progress, draft)
+            tell_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)

@@ -6,12 +6,14 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.faults import Faults
+from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.run_directory import check_free
 from p2p_sim.rundir.trace_writer import Draft
 from p2p_sim.trace.size_estimate import Prediction, predict
@@ -33,6 +35,10 @@ class RunFolder:
     path: Path | None
     stem: str
     force: bool
+
+    def claimed(self) -> AbstractContextManager[None]:
+        """Hold the name that was given while a run is computed; see ``claimed``."""
+        return nullcontext() if self.path is None else claimed(self.path, self.force)
 
     def draft(self, announce: Callable[[Protocol, str, Population], None]) -> Draft:
         """Return the draft of the run directory; see ``Draft``."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from p2p_sim.cli.options import FILE, REAL_DATA, comma_list, flag, text, texts
-from p2p_sim.learning.data.reading import Reading
+from p2p_sim.learning.data.reading_options import Reading
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,8 @@ class ExportCommand:
         check(self.format, sequence.EXPORTS, self.limit, self.out)
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
+        if self.json and self.out is not None and output_files.is_stdout(Path(self.out)):
+            raise InputError(f"--json and --out {self.out!r} both write to stdout: leave one of them out")
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
@@ -282,6 +284,7 @@ class ServeCommand:
             progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))
             page = export(LazyRun(folder), folder.name, viewers(self.delta), Place(self.cluster, self.user))
+        own_page = output_files.is_stdout(place)  # then the page is all that it holds
         output_files.write(place, page)
-        print(out)
+        print(out, file=sys.stderr if own_page else sys.stdout)
         return 0

@@ -109,7 +109,7 @@ class ShowCommand:
         if self.channels not in CHANNELS:
             raise InputError(f"--channels {self.channels!r}: allowed are {', '.join(CHANNELS)}")
         if self.user is not None and self.cluster is not None:
-            raise InputError("--user and --cluster are both there: leave one of them out")
+            raise InputError("--user and --cluster are both given: leave one of them out")
         check_least("limit", self.limit, 1)
         check_least("offset", self.offset, 0)
         if self.format == "parquet" and not self.json and sys.stdout.isatty():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Rational
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,13 @@ def check_whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) ->
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         raise InputError(f"{name} = {value!r}: must be an integer from {least} to {most:,}")
+
+
+def path_of(name: str, value: Any) -> Path:
+    """Return a path; raises InputError for what is neither a text nor a path."""
+    if not isinstance(value, (str, Path)):
+        raise InputError(f"{name} = {value!r}: give the path as text or as a pathlib.Path")
+    return Path(value)
 
 
 def check_labels(name: str, value: Any) -> None:

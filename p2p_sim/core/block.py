@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +14,15 @@ import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage
-from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError
+from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError, RunLostError
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Receive, Send
 from p2p_sim.core.outgoing import Answer, compose
 from p2p_sim.core.party import Party
 from p2p_sim.core.protocol import Protocol
+
+_PASSED = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(np.__file__).parent}{os.sep}")
+"""Folders whose code a program calls: an error there is told of by the program's own line."""
 
 Item = tuple[str, str]
 """("send", kind) or ("receive", kind): what all blocks of a role must agree on."""
@@ -55,16 +61,20 @@ class Block:
                 self.done = self.stopped = True
                 return steps
             try:
-                handed = self._program.send(answer)
+                step = self._step(self._program.send(answer))
             except StopIteration as end:
-                self.output = _columns(self.me, end.value)
-                values = (end.value or {}).items()
-                self._layouts = {k: v.layout if isinstance(v, PerMessage) else None for k, v in values}
-                self.done = True
+                self._end(end.value)
                 return steps
-            except (ProtocolError, InputError) as error:
+            except (MemoryError, RunLostError):
+                raise
+            except Exception as error:  # whatever a program does wrong
                 raise self._placed(error) from error
-            step = self._step(handed)
+            except (
+                SystemExit
+            ) as error:  # it would end a worker without a word, and this process with any status
+                raise self._placed(
+                    ProtocolError(f"the program calls sys.exit({error.code!r}); return, or raise an error")
+                ) from error
             steps.append(step)
             if any(self.waits(item) for item in step.items):
                 return steps
@@ -80,9 +90,22 @@ class Block:
             for (name, column), layout in zip(columns.items(), self._layouts.values(), strict=True)
         }
 
+    def _end(self, value: Any) -> None:
+        """Keep what a program returns."""
+        try:
+            self.output = _columns(self.me, value)
+        except ProtocolError:
+            raise
+        except Exception as error:  # columns that are none, such as ragged lists
+            raise self._placed(error) from error
+        values = (value or {}).items()
+        self._layouts = {k: v.layout if isinstance(v, PerMessage) else None for k, v in values}
+        self.done = True
+
     def _placed(self, error: Exception) -> ProtocolError:
         """Say where a program was when something went wrong, if the error does not say it."""
-        text = str(error)
+        expected = isinstance(error, (ProtocolError, InputError))
+        text = str(error) if expected else _described(error)
         where = f"role {self.me.role!r}, step {self.me.draw.step}"
         placed = text if text.startswith("role ") else f"{where}: {text}"
         if isinstance(error, MissingColumnError):  # who made the population says better what to do
@@ -132,6 +155,22 @@ class Block:
         if not items:
             raise ProtocolError(f"{where}: yields an empty tuple; yield at least one send or receive")
         return Step(tuple(items), sent)
+
+
+def _described(error: Exception) -> str:
+    """Say in one line what a program did wrong, in which line of its file, and what to do."""
+    text = " ".join(str(error).split())
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PASSED)]
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    fix = "mend the program there"
+    if "truth value of an array" in text or "truth value of a" in text:
+        fix = (
+            "a column has one entry a party, so it is no condition for if, and, or, not: combine columns by &, | "
+            "and ~, choose by np.where, and give when= the messages to send"
+        )
+    elif "only" in text and "convert" in text and "scalar" in text:
+        fix = "a column has one entry a party, so it is no single number: compute with the whole column"
+    return f"{type(error).__name__}: {text}{place}; {fix}"
 
 
 def _columns(me: Party, value: Any) -> dict[str, npt.NDArray[Any]]:

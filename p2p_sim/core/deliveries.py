@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core import run_digest
 from p2p_sim.core.address_book import World
-from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.kernels_numpy import as_array
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.party import Party
+from p2p_sim.core.run_digest import Lanes
 from p2p_sim.core.trace_level import TraceLevel
 
 Array = npt.NDArray[Any]
@@ -77,9 +77,6 @@ def merge(most: Most, other: Most) -> None:
         most[key] = max(before[0], sent), max(before[1], received)
 
 
-_LANE = 1 << 64
-
-
 @dataclass
 class Count:
     """Messages delivered, those that travelled (a message to oneself does not), and their bytes.
@@ -103,7 +100,7 @@ class Totals:
     """What the sites of a run know at its end; they add up."""
 
     counts: dict[tuple[str, int], Count] = field(default_factory=dict)
-    lanes: tuple[int, int] = (0, 0)
+    lanes: Lanes = (0, 0)
     trace: dict[str, list[dict[str, Array]]] = field(default_factory=dict)
     files: list[dict[str, Any]] = field(default_factory=list)  # what the sinks wrote
     strayed: bool = False  # a user wrote to an id of her own making, not a drawn member or an asker
@@ -139,14 +136,14 @@ class Totals:
         """Add seconds in which a role computed what it sends in a round."""
         self.compute[role, round] = self.compute.get((role, round), 0.0) + seconds
 
-    def add_lanes(self, lanes: tuple[int, int]) -> None:
+    def add_lanes(self, lanes: Lanes) -> None:
         """Add to the digest."""
-        self.lanes = ((self.lanes[0] + lanes[0]) % _LANE, (self.lanes[1] + lanes[1]) % _LANE)
+        self.lanes = run_digest.added(self.lanes, lanes)
 
     @property
     def digest(self) -> str:
         """The digest, 32 hexadecimal digits."""
-        return f"{self.lanes[0]:016x}{self.lanes[1]:016x}"
+        return run_digest.text(self.lanes)
 
 
 class Ledger:
@@ -195,8 +192,10 @@ class Ledger:
             self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
         )
         if self._digest:
-            columns = [senders, recipients, 0 if seq is None else seq, *_flat(fields.values())]
-            self.totals.add_lanes(self._compute.absorb(salt(f"{message.kind}/{round}"), columns, size))
+            columns = [senders, recipients, 0 if seq is None else seq, *run_digest.flat(fields.values())]
+            self.totals.add_lanes(
+                self._compute.absorb(run_digest.salt(f"{message.kind}/{round}"), columns, size)
+            )
         if keeps:
             addresses = {"sender": senders, "recipient": recipients, "seq": 0 if seq is None else seq}
             mask = self._chosen(message, sender, recipient)
@@ -300,30 +299,3 @@ class Ledger:
 
 def _picked(column: range | Array | int, mask: Array) -> Array | int:
     return column if isinstance(column, int) else as_array(column)[mask]
-
-
-def salt(text: str) -> int:
-    """Return the 64-bit number that starts the hash of one kind of row."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-
-
-def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> tuple[int, int]:
-    """Hash a role's output: role, column, position and value (floats by their bits)."""
-    totals = Totals()
-    for name, column in columns.items():
-        values = column
-        if column.dtype.kind == "f":
-            values = np.ascontiguousarray(column).view(f"u{column.dtype.itemsize}")
-        elif column.dtype.kind not in "bui":
-            raise ProtocolError(
-                f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
-            )
-        totals.add_lanes(
-            compute.absorb(salt(f"output/{role}/{name}"), [range(len(values)), *_flat([values])], len(values))
-        )
-    return totals.lanes
-
-
-def _flat(columns: Any) -> list[Array]:
-    """Return columns of several values a row as several columns."""
-    return [part for column in columns for part in ([column] if column.ndim == 1 else list(column.T))]

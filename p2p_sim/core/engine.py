@@ -1,6 +1,7 @@
 """The round engine: which role runs next, what it receives, and how deadlocks are reported.
 
-It moves names of issues and bundles of messages between places; it never looks at data.
+A round is logical time: one more than the sender's last step and than every round it has received from.  The engine
+moves names of issues and bundles of messages between places; it never looks at data.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.block import Item
-from p2p_sim.core.deliveries import Totals, output_lanes
+from p2p_sim.core.deliveries import Totals
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.run_digest import output_lanes
 from p2p_sim.core.site import Directory, disagreement
 
 Array = npt.NDArray[Any]
@@ -177,6 +179,15 @@ def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
     for part in parts:
         if list(part) != names:
             raise ProtocolError(f"role {role!r}: blocks return different columns, {names} and {list(part)}")
+    for name in names:
+        kinds = dict.fromkeys((str(part[name].dtype), part[name].shape[1:]) for part in parts)
+        if len(kinds) > 1:
+            (one, wide), (other, narrow) = list(kinds)[:2]
+            raise ProtocolError(
+                f"role {role!r}: output {name!r} is {one} of shape (n, *{wide}) in one block, {other} of shape "
+                f"(n, *{narrow}) in another: the type must not depend on the data; give it one, such as "
+                ".astype(np.int64)"
+            )
     return {
         name: parts[0][name] if len(parts) == 1 else np.concatenate([p[name] for p in parts])
         for name in names

@@ -16,6 +16,7 @@ from p2p_sim.core.argument_checks import check_range
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.exact import as_fraction
 from p2p_sim.core.message import USER
+from p2p_sim.core.number_texts import read_digits, read_number
 from p2p_sim.core.protocol import Protocol
 
 CHANCES = ("drop", "loss", "late", "duplicate", "tamper", "misdirect", "replay")
@@ -123,16 +124,17 @@ def _read(name: str, value: str) -> Any:
     head, _, number = value.rpartition(":")
     if name == "lie":
         return head, _number("share of lie", number)
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
+    step = read_digits(number)
+    if step is None or step >= 10**9:
         raise InputError(f"stop = {value!r}: give a server and a step from 0 on, such as learner:1")
-    return head, int(number)
+    return head, step
 
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{name} = {text!r}: must be a number in [0, 1]") from None
+        return read_number(text)
+    except ValueError as error:
+        raise InputError(f"{name} = {text!r}: needed is a probability in [0, 1]; it {error}") from None
 
 
 def _check_stop(stop: Any) -> None:

@@ -155,6 +155,11 @@ def _check_roles(send: Send, me: Party, where: str) -> None:
 
 def _check_lengths(send: Send, me: Party, where: str) -> None:
     for name, value in {"to": send.to, "when": send.when, **send.fields}.items():
+        if name in ("to", "when") and not isinstance(value, PerMessage) and np.ndim(value) > 1:
+            raise ProtocolError(
+                f"{where}: {name}= has shape {np.shape(value)}; give one entry a party, shape ({me.size},), and for "
+                "several messages a party a draw with times= or me.all_of(...)"
+            )
         alone = value is None or isinstance(value, PerMessage) or np.ndim(value) == 0
         if not alone and len(value) != me.size:
             fix = (

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact, groups
-from p2p_sim.core.argument_checks import check_whole
+from p2p_sim.core.argument_checks import check_whole, path_of
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.random_words import SEED_LIMIT, stream, words
@@ -41,6 +41,7 @@ class Population:
     ``y``: secret label, bool or uint8, shape (n,).  ``clusters``: public groups, None: one cluster of everyone.
     ``x``: public features, shape (n, d).  ``public``, ``secret``: further columns by name, shape (n, ...).
     ``graph``: neighbours.  ``ids``: the ids of a part of a population, ascending; None for a whole one.
+    All columns are read-only.
     """
 
     y: Array
@@ -50,6 +51,13 @@ class Population:
     secret: Mapping[str, Array] = field(default_factory=dict)
     graph: Members | None = None
     ids: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("y", "x", "ids"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
+        for name in ("public", "secret"):
+            columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
+            object.__setattr__(self, name, columns)
 
     @classmethod
     def from_arrays(
@@ -64,22 +72,22 @@ class Population:
         """Make a population from columns of one length.
 
         ``y``: bool, or integers 0 .. k - 1 (k <= 256).  ``cluster``: non-negative integers, gaps allowed.
-        Raises InputError for no users, columns of other lengths, missing values, other labels.
+        Columns are copied, except arrays of ``x``, ``public`` and ``secret`` that nobody can write to: after
+        ``x.setflags(write=False)`` a huge array is taken as it is.
+        Raises InputError for no users, columns of other lengths, masked or missing values, other labels.
         """
         labels = _labels(y)
-        members = None if cluster is None else groups.clusters(np.asarray(cluster))
-        columns = {f"public column {k!r}": v for k, v in (public or {}).items()}
-        columns |= {f"secret column {k!r}": v for k, v in (secret or {}).items()}
-        columns |= {} if x is None else {"x": x}
+        members = None if cluster is None else groups.clusters(array_of("cluster", cluster))
+        features = None if x is None else _finite(array_of("x", x))
+        open_columns, hidden = _named("public", public), _named("secret", secret)
+        columns = {f"public column {k!r}": v for k, v in open_columns.items()}
+        columns |= {f"secret column {k!r}": v for k, v in hidden.items()}
+        columns |= {} if features is None else {"x": features}
         columns |= {} if members is None else {"cluster": members.codes}
         for name, column in columns.items():
             if len(column) != len(labels):
                 raise InputError(f"{name} has {len(column)} rows, y has {len(labels)}: give one row a user")
-        features = None if x is None else _finite(np.asarray(x))
-        open_columns, hidden = (
-            {k: np.asarray(v) for k, v in (part or {}).items()} for part in (public, secret)
-        )
-        return cls(labels, members, features, open_columns, hidden)
+        return cls(labels, members, _owned(features, x), open_columns, hidden)
 
     @classmethod
     def from_table(cls, table: Any, *, label: str = "y", cluster: str | None = None) -> Population:
@@ -96,8 +104,11 @@ class Population:
                 raise InputError(
                     f"no column {wanted!r}; the table has {names[:_NAMED]}{more}: choose by label= and cluster="
                 )
-        columns = {name: np.asarray(part) for name, part in zip(names, parts, strict=True)}
+        columns = {name: array_of(f"column {name!r}", part) for name, part in zip(names, parts, strict=True)}
         rest = [name for name in names if name not in (label, cluster)]
+        for name in names:
+            if columns[name].ndim == 0:
+                raise InputError(f"column {name!r} = {table[name]!r}: give one row a user")
         for name in rest:
             if columns[name].dtype.kind not in "buif":
                 raise InputError(
@@ -109,6 +120,8 @@ class Population:
                     f"column {name!r} has {len(columns[name])} rows, {label!r} has {len(columns[label])}"
                 )
         x = _side_by_side({name: columns[name] for name in rest}) if rest else None
+        if x is not None:
+            x.setflags(write=False)  # nobody else holds it: no copy is made
         return cls.from_arrays(y=columns[label], x=x, cluster=columns[cluster] if cluster else None)
 
     @classmethod
@@ -116,7 +129,7 @@ class Population:
         """Make a population from a CSV or Parquet file, as ``from_table`` does."""
         from pyarrow import ArrowInvalid, csv, parquet
 
-        source = Path(path)
+        source = path_of("path", path)
         if not source.is_file():
             raise InputError(f"no file {str(source)!r}: give the path of a .csv or .parquet file")
         if source.suffix not in (".csv", ".parquet"):
@@ -166,7 +179,7 @@ class Population:
         """Return the same users joined by undirected edges, shape (m, 2), of user ids: gives ``me.neighbours``."""
         if self.ids is not None:
             raise InputError("give the whole population its graph: a part's users keep the ids of the whole")
-        return replace(self, graph=groups.neighbours(np.asarray(edges), self.users))
+        return replace(self, graph=groups.neighbours(array_of("edges", edges), self.users))
 
     def sorted_by_cluster(self) -> tuple[Population, Array]:
         """Return (the population with clusters of consecutive ids, the old row of each new one).
@@ -256,8 +269,62 @@ class Population:
         return digest.hexdigest()
 
 
+def array_of(name: str, values: Any) -> Array:
+    """Return values as an array; raises InputError for masked values and ragged rows."""
+    if np.ma.isMaskedArray(values):
+        raise InputError(f"{name} is a masked array: fill or drop missing values first")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} is no array with one row a user ({error}): make all rows alike") from error
+
+
+def _named(part: str, columns: Any) -> dict[str, Array]:
+    """Return further columns by name, owned; raises InputError for what is no mapping, or holds objects."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise InputError(f"{part} = {columns!r}: give columns by name, such as {part}={{'age': ages}}")
+    found = {}
+    for name, values in columns.items():
+        column = array_of(f"{part} column {name!r}", values)
+        if column.ndim == 0:
+            raise InputError(f"{part} column {name!r} = {values!r}: give one row a user")
+        if column.dtype.hasobject:
+            raise InputError(f"{part} column {name!r} holds objects: give numbers or fixed-width text")
+        found[name] = _owned(column, values)
+    return found
+
+
+def _owned(column: Any, given: Any) -> Any:
+    """Return a column that nobody else can change: a copy, unless it is new or nobody can write to it."""
+    fresh = isinstance(given, (list, tuple)) or column is None
+    return column if fresh or not _writable(column) else column.copy()
+
+
+def _writable(array: Array) -> bool:
+    """Whether an array can be written to, by itself or by the arrays that it is a view of."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return True
+        part = part.base
+    return False
+
+
+def _read_only(column: Any) -> Any:
+    """Return a view of an array that cannot be written to."""
+    if not isinstance(column, np.ndarray):
+        return column
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
 def _named_columns(table: Any) -> tuple[list[Any], list[Any]]:
     """Return the names and columns of a mapping, frame or Arrow table, without the index that pandas kept in one."""
+    if not hasattr(table, "column_names") and not hasattr(table, "keys"):
+        raise InputError(f"table = {table!r}: give a mapping of columns, a pandas frame or an Arrow table")
     arrow = getattr(table, "column_names", None)
     if arrow is None:
         names = list(table.keys())
@@ -304,9 +371,7 @@ def _each(columns: Mapping[str, Array], rows: Array) -> dict[str, Array]:
 
 
 def _labels(y: Any) -> Array:
-    if np.ma.isMaskedArray(y):
-        raise InputError("y is a masked array: fill or drop missing labels first")
-    labels = np.asarray(y)
+    labels = array_of("y", y)
     if labels.ndim != 1 or len(labels) == 0:
         raise InputError(f"y has shape {labels.shape}: needed is one label a user, and at least one user")
     if len(labels) > MAX_USERS:

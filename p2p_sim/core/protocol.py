@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,21 @@ class Protocol:
     """Base of every protocol: parameters are dataclass fields, message kinds class attributes, roles methods.
 
     A method ``user(self, me)`` is the program of the population; any other role is a server, one party.
+    Raises ProtocolError for a subclass whose parameter or message kind has the name of a method of this class.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        taken = {name for name, value in vars(Protocol).items() if not name.startswith("_")}
+        own = vars(cls)
+        named = [name for name in own.get("__annotations__", {}) if name in taken]
+        named += [name for name in own if name in taken and not _is_method(own[name])]
+        for name in named[:1]:
+            what = "a message kind" if isinstance(own.get(name), Message) else "a parameter"
+            raise ProtocolError(
+                f"{cls.__name__}: {what} cannot be called {name!r}, as a method of every protocol is: rename it; "
+                f"reserved: {', '.join(sorted(taken))}"
+            )
 
     @classmethod
     def messages(cls) -> dict[str, Message]:
@@ -121,24 +136,69 @@ class Protocol:
         return {name: int(length) for name, length in lengths.items() if length is not None}
 
     def check(self) -> None:
-        """Check the declaration; raises ProtocolError naming class, role or message, and the fix."""
-        name = type(self).__name__
-        settings = getattr(type(self), "__dataclass_params__", None)
-        if settings is None or not settings.frozen:
+        """Check the declaration and the parameters.
+
+        Raises ProtocolError naming class, role or message, and the fix; InputError for a parameter that can change.
+        """
+        self.check_declaration()
+        for name, value in self.parameters().items():
+            if _can_change(value):
+                raise InputError(
+                    f"{name} = {value!r} of {type(self).__name__}: a parameter must not change during a run, and a "
+                    f"{type(value).__name__} can: give a tuple"
+                )
+
+    @classmethod
+    def check_declaration(cls) -> None:
+        """Check the class; raises ProtocolError naming class, role or message, and the fix."""
+        name = cls.__name__
+        settings = getattr(cls, "__dataclass_params__", None)
+        bare = "__annotations__" in vars(cls) and "__dataclass_params__" not in vars(cls)
+        if settings is None or not settings.frozen or bare:
             raise ProtocolError(
                 f"{name} must be a frozen dataclass: put @dataclass(frozen=True) above the class"
             )
-        roles = self.roles()
+        if not cls.messages():
+            raise ProtocolError(
+                f"{name} declares no message: a protocol has at least one, such as "
+                "report = Message('user', 'learner', 'reports', y=bool)"
+            )
+        roles = cls.roles()
         for role in roles:
             if role in RESERVED_ROLES:
                 raise ProtocolError(
                     f"{name}: the role name {role!r} is reserved for the engine's own draws; rename it"
                 )
-            if not inspect.isgeneratorfunction(getattr(type(self), role, None)):
+            if not inspect.isgeneratorfunction(getattr(cls, role, None)):
                 raise ProtocolError(
                     f"{name}: role {role!r} needs a generator method `def {role}(self, me)` that yields"
                 )
-        for kind, message in self.messages().items():
+        for kind, message in cls.messages().items():
             for key in (message.sealed_for, *message.layers):
                 if key is not None and key not in roles:
                     raise ProtocolError(f"{name}: message {kind!r} is sealed for {key!r}; roles: {roles}")
+
+
+def check_kept(parameters: Mapping[str, Any]) -> None:
+    """Check that a run directory can keep parameters: numbers, text, None or tuples of them; raises InputError."""
+    for name, value in parameters.items():
+        if not all(isinstance(part, _KEPT) for part in (value if isinstance(value, tuple) else (value,))):
+            raise InputError(
+                f"{name} = {value!r}: a run directory keeps parameters that are numbers, text, None or tuples of them, "
+                f"not a {type(value).__name__}: run it without a folder, or make it a class attribute"
+            )
+
+
+_KEPT = (bool, int, float, str, type(None), Fraction, np.bool_, np.integer, np.floating)
+
+
+def _can_change(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_can_change, value))
+    if isinstance(value, np.ndarray):
+        return value.flags.writeable
+    return isinstance(value, (list, dict, set, bytearray))
+
+
+def _is_method(value: Any) -> bool:
+    return inspect.isroutine(value) or isinstance(value, (classmethod, staticmethod, property))

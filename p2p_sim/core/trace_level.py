@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_digits
 
 Array = npt.NDArray[Any]
 
@@ -69,14 +70,9 @@ class TraceLevel:
         head, _, number = text.partition("=")
         if text in ("none", "counts", "full"):
             return cls(text)
-        if (
-            head == "sample"
-            and number.isascii()
-            and number.isdigit()
-            and len(number) < 20
-            and int(number) >= 1
-        ):
-            return cls("sample", int(number))
+        users = read_digits(number)
+        if head == "sample" and users:
+            return cls("sample", users)
         raise InputError(
             f"trace = {text!r}: allowed are none, counts, full, or sample=N with N of at least 1 user"
         )

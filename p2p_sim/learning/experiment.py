@@ -20,7 +20,7 @@ from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
-from p2p_sim.learning.data.reading import PLAIN, Reading
+from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.data.tables import listing
 from p2p_sim.learning.training import (
     bag_training,

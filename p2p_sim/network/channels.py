@@ -20,6 +20,7 @@ import numpy.typing as npt
 from p2p_sim.core import exact
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.kernels_numpy import below
+from p2p_sim.core.number_texts import DECIMAL
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
 
@@ -32,8 +33,8 @@ STEPS = 64
 _LATENCY = {"us": 1, "ms": 1_000, "s": 1_000_000}  # microseconds
 _BANDWIDTH = {"kbit": 1, "Mbit": 1_000, "Gbit": 1_000_000}  # kbit a second
 _LIMIT = 10**12  # grid steps: 11 days, or 1,000 Gbit a second
-_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
-_FORM = re.compile(rf"(exp:)?({_NUMBER})(?:-({_NUMBER}))?([A-Za-z]+)")
+_LONGEST = 100  # characters
+_FORM = re.compile(rf"(exp:)?({DECIMAL})(?:-({DECIMAL}))?([A-Za-z]+)")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def parse(text: str) -> Channel:
 
 
 def _read(text: str, what: str, part: str, units: dict[str, int]) -> Distribution:
-    found = _FORM.fullmatch(part)
+    found = _FORM.fullmatch(part) if len(part) <= _LONGEST else None
     if not found or found[4] not in units or (found[1] and found[3]):
         raise InputError(
             f"channel = {text!r}: {what} {part!r} is not read; allowed are 20{list(units)[1]}, "

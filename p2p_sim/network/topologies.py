@@ -18,6 +18,7 @@ import numpy.typing as npt
 from p2p_sim.core import exact
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, joined
+from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.network import edges, shapes
 from p2p_sim.network.adjacency import complete, require_connected, rows, split
@@ -30,7 +31,7 @@ TRIES = 20
 _FORMS = {
     "complete": r"complete",
     "regular": r"regular:(?P<degree>[0-9]{1,9})",
-    "small-world": r"small-world:(?P<degree>[0-9]{1,9}),(?P<moved>[0-9]*\.?[0-9]+(?:e-?[0-9]{1,3})?)",
+    "small-world": r"small-world:(?P<degree>[0-9]{1,9}),(?P<moved>[^,]+)",
     "scale-free": r"scale-free:(?P<degree>[0-9]{1,9})",
     "grid": r"grid",
     "ring": r"ring:(?P<degree>[0-9]{1,9})",
@@ -82,8 +83,17 @@ def parse(text: str) -> Topology:
         found = re.fullmatch(form, text) if isinstance(text, str) else None
         if found:
             parts = found.groupdict()
-            return Topology(kind, int(parts.get("degree") or 0), float(parts.get("moved") or 0))
+            return Topology(
+                kind, int(parts.get("degree") or 0), _probability(text, parts.get("moved") or "0")
+            )
     raise InputError(f"graph = {text!r}: allowed are {_ALLOWED}")
+
+
+def _probability(graph: str, text: str) -> float:
+    try:
+        return read_number(text)
+    except ValueError as error:
+        raise InputError(f"graph = {graph!r}: its probability {text!r} {error}") from None
 
 
 def build(topology: str | Topology, users: int, seed: int, *, clusters: Members | None = None) -> Members:

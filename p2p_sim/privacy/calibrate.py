@@ -16,13 +16,15 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
-from p2p_sim.privacy.composition.compose import composed
+from p2p_sim.privacy.composition.compose import check_times, composed, repeated
 from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
 
 _STEPS = 60
 _MOST = 1e300
+_NEAR = 1e-9
+_NEAR_OF_SEVERAL = 1e-3  # a composition may take seconds; what is found keeps the promise itself
 _TARGET = ("epsilon", "delta")
 
 
@@ -57,7 +59,8 @@ class Calibration:
     """The most useful value that keeps a promise, and what it gives every view.
 
     ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
-    nats, with certified ends, on the basis of ``profile``; ``slack``: how far its upper end stays below the target.
+    nats, with certified ends, on the basis of ``profile``, of all ``times`` runs together; ``slack``: how far its upper
+    end stays below the target.
     ``views``: the profiles of the other views at that value, by name, "user (deviating)" too: a calibration for one
     view says nothing of the rest.
     """
@@ -73,6 +76,7 @@ class Calibration:
     slack: float
     profile: PrivacyProfile
     views: dict[str, PrivacyProfile]
+    times: int = 1
 
     def __repr__(self) -> str:
         return (
@@ -94,6 +98,7 @@ def calibrate(
     users: str = "curious",
     faults: Faults | Sequence[str] | None = None,
     between: tuple[float, float] | None = None,
+    times: int = 1,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
@@ -102,6 +107,8 @@ def calibrate(
     do: of a bracket the upper end counts, so a slightly smaller one may do too); or any other number, with ``between``:
     the most private value to look at, and the most useful one.  ``cluster_size``, or ``population``: the promise holds
     in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in ``profile``.
+    ``times``, 1 to 10^9: of so many runs together, on the same labels with fresh coins; then the value is found to one
+    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.
     ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.
     The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
@@ -114,6 +121,9 @@ def calibrate(
     """
     where, lookers = _range(kind, vary, fixed, between), Coalition.parse(view, kind.roles()).user_count
     check_target(epsilon, delta)
+    if "times" in {parameter.name for parameter in fields(kind)}:  # type: ignore[arg-type]  # its own parameter
+        fixed, times = {**fixed, "times": times}, 1
+    check_times(times)
     if vary == "cluster_size":
         where = replace(where, useful=lookers + 1)
         for name, given in (("cluster_size", cluster_size), ("population", population)):
@@ -126,13 +136,14 @@ def calibrate(
         "faults": faults,
     }
 
-    def account(value: float, what: str = view, **other: Any) -> PrivacyProfile:
+    def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:
         size, parameters = cluster_size, dict(fixed)
         if vary == "cluster_size":
             size = int(value)
         else:
             parameters[vary] = where.read(value)
-        return profile(kind(**parameters), what, **({"cluster_size": size} | options | other))
+        one = profile(kind(**parameters), what, **({"cluster_size": size} | options | other))
+        return repeated(one, runs)
 
     def keeps(**other: Any) -> Callable[[float], bool]:
         return lambda value: _keeps(account(value, **other), epsilon, delta)
@@ -140,16 +151,25 @@ def calibrate(
     def refuse(best: float) -> InputError:
         return _unreachable(vary, view, epsilon, delta, account(best))
 
+    if (
+        times > 1
+    ):  # several runs show what one does, and more: start at what one allows, which is found quickly
+        once = _search(where, keeps(runs=1))
+        if once is None:
+            raise refuse(where.private)
+        where = replace(where, useful=once)
+    near = _NEAR if times == 1 else _NEAR_OF_SEVERAL
     value = None
     fits = []
     if population is not None and population.graph is None:
         fits = [int(n) for n in population.sizes if n > lookers]
     if fits:  # the smallest cluster is mostly the worst one, and quicker than all of them
-        value = _search(where, keeps(population=None, cluster_size=min(fits)))
+        value = _search(where, keeps(population=None, cluster_size=min(fits)), near)
     if value is None or not keeps()(value):
-        value = _search(where, keeps())
+        value = _search(where, keeps(), near)
     if value is None:
         raise refuse(where.private)
+    value = _settled(where, value, lambda at: account(at).epsilon_bracket(delta).upper <= epsilon)
     solved = account(value)
     reached = solved.epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
@@ -164,7 +184,9 @@ def calibrate(
         if row.colluders < room
     }
     slack = epsilon - achieved.upper
-    return Calibration(protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views)
+    return Calibration(
+        protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views, times
+    )
 
 
 def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
@@ -174,8 +196,8 @@ def _keeps(found: PrivacyProfile, epsilon: float, delta: float) -> bool:
     return found.law.keeps(epsilon, delta)
 
 
-def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
-    """Bisect between the ends; return the most useful value found that keeps the promise, or None."""
+def _search(where: Range, holds: Callable[[float], bool], near: float = 1e-9) -> float | None:
+    """Bisect to a relative ``near``; return the most useful value found that keeps the promise, or None."""
     if holds(where.useful):
         return where.useful
     good, bad = where.private, where.useful
@@ -188,13 +210,25 @@ def _search(where: Range, holds: Callable[[float], bool]) -> float | None:
     for _ in range(_STEPS):
         middle = math.sqrt(good * bad) if where.spread else (good + bad) / 2
         middle = float(round(middle)) if where.whole else middle
-        if middle in (good, bad) or abs(good - bad) <= 1e-9 * abs(good):
+        if middle in (good, bad) or abs(good - bad) <= near * abs(good):
             break
         if holds(middle):
             good = middle
         else:
             bad = middle
     return good
+
+
+_NUDGES = (1e-10, 1e-9, 1e-8, 1e-7)
+
+
+def _settled(where: Range, value: float, certified: Callable[[float], bool]) -> float:
+    """Return a value, a little more private where epsilon's certified end would else be above the target.
+
+    Both are rounded outward, each by itself, so they can differ by some units in the ninth digit.
+    """
+    tried = [value + part * (where.private - value) for part in (0.0, *_NUDGES)]
+    return next((at for at in tried if certified(at)), value) if not where.whole else value
 
 
 def _range(
@@ -291,7 +325,6 @@ def others(protocol: Protocol, view: str, users: str = "curious") -> list[TableR
     return [row for row in rows(protocol) if (row.coalition, row.users) != (coalition, users)]
 
 
-_NEAR = 1e-9
 _FAR = 1e12  # sensitivities; no sum is worth anything under more noise
 
 

@@ -174,6 +174,13 @@ class Law(ABC):
         """Return the Gaussian or Laplace noise that this law is exactly of; None, the default, for other laws."""
         return None
 
+    def response(self) -> tuple[float, int] | None:
+        """Return local epsilon and labels, where the view sees one answer of a randomized response, alone.
+
+        Then several runs of one seed have a law (``docs/laws.md``, "Shared coins").  None, the default, elsewhere.
+        """
+        return None
+
     def worst(self, delta: float) -> tuple[Law, float]:
         """Return the law at the worst composition and the least epsilon whose delta is at most ``delta``."""
         pure, law = self.pure(), self.at_worst(None)

@@ -72,11 +72,11 @@ class PrivacyProfile:
         return self.delta_bracket(epsilon).value
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon >= 0 (nats, may be infinite) whose delta is at most ``delta`` >= 0.
+        """Return the least epsilon >= 0 (nats, may be infinite) whose delta is at most ``delta``, in [0, 1].
 
-        Raises InputError for a negative delta or one that is no number, RefusedError where there is no law.
+        Raises InputError for a delta outside or one that is no number, RefusedError where there is no law.
         """
-        law, wanted = self._law(), _number("delta", delta)
+        law, wanted = self._law(), _delta(delta)
         if wanted >= 1:
             return 0.0
         return law.epsilon(wanted) if wanted > 0 else law.pure()
@@ -100,7 +100,7 @@ class PrivacyProfile:
 
     def epsilon_bracket(self, delta: float) -> Bracket:
         """Return ``epsilon`` with certified ends, rounded outward."""
-        law, wanted = self._law(), _number("delta", delta)
+        law, wanted = self._law(), _delta(delta)
         if wanted >= 1:
             return ZERO
         return law.epsilon_bracket(wanted) if wanted > 0 else law.pure_bracket()
@@ -127,6 +127,13 @@ def worst_basis(parts: Sequence[PrivacyProfile]) -> str:
     """
     found = {part.basis for part in parts}
     return next(basis for basis in _LEAST_SURE_FIRST if basis in found)
+
+
+def _delta(value: Any) -> float:
+    delta = _number("delta", value)
+    if delta > 1:
+        raise InputError(f"delta = {value!r}: must be a probability, from 0 to 1")
+    return delta
 
 
 def _number(name: str, value: Any) -> float:

@@ -39,10 +39,12 @@ def nothing(name: str, why: str, delta: float = 0.0, source: str = "") -> Promis
     )
 
 
-def local(epsilon: float) -> Promise:
-    """Return the guarantee of the local randomizer, which no view takes away."""
+LOCAL = "Warner 1965: the label is randomized before anybody sees it"
+
+
+def local(epsilon: float, source: str = LOCAL) -> Promise:
+    """Return the guarantee of the local randomizer, which no view takes away; ``source``: of its epsilon."""
     finite = math.isfinite(epsilon)
-    source = "Warner 1965: the label is randomized before anybody sees it"
     why = "" if finite else "nobody lies"
     return Promise(
         name="local", epsilon=epsilon, delta=0.0, holds=finite, why=why, basis="exact", source=source

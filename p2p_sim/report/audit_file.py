@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
-from p2p_sim.rundir import integrity, run_json
+from p2p_sim.rundir import integrity, regular_files, run_json
 from p2p_sim.rundir.run_record import RunRecord
 
 FORMAT = 1
@@ -24,18 +22,6 @@ _ADVICE = "delete it, and audit the run again"
 _COMMON = (
     "kind", "at", "channels", "cluster_size", "world", "faults", "graph", "crypto", "seed", "command",
 )  # fmt: skip
-_NUMBER = (int, float)
-_TYPES: dict[str, Any] = {
-    "view": str, "name": str, "channels": str, "when": str, "version": str, "kind": str, "at": _NUMBER,
-    "lower": _NUMBER, "cap": _NUMBER, "true_positive": _NUMBER, "false_positive": _NUMBER, "confidence": _NUMBER,
-    "trials": int, "cluster_size": int, "composition": int, "world": str, "statistic": str, "verdict": str, "why": str,
-    "failed": bool, "claims": list, "command": str, "law": (dict, NoneType), "needed": (int, NoneType),
-    "assumes": (list, NoneType),
-}  # fmt: skip
-_LAW = {"why": str}
-_CLAIM = {
-    "name": str, "basis": str, "holds": bool, "verdict": str, "epsilon": (*_NUMBER, str), "delta": (*_NUMBER, str),
-}  # fmt: skip
 
 
 def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
@@ -43,23 +29,20 @@ def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
 
     Raises InputError naming the file if it is damaged, was altered, has a newer format, or belongs to another run.
     """
+    from p2p_sim.rundir import declared
+
     file = folder / NAME
-    if file.exists() and not file.is_file():  # reading a FIFO would wait forever
-        raise _damaged(file, "it is no file")
-    try:
-        document = json.loads(file.read_text(), parse_constant=_no_number)
-    except FileNotFoundError:
+    document = regular_files.json_of(folder, NAME, _ADVICE)
+    if document is None:
         return []
-    except (ValueError, OSError) as error:
-        raise _damaged(file, f"{type(error).__name__}: {error}") from error
-    if not isinstance(document, dict) or not isinstance(document.get("format"), int):
-        raise _damaged(file, "it has no format")
+    if type(document.get("format")) is not int:
+        raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_ADVICE}")
     if document["format"] > FORMAT:
         raise InputError(
             f"{str(file)!r} has format {document['format']}; this version reads up to {FORMAT}: read it with the "
             "version that wrote it, or a newer one"
         )
-    _check(file, document)
+    declared.check(file, declared.AuditFile, document, _ADVICE)
     if integrity.was_altered(document):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
@@ -105,30 +88,3 @@ def _run_identity(run: RunRecord) -> dict[str, Any]:
         {"protocol": run.protocol, "parameters": run.parameters, "digest": run.digest}
     )
     return found
-
-
-def _check(file: Path, document: Mapping[str, Any]) -> None:
-    """Check that the file has everything that is displayed."""
-    audits = document.get("audits")
-    if not isinstance(audits, list) or not all(isinstance(row, dict) for row in audits):
-        raise _damaged(file, "it has no list of audits")
-    for row in audits:
-        _check_row(file, row, _TYPES)
-        _check_row(file, row["law"] or {"why": ""}, _LAW)
-        for claim in row["claims"]:
-            _check_row(file, claim if isinstance(claim, dict) else {}, _CLAIM)
-
-
-def _check_row(file: Path, row: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    for name, kind in types.items():
-        value = row.get(name)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise _damaged(file, f"{name} = {value!r}")
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _damaged(file: Path, what: str) -> InputError:
-    return InputError(f"{str(file)!r} is damaged ({what}): {_ADVICE}")

@@ -10,6 +10,7 @@ from typing import Any
 
 from p2p_sim.privacy.auditing.audit import Audit
 from p2p_sim.privacy.auditing.claims import CONSISTENT, EXACT, INCONCLUSIVE, VIOLATED
+from p2p_sim.privacy.auditing.detectable import CHANCE
 from p2p_sim.privacy.auditing.measure import MEASURABLE
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal
@@ -80,6 +81,29 @@ def why(row: Row) -> str:
     return f"{text}; {more}"
 
 
+def smallest(row: Row) -> list[str]:
+    """Return, in sentences, the smallest violation of each claim checked that the trials could have shown.
+
+    Of the claims that hold and are not violated, these are the exact figure, or the first, and those that were given.
+    """
+    holding = [claim for claim in row["claims"] if claim["holds"] and claim["verdict"] != VIOLATED]
+    main = [claim for claim in holding if claim["name"] == EXACT] or holding[:1]
+    figure, key = ("ε", "epsilon") if row["kind"] == "delta" else ("δ", "delta")
+    sentences = []
+    for claim in main + [each for each in holding if each["basis"] == "claimed" and each not in main]:
+        value, least = claim[key], claim.get("detectable")
+        of = f"{claim['name']} ({figure} = {number_text(value)})"
+        if least is not None:
+            more = f", {100 * (least / value - 1):.2g} % above it" if value else ""
+            sentences.append(
+                f"a violation of {of} is shown with probability {100 * CHANCE:g} % from {figure} = "
+                f"{number_text(least)} on{more}; a smaller one may be missed"
+            )
+        elif not isinstance(value, str) and math.isfinite(value):
+            sentences.append(f"no violation of {of} could have been shown by so few trials")
+    return sentences
+
+
 def down(value: float) -> str:
     """Return a lower bound with four digits, rounded down."""
     text = number_text(value)
@@ -111,7 +135,7 @@ def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> di
         return result
     names = [
         "lower", "exact", "cap", "true_positive", "false_positive", "trials", "confidence", "statistic", "composition",
-        "why", "needed", "assumes",
+        "why", "needed", "assumes", "kind", "at", "not_varied",
     ]  # fmt: skip
     result |= {name: getattr(found, name) for name in names}
     rejected = found.law is not None and found.law.rejected
@@ -120,6 +144,7 @@ def row(view: TableRow, found: Audit | None, refused: str, seconds: float) -> di
         "failed": found.failed,
         "claims": [asdict(claim) for claim in found.claims],
         "points": [asdict(point) for point in found.points],
+        "looks": [asdict(look) for look in found.looks],
         "law": None if found.law is None else asdict(found.law) | {"tested": found.law.tested},
         "delta_too_small": found.kind == "delta" and 0 < found.at < MEASURABLE / found.trials,
         "seconds": seconds,
@@ -139,6 +164,7 @@ def as_text(document: Document) -> str:
         _head(document),
         _table(document),
         _how(document, done),
+        *_looks(document, done),
         *_too_small(document, done),
         _sentences(document, done),
     ]
@@ -235,6 +261,32 @@ def _how(document: Document, done: list[Document]) -> str:
     return terminal.table(head, [[each["view"], *(each[name] for name in names)] for each in done])
 
 
+def _looks(document: Document, done: list[Document]) -> list[str]:
+    """Return a table of what each statistic measured of each pair of labels, where there are several."""
+    head = [
+        "View",
+        "labels",
+        f"{_figure(document)} at least",
+        "confidence",
+        "trials counted",
+        "looked at with",
+    ]
+    lines = [
+        [
+            each["view"], " and ".join(map(str, look["labels"])), down(look["lower"]), _percent(look["confidence"]),
+            look["trials"], look["statistic"],
+        ]
+        for each in done
+        if len(each["looks"]) > 1
+        for look in each["looks"]
+    ]  # fmt: skip
+    return (
+        [f"The largest bound of a view counts; all hold at once:\n\n{terminal.table(head, lines)}"]
+        if lines
+        else []
+    )
+
+
 def _too_small(document: Document, done: list[Document]) -> list[str]:
     """Return a text for views whose delta is too small to be measured, with delta at several epsilons instead."""
     found = [each for each in done if each["delta_too_small"]]
@@ -277,6 +329,9 @@ def _sentences(document: Document, done: list[Document]) -> str:
             f"A law test rejects a program that follows the exact law once in {1 / tested[0]['false_alarm']:,.0f}; "
             f"its p is the smallest p of its tests times their number, at most 1."
         )
+    lines += [f"{each['view']}: {text}." for each in done for text in smallest(each)]
+    kept = dict.fromkeys(text for each in done for text in each["not_varied"])
+    lines += [f"Not varied: {text}." for text in kept]
     assumed = dict.fromkeys(text for each in done for text in each.get("assumes") or ())
     lines += [f"Assumes: {text}." for text in assumed]
     lines.append(f"Verdict: {document['verdict']}{_meaning(document['verdict'])}")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.report import output_files
+from p2p_sim.report import matplotlib_settings, output_files
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -115,10 +115,17 @@ def curves(
     ``asked``: a delta to mark by a horizontal line, if it is in the picture.
     """
     kind = kind_of(path)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("--plot needs matplotlib: pip install matplotlib") from error
+    with matplotlib_settings.shipped({"svg.hashsalt": "p2p-sim"}):
+        drawn = _drawn(kind, profiles, title, asked, progress)
+    output_files.write(Path(path), drawn)
+
+
+def _drawn(
+    kind: str, profiles: Mapping[str, PrivacyProfile], title: str, asked: float, progress: Progress
+) -> bytes:
+    """Return the plot's file, the same bytes for the same curves."""
+    from matplotlib.figure import Figure
+
     drawing = Figure(figsize=(8, 5), layout="constrained")
     axes = drawing.subplots()
     for i, (name, profile) in enumerate(profiles.items()):
@@ -135,5 +142,5 @@ def curves(
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize="small")
     drawn_bytes = io.BytesIO()
-    drawing.savefig(drawn_bytes, format=kind)
-    output_files.write(Path(path), drawn_bytes.getvalue())
+    drawing.savefig(drawn_bytes, format=kind, metadata={"Date": None} if kind == "svg" else None)
+    return drawn_bytes.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import json
 import math
 import re
 import warnings
@@ -12,7 +13,7 @@ from html import escape
 from typing import Any
 
 from p2p_sim.render import text_labels
-from p2p_sim.report import document
+from p2p_sim.report import document, matplotlib_settings
 from p2p_sim.report.curves import COLOURS
 from p2p_sim.report.figure_text import epsilon, size
 
@@ -35,9 +36,7 @@ def styled(draw: Callable[[Sequence[Document]], str]) -> Callable[[Sequence[Docu
 
     @functools.wraps(draw)
     def drawn(runs: Sequence[Document]) -> str:
-        from matplotlib import rc_context
-
-        with rc_context(_STYLE), warnings.catch_warnings():
+        with matplotlib_settings.shipped(_STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader's fonts have it, or nobody's
             return draw(runs)
 
@@ -444,31 +443,27 @@ def _panel(
     name: str,
     heights: Callable[[Document], Heights],
 ) -> Points:
-    """Draw the marks of every run that has a figure; runs of one protocol and data are joined in order of epsilon.
+    """Draw the marks of every setting that has a figure; settings of one protocol and data are joined by epsilon.
 
-    Returns the points with their numbers.
+    Runs of one setting that differ by seed are one point, at their means, with bars from the least to the greatest.
+    Returns the points with the numbers of their runs.
     """
     rows = {run["run"]: row for run in some if (row := row_of(run, name)) is not None}
     values = {run: float(row["exact"]["epsilon"]) for run, row in rows.items()}
     edge = 1.15 * max([0.0, *filter(math.isfinite, values.values())]) or 1.0
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
-    name_lines: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
+    joined: dict[tuple[int, str | None], list[tuple[float, float]]] = {}
     marks: Points = []
-    for number, run in enumerate(runs, 1):
-        if run["run"] in rows:
-            i, x, places = protocols.index(run["protocol"]), min(values[run["run"]], edge), heights(run)
-            y = places[0][0]
-            infinite = math.isinf(values[run["run"]])
-            shape, _, _ = mark(rows[run["run"]]["exact"]["basis"])
-            for place, filled in reversed(places):
-                axes.plot(
-                    [x], [place], shape, color=COLOURS[i % 7], mfc=COLOURS[i % 7] if filled else "white", ms=6
-                )
-            axes.vlines(x, min(places)[0], max(places)[0], COLOURS[i % 7], lw=0.8, zorder=1)
-            marks.append((x, y, f"{number} (∞)" if infinite else str(number)))
-            if not infinite:
-                name_lines.setdefault((i, document.data(run)), []).append((x, y))
-    for (i, _), points in name_lines.items():
+    for numbers in _settings(runs, rows):
+        members = [runs[number - 1] for number in numbers]
+        i, xs = protocols.index(members[0]["protocol"]), [min(values[run["run"]], edge) for run in members]
+        infinite = math.isinf(values[members[0]["run"]])
+        shape, _, _ = mark(rows[members[0]["run"]]["exact"]["basis"])
+        x, y = _setting(axes, xs, [heights(run) for run in members], COLOURS[i % 7], shape)
+        marks.append((x, y, f"{_numbered(numbers)} (∞)" if infinite else _numbered(numbers)))
+        if not infinite:
+            joined.setdefault((i, document.data(members[0])), []).append((x, y))
+    for (i, _), points in joined.items():
         if len(points) > 1:
             axes.plot(
                 *zip(*sorted(points), strict=True), color=COLOURS[i % 7], ls=_DASHES[i % 7], lw=1, zorder=1
@@ -476,6 +471,49 @@ def _panel(
     axes.grid(True, alpha=0.35)
     axes.margins(x=0.14, y=0.18)
     return marks
+
+
+def _settings(runs: Sequence[Document], rows: Mapping[str, Mapping[str, Any]]) -> list[list[int]]:
+    """Return the numbers of the runs that have a row, those together that differ by their seeds alone."""
+    found: dict[str, list[int]] = {}
+    for number, run in enumerate(runs, 1):
+        if run["run"] in rows:
+            exact = rows[run["run"]]["exact"]
+            names = ("protocol", "parameters", "data", "users", "graph", "crypto", "faults")
+            key = [*(run[name] for name in names), exact["basis"], math.isinf(float(exact["epsilon"]))]
+            found.setdefault(json.dumps(key, sort_keys=True, default=str), []).append(number)
+    return list(found.values())
+
+
+def _setting(
+    axes: Any, xs: Sequence[float], heights: Sequence[Heights], color: str, shape: str
+) -> tuple[float, float]:
+    """Draw the marks of the runs of one setting; return where the first mark is."""
+    x, several = sum(xs) / len(xs), len(xs) > 1
+    centres = []
+    for filled in reversed(dict.fromkeys(filled for _, filled in heights[0])):  # the first one lies on top
+        ys = [height for each in heights for height, other in each if other == filled]
+        y = sum(ys) / len(ys)
+        centres.append(y)
+        if several:
+            axes.errorbar(
+                [x], [y], [[y - min(ys)], [max(ys) - y]], [[x - min(xs)], [max(xs) - x]],
+                fmt="none", ecolor=color, elinewidth=1, zorder=2,
+            )  # fmt: skip
+        axes.plot([x], [y], shape, color=color, mfc=color if filled else "white", ms=6)
+    axes.vlines(x, min(centres), max(centres), color, lw=0.8, zorder=1)
+    return x, centres[-1]
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """Return the numbers of runs: ``1, 3-5``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}" if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def _bytes_axis(axes: Any, least: float, most: float) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,14 @@ def check(name: str, option: str = "--out") -> Path:
     return place
 
 
+def is_stdout(place: Path) -> bool:
+    """Return whether a path leads to what standard output is, such as ``/dev/stdout``: nothing else belongs there."""
+    try:
+        return os.path.samestat(place.stat(), os.fstat(1))
+    except (OSError, ValueError):
+        return False
+
+
 def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file completely or not at all; an existing file is replaced and keeps its permissions.
 
@@ -43,6 +52,8 @@ def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
     """
     shown = repr(str(place))
     path, there = _find(place, shown)
+    if sys.stdout is not None and is_stdout(place):
+        sys.stdout.flush()  # what was said before comes before
     data = content if isinstance(content, bytes) else content.encode()
     try:
         if there is None or (stat.S_ISREG(there.st_mode) and not _is_open_file(path)):

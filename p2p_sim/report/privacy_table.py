@@ -18,6 +18,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import crowds
+from p2p_sim.privacy.composition.compose import check_times, repeated
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
@@ -34,7 +35,8 @@ REAL = "population"
 class AccountRequest:
     """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
 
-    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.  Raises
+    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.
+    ``times``: what so many runs show together, on the same labels with fresh coins.  Raises
     InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
@@ -47,8 +49,10 @@ class AccountRequest:
     only: tuple[str, ...] = ()
     composition: str | int = "worst"
     faults: Faults | None = None
+    times: int = 1
 
     def __post_init__(self) -> None:
+        check_times(self.times)
         people = crowds(self.protocol, self.population)
         if people is not None and people.clusters is not None and self.protocol.graph_over() == "everybody":
             people = replace(people, clusters=None)  # walks do not mind clusters
@@ -103,7 +107,7 @@ class AccountRequest:
             where = {"population": self.population}
         who = view.coalition if size is None else view.coalition.at_most(size - 1)
         name = view.name if who == view.coalition or not str(who) else str(who)
-        return privacy.profile(
+        one = privacy.profile(
             self.protocol,
             name,
             composition=self.composition,
@@ -112,6 +116,7 @@ class AccountRequest:
             faults=self.faults,
             **where,
         )
+        return repeated(one, self.times)
 
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
@@ -140,11 +145,11 @@ def table_of(
         "composition": request.composition,
         "faults": [] if request.faults is None else request.faults.texts(),
         "clusters": _clusters(request),
-        "local_epsilon": local,
+        "local_epsilon": None if local is None else local * request.times,  # local budgets add up
         "neighbours": "one label, replaced; epsilon in nats",
         "views": rows,
         "hidden": hidden(request),
-    }
+    } | ({} if request.times == 1 else {"times": request.times})  # a run's own table is of one
 
 
 def hidden(request: AccountRequest) -> str:
@@ -170,9 +175,9 @@ def _row(
     reads = profile.law.pure() > 0
     if view.users == ALL_DEVIATING:
         row["theorems"] = []  # no theorem speaks of servers who deviate
-    elif request.faults is None:  # nor of faults
+    elif request.faults is None and request.times == 1:  # nor of faults, nor of several runs
         row["theorems"] = promises(request.protocol, view.name, sizes, request.delta, reads)
-    elif request.quick and not profile.law.closed:
+    elif request.faults is not None and request.quick and not profile.law.closed:
         row["refused"] = "not computed here: see p2p-sim account, with the same --fault"
         return row
     late = _late(request, view, sizes, end) or _searched(request, profile.law, sizes)
@@ -376,6 +381,7 @@ def _above(table: Mapping[str, Any], several: bool) -> str:
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
+    above += f"; {table['times']:,} runs on the same labels, fresh coins" if table.get("times", 1) > 1 else ""
     above += f"; graph {terminal.graph(table['graph'])}" if table.get("graph") else ""
     return above + (f"; faults: {', '.join(table['faults'])}" if table.get("faults") else "")
 

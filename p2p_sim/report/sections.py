@@ -136,7 +136,7 @@ def attacks_section(runs: Sequence[Document]) -> list[Block]:
         )
     ]
     for run in attacked:
-        blocks += [_attacks_table(run, runs), *_reasons(run, runs)]
+        blocks += [_attacks_table(run, runs), *_reasons(run, runs), *_limits(run, runs)]
     return blocks
 
 
@@ -174,6 +174,20 @@ def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
         )
         for row in run["attacks"]
         if row["verdict"] != CONSISTENT
+    ]
+
+
+def _limits(run: Document, runs: Sequence[Document]) -> list[Block]:
+    """Return a paragraph for every view: the smallest violation that could have been shown, and what stood still."""
+    said = {
+        row["view"]: [
+            *audit_table.smallest(row),
+            *(f"not varied: {text}" for text in row.get("not_varied") or ()),
+        ]
+        for row in run["attacks"]
+    }
+    return [
+        Paragraph(f"{whose(run, runs)}{view}: {'; '.join(texts)}.") for view, texts in said.items() if texts
     ]
 
 
@@ -570,7 +584,8 @@ def opening(
     if figures.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
-            "runs of one protocol and data are joined in the order of their ε."
+            "runs that differ by their seeds alone are one point at their means, with bars from the least to the "
+            "greatest; settings of one protocol and data are joined in the order of their ε."
         )
         if any(run["accuracy"] for run in runs):
             text += (

@@ -42,12 +42,51 @@ def ready() -> None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of the program)
+    sys.stdout = _writing_all(sys.stdout)
     codecs.register_error("p2p-sim", _to_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
             stream.reconfigure(errors="p2p-sim")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, stop)
+
+
+STDOUT = "standard output"
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors say so."""
+
+    def write(self, data: Any, /) -> int:
+        """Write; the name of the file in an OSError is ``STDOUT``."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = STDOUT
+            raise
+
+
+def _writing_all(stream: TextIO) -> TextIO:
+    """Return a stream that writes all it is given, or raises OSError.
+
+    That of an unbuffered Python (``PYTHONUNBUFFERED``, ``-u``) drops what a short write leaves: on a disk that is
+    nearly full, a document would be cut and nothing said.
+    """
+    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
+        return stream
+    try:
+        raw = _Stdout(stream.fileno(), "wb", closefd=False)
+    except (OSError, ValueError):
+        return stream
+    stream.flush()
+    at_once = stream.line_buffering or isinstance(stream.buffer, io.RawIOBase)
+    return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=at_once)
+
+
+def drop_stdout() -> None:
+    """Write nothing more to stdout, or Python would try once more when it ends, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager

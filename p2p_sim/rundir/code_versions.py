@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from importlib import metadata
 
-from p2p_sim.core.fingerprint import fingerprint
+from p2p_sim.core.code_fingerprint import fingerprint
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.run_record import RunRecord
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import regular_files
 
 _Part = TypeVar("_Part")
 
@@ -23,6 +24,11 @@ def guarded(path: Path, read: Callable[[], _Part]) -> _Part:
         file = str(error.filename or path)
         raise InputError(
             f"{file!r} cannot be read (permission denied): ask its owner for a copy, or to let you read it"
+        ) from error
+    except MemoryError as error:
+        raise InputError(
+            f"{str(path)!r} does not fit into the memory that this process may have: ask for less of it, or read it on "
+            "a larger machine"
         ) from error
     except Exception as error:  # whatever a damaged file provokes
         what = f"{type(error).__name__}: {error}"
@@ -49,9 +55,9 @@ def check(folder: Path, checksums: Mapping[str, str], part: str) -> None:
     for name, expected in checksums.items():
         if name != part and not name.startswith(f"{part}/"):
             continue
-        file = folder / name
-        if not file.is_file():
-            raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
+        file = regular_files.find(folder, name)
+        if file is None:
+            raise InputError(f"{str(folder / name)!r} is missing; restore it, or run the protocol again")
         if (found := sha256(file)) != expected:
             raise InputError(
                 f"{str(file)!r} is damaged: its SHA-256 is {found}, not {expected}; restore it, or run the protocol "
@@ -97,22 +103,25 @@ def add(root: Path, site: int, entry: Mapping[str, Any]) -> None:
 def read(root: Path) -> dict[str, list[dict[str, Any]]]:
     """Return what was noted of each file, the last at the end.
 
-    Raises InputError naming the log if it was altered.
+    Raises InputError naming the log if it was altered, or is not as declared.
     """
+    from p2p_sim.rundir import declared
+
     found: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(root.glob(_FILES)):
-        *lines, _being_written = file.read_bytes().split(b"\n")
+        *lines, _being_written = (regular_files.octets(root, file.name) or b"").split(b"\n")
         for line in lines:
             try:
-                entry = json.loads(line)
-                if CHECKSUM not in entry or was_altered(entry):
-                    raise ValueError("its checksum is not that of the line")
-                found.setdefault(entry["file"], []).append(bare(entry))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                entry = regular_files.object_in(file, line)
+                declared.check(file, declared.Noted, entry)
+                if was_altered(entry):
+                    raise InputError(f"the checksum of {entry['file']!r} does not match")
+            except InputError as error:
                 raise InputError(
-                    f"the trace is damaged: {str(file)!r} was altered since it was written; restore it, or run the "
-                    "protocol again"
+                    f"the trace is damaged: {str(file)!r} was altered since it was written ({error}); "
+                    f"{regular_files.RESTORE}"
                 ) from error
+            found.setdefault(entry["file"], []).append(bare(entry))
     return found
 
 

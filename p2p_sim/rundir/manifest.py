@@ -3,100 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from p2p_sim.core.deliveries import Count
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import Message, Vector, field_dtype, field_shape
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import integrity, parquet_columns
-from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED
-
-_Fits = Callable[[Any], bool]
-
-
-def _number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 63
-
-
-def _text(value: Any) -> bool:
-    return type(value) is str
-
-
-def _or_none(fits: _Fits) -> _Fits:
-    return lambda value: value is None or fits(value)
-
-
-def _dtype(value: Any) -> bool:
-    return value in ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
-
-
-def _rule(value: Any) -> bool:
-    """Return whether a value is a rule for an address column; see ``parquet_columns.narrowest_rule``."""
-    if type(value) is not dict or len(value) != 1:
-        return bool(value == STORED)
-    (name, argument), whole = next(iter(value.items())), type(next(iter(value.values()))) is int
-    copied = type(argument) is list and len(argument) == 2 and all(map(_text, argument))
-    return {"all": whole, "from": whole, "as": copied}.get(name, False)
-
-
-_MANIFEST: dict[str, _Fits] = {
-    "complete": lambda value: type(value) is bool, "level": _text, "users": _or_none(_number), "protocol": _text,
-}  # fmt: skip
-_KIND: dict[str, _Fits] = {
-    "sender": _text, "recipient": _text, "text": _text, "sealed_for": _or_none(_text), "nbytes": _number,
-}  # fmt: skip
-_FIELD: dict[str, _Fits] = {"dtype": _dtype, "length": _or_none(_number)}
-_COUNT: dict[str, _Fits] = dict.fromkeys(("round", "messages", "travelled", "nbytes"), _number)
-_FILE: dict[str, _Fits] = {
-    "file": _text,
-    "round": _number,
-    "rows": _number,
-    **dict.fromkeys(ADDRESSES, _rule),
-}
-
-
-def check(manifest: Mapping[str, Any]) -> None:
-    """Raise ValueError unless this is a manifest."""
-    _fields("", manifest, _MANIFEST)
-    for kind, about in _named("kinds", manifest).items():
-        _fields(f"kinds: {kind}: ", about, _KIND)
-        for name, field in _named("fields", about).items():
-            _fields(f"kinds: {kind}: {name}: ", field, _FIELD)
-    for what, shape in (("counts", _COUNT), ("files", _FILE)):
-        rows = manifest.get(what)
-        if type(rows) is not list:
-            raise ValueError(f"{what} is no list")
-        for row in rows:
-            _fields(f"{what}: ", row, shape)
-            if not _text(row.get("kind")) or row["kind"] not in manifest["kinds"]:
-                raise ValueError(f"{what}: kind = {row.get('kind')!r}")
-
-
-def fits(entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> bool:
-    """Return whether a value can be a manifest's entry of a file."""
-    known = _text(entry.get("kind")) and entry["kind"] in kinds
-    return known and all(good(entry.get(name)) for name, good in _FILE.items())
-
-
-def _fields(where: str, values: Any, shape: Mapping[str, _Fits]) -> None:
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{where}no values by name")
-    for name, good in shape.items():
-        if name not in values or not good(values[name]):
-            raise ValueError(f"{where}{name} = {str(values.get(name))[:60]!r}")
-
-
-def _named(name: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = values.get(name)
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{name} is not values by name")
-    return found
-
+from p2p_sim.rundir import integrity, parquet_columns, regular_files
+from p2p_sim.rundir.regular_files import RESTORE, short
 
 FORMAT = 2
 NAME = "manifest.json"
@@ -147,33 +65,73 @@ def text_of(manifest: Mapping[str, Any]) -> str:
     return json.dumps(integrity.with_checksum(manifest), indent=1) + "\n"
 
 
-def read(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a folder ``messages``; raises InputError if there is none or it cannot be read."""
+def _of_this_format(folder: Path) -> dict[str, Any]:
+    """Return what a manifest holds; raises InputError if there is none, or it has another format."""
     file = folder / NAME
     parquet_columns.check_name(folder)
-    if not file.is_file():
+    manifest = regular_files.json_of(folder, NAME)
+    if manifest is None:
         raise InputError(f"{str(folder)!r} holds no trace: it has no {NAME}")
-    try:
-        manifest: dict[str, Any] = json.loads(file.read_text())
-        other = manifest["format"] != FORMAT
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise InputError(f"{str(file)!r} is damaged ({what}): run the protocol again") from error
-    if other:
+    if type(manifest.get("format")) is not int:
+        raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {RESTORE}")
+    if manifest["format"] != FORMAT:
         raise InputError(
             f"{str(file)!r} has format {manifest['format']}; this version reads format {FORMAT}: run the protocol "
             "again, or read it with the version that wrote it"
         )
-    try:
-        check(manifest)
-        if integrity.was_altered(manifest):
-            raise ValueError("its checksum does not match")
-    except ValueError as error:
+    return manifest
+
+
+def check_format(folder: Path) -> None:
+    """Raise InputError unless a folder has a manifest of this format, whatever else it holds."""
+    _of_this_format(folder)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder ``messages``; raises InputError if there is none, or it is not as declared."""
+    from p2p_sim.rundir.declared import ManifestFile, check
+
+    file, manifest = folder / NAME, _of_this_format(folder)
+    check(file, ManifestFile, manifest)
+    if integrity.was_altered(manifest):
         raise InputError(
-            f"{str(file)!r} is damaged or was altered since it was written: {error}; restore it, or run the protocol "
-            "again"
-        ) from error
+            f"{str(file)!r} is damaged or was altered since it was written: its checksum does not match; {RESTORE}"
+        )
+    if (wrong := _contradiction(manifest)) is not None:
+        raise InputError(f"{str(file)!r} is damaged: {wrong}; {RESTORE}")
     return integrity.bare(manifest)
+
+
+def _contradiction(manifest: Mapping[str, Any]) -> str | None:
+    """Return where a manifest contradicts itself, in words; None if it does not."""
+    kinds = manifest["kinds"]
+    for part in ("counts", "files"):
+        for place, row in enumerate(manifest[part]):
+            if row["kind"] not in kinds:
+                return (
+                    f"{part}.{place}.kind = {short(row['kind'])}: must be one of its kinds, {sorted(kinds)}"
+                )
+    names = [entry["file"] for entry in manifest["files"]]
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        return f"files: {twice!r} is there twice"
+    try:
+        declared(kinds)
+    except ProtocolError as error:
+        return f"kinds: {error}"
+    if not manifest["complete"]:
+        return None
+    held: dict[tuple[str, int], int] = {}
+    for entry in manifest["files"]:
+        held[entry["kind"], entry["round"]] = held.get((entry["kind"], entry["round"]), 0) + entry["rows"]
+    counts = rows_as_counts(manifest["counts"])
+    for (kind, round), rows in held.items():
+        most = counts.get((kind, round), Count()).messages
+        if rows > most:
+            return (
+                f"files of {kind} in round {round} have {rows:,} rows, and counts tells of {most:,} messages"
+            )
+    return None
 
 
 def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.rundir import parquet_schema, regular_files
 
 Array = npt.NDArray[Any]
 
@@ -65,22 +66,48 @@ def check_name(path: Path) -> None:
 
 
 def read(path: Path, without: str | None = None) -> dict[str, Array]:
-    """Read all columns of a file, except ``without``."""
+    """Read all columns of a file, except ``without``.
+
+    Raises InputError for a column with nulls, and where memory is too small.
+    """
     from pyarrow import parquet
 
     with parquet.ParquetFile(path) as file:
-        return columns(file.read([name for name in file.schema_arrow.names if name != without]))
+        rows, schema = file.metadata.num_rows, file.schema_arrow
+        parquet_schema.check_memory(
+            path, rows, 2 * parquet_schema.width_of(schema), "read it on a larger machine"
+        )
+        return columns(file.read([name for name in schema.names if name != without]), path)
 
 
-def read_all(folder: Path) -> dict[str, dict[str, Array]]:
-    """Read every file of a folder, by its name."""
-    files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
-    return {file.stem: read(file) for file in files}
+def read_all(folder: Path, name: str = ".") -> dict[str, dict[str, Array]]:
+    """Read every file of a folder (of ``name`` in it), by its name: columns of numbers, bools and text.
+
+    Raises InputError naming a file that is something else, or that holds other types.
+    """
+    found = {}
+    for each in regular_files.names_in(folder, name):
+        if each.endswith(".parquet"):
+            file = regular_files.find(folder, each if name == "." else f"{name}/{each}")
+            assert file is not None  # it was listed just now
+            schema = parquet_schema.footer(file).schema.to_arrow_schema()
+            parquet_schema.check_types(file, schema, {}, more=parquet_schema.VALUES)
+            found[file.stem] = read(file)
+    return found
 
 
-def columns(table: Any) -> dict[str, Array]:
-    """Turn an Arrow table into columns."""
-    return {name: column(table[name].combine_chunks()) for name in table.column_names}
+def columns(table: Any, file: Path) -> dict[str, Array]:
+    """Turn an Arrow table from a file into columns; raises InputError naming a column that has nulls."""
+    return {name: _whole(table[name].combine_chunks(), file, name) for name in table.column_names}
+
+
+def _whole(values: Any, file: Path, name: str) -> Array:
+    import pyarrow as pa
+
+    inner = values.flatten() if pa.types.is_fixed_size_list(values.type) else values
+    if values.null_count or inner.null_count:
+        raise parquet_schema.damaged(file, f"its column {name!r} has missing values (nulls)")
+    return column(values)
 
 
 def column(values: Any) -> Array:
@@ -110,12 +137,13 @@ def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
         write(folder / name / f"{key}.parquet", {key: values})
 
 
-def read_apart(folder: Path) -> dict[str, dict[str, Array]]:
-    """Read what ``write_apart`` wrote."""
-    found = read_all(folder)
-    for inner in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if inner.is_dir():
-            found[inner.name] = {key: columns[key] for key, columns in read_all(inner).items()}
+def read_apart(root: Path, folder: str) -> dict[str, dict[str, Array]]:
+    """Read what ``write_apart`` wrote to a folder in ``root``; raises InputError as ``read_all``."""
+    found = read_all(root, folder)
+    for name in regular_files.names_in(root, folder):
+        if not name.endswith(".parquet"):
+            inner = read_all(root, f"{folder}/{name}")
+            found[name] = {key: columns[key] for key, columns in inner.items() if key in columns}
     return found
 
 

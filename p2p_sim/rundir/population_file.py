@@ -19,8 +19,9 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
-from p2p_sim.rundir import integrity, parquet_columns, public_columns
+from p2p_sim.rundir import integrity, parquet_columns, parquet_schema, public_columns, regular_files
 from p2p_sim.rundir.integrity import guarded
+from p2p_sim.rundir.parquet_schema import Fits
 from p2p_sim.rundir.run_json import agree
 from p2p_sim.rundir.run_record import RunRecord
 
@@ -66,19 +67,21 @@ def was_kept(path: Path, expected: str | None) -> bool:
     return expected is not None or (path / FILE).is_file()
 
 
-def read(path: Path, expected: str | None) -> Population | None:
-    """Read a population; None if the run was saved without.  Raises InputError if it has another hash."""
+def read(path: Path, expected: str | None, users: int | None = None) -> Population | None:
+    """Read a population; None if the run was saved without.
+
+    ``users``: how many run.json says there are.  Raises InputError if it has another hash, or other columns or rows
+    than a population.
+    """
     file = path / FILE
     if not was_kept(path, expected):
         return None
-    if not file.is_file():
-        raise InputError(f"{str(file)!r} is missing; restore it, or run the protocol again")
-    with parquet_of(path) as parquet:
+    with parquet_of(path, users) as parquet:
         types = public_columns.types_in(file, parquet.schema_arrow)
     columns = parquet_columns.read(file, without="id")  # a row is an id
     public = public_columns.decoded(file, types, len(columns["y"]), columns.__getitem__)
     people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"), public=public)
-    if (path / GRAPH).is_file():
+    if _check_graph(path, people.users):
         edges = parquet_columns.read(path / GRAPH)
         if "group" in edges:
             people = replace(people, graph=complete(people.users, groups.clusters(edges["group"])))
@@ -148,11 +151,37 @@ def sizes(folder: Path) -> Array | None:
         return _together(counted)[1]
 
 
-def parquet_of(folder: Path) -> Any:
-    """Open the population file of a run directory."""
+def parquet_of(folder: Path, users: int | None = None) -> Any:
+    """Open the population file of a run directory; raises InputError for other columns, and rows than ``users``."""
     from pyarrow import parquet
 
-    return parquet.ParquetFile(folder / FILE)
+    file = regular_files.find(folder, FILE)
+    if file is None:
+        raise InputError(f"{str(folder / FILE)!r} is missing; restore it, or run the protocol again")
+    meta = parquet_schema.footer(file)
+    schema = meta.schema.to_arrow_schema()
+    labels = parquet_schema.exactly(np.bool_), parquet_schema.exactly(np.uint8)
+    label = Fits("bool or uint8", lambda found: any(fits.of(found) for fits in labels))
+    wanted = {"id": parquet_schema.exactly(np.int64), "y": label}
+    if "cluster" in schema.names:
+        wanted["cluster"] = wanted["id"]
+    wanted |= public_columns.declared(public_columns.types_in(file, schema))
+    parquet_schema.check_types(file, schema, wanted)
+    parquet_schema.check_rows(file, meta, users, "run.json")
+    return parquet.ParquetFile(file, metadata=meta)
+
+
+def _check_graph(folder: Path, users: int) -> bool:
+    """Return whether there is a graph; raises InputError if its file has other columns, or rows than users."""
+    file = regular_files.find(folder, GRAPH)
+    if file is None:
+        return False
+    meta = parquet_schema.footer(file)
+    schema, id_ = meta.schema.to_arrow_schema(), parquet_schema.exactly(np.int32)
+    whole = "group" in schema.names
+    parquet_schema.check_types(file, schema, {"group": id_} if whole else {"user": id_, "neighbour": id_})
+    parquet_schema.check_rows(file, meta, users if whole else None, FILE)
+    return True
 
 
 class _Stored:
@@ -168,7 +197,7 @@ class _Stored:
     def column(self, name: str, group: int) -> Array:
         """Read a column of one row group."""
         table = self._file.read_row_group(group, columns=[name], use_threads=False)
-        return parquet_columns.columns(table)[name]
+        return parquet_columns.columns(table, self._path)[name]
 
     def some(self, name: str, users: Array) -> Array:
         """Read the values of some users."""
@@ -267,7 +296,7 @@ class UnreadPopulation:
         """Read all users and check their hash; None if the run was saved without its population."""
         self._check()  # also what is not read of the files
         file = self.folder / FILE
-        found = guarded(file, lambda: read(self.folder, self.run_json["stored_hash"]))
+        found = guarded(file, lambda: read(self.folder, self.run_json["stored_hash"], self.users))
         if found is not None:
             agree(self.folder, "users", self.users, FILE, found.users)
         return found

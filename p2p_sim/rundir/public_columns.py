@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir.parquet_schema import Fits, exactly
 
 Array = npt.NDArray[Any]
 
@@ -60,14 +61,14 @@ class ColumnType:
         kind, flat = self.stored, np.ascontiguousarray(rows)
         native = flat.astype(self.dtype.newbyteorder("="), copy=False)
         if kind is None or kind == native.dtype:
-            return native.reshape(self._stored_shape(len(rows)))
+            return native.reshape(self.stored_shape(len(rows)))
         octets = native if kind == np.int64 else flat  # of what is no number, as it lies in memory
-        return octets.reshape(-1).view(kind).reshape(self._stored_shape(len(rows)))
+        return octets.reshape(-1).view(kind).reshape(self.stored_shape(len(rows)))
 
     def decode(self, found: Array) -> Array:
         """Return stored rows as they were; raises ValueError for others."""
         rows, kind = len(found), self.stored
-        shape = self._stored_shape(rows)
+        shape = self.stored_shape(rows)
         if found.shape != shape or found.dtype != (np.dtype(object) if kind is None else kind):
             raise ValueError(f"holds {found.dtype} of shape {found.shape}")
         if kind is None:
@@ -83,8 +84,8 @@ class ColumnType:
             return native.astype(self.dtype, copy=False).reshape(rows, *self.shape)
         return values.reshape(-1).view(self.dtype).reshape(rows, *self.shape)
 
-    def _stored_shape(self, rows: int) -> tuple[int, ...]:
-        """Return the shape of what is stored: a list a row where it is not a single value."""
+    def stored_shape(self, rows: int) -> tuple[int, ...]:
+        """Return the shape of what is stored of so many rows: a list a row where it is not a single value."""
         octets = self.stored == np.uint8 and self.dtype != np.uint8
         return (
             (rows, self.width * (self.dtype.itemsize if octets else 1)) if self.shape or octets else (rows,)
@@ -156,6 +157,15 @@ def types_in(file: Path, schema: Any) -> dict[str, ColumnType]:
         why = "is missing" if name in wanted else "is there, and nothing tells its type"
         raise InputError(f"{str(file)!r} is damaged: public column {name!r} {why}; {_DO}")
     return found
+
+
+def declared(types: Mapping[str, ColumnType]) -> dict[str, Fits]:
+    """Return what Arrow types the stored columns of a population file have, by their names in it."""
+    return {
+        PREFIX + name: exactly(kind.stored, next(iter(kind.stored_shape(0)[1:]), None), octets=False)
+        for name, kind in types.items()
+        if not kind.empty
+    }
 
 
 def _type_told(file: Path, name: str, entry: Any) -> ColumnType:

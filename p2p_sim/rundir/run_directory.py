@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import json
 import math
 import os
 import shutil
@@ -33,10 +32,12 @@ from p2p_sim.rundir import (
     parquet_columns,
     population_file,
     public_columns,
+    regular_files,
     run_json,
 )
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.population_file import PopulationAttribute, UnreadPopulation
+from p2p_sim.rundir.regular_files import RESTORE
 from p2p_sim.rundir.run_json import FORMAT, RUN, Fields, agree, from_list, read_run_json, text_of, to_list
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import (
@@ -46,6 +47,7 @@ from p2p_sim.rundir.trace_reader import (
     OnDemand,
     Source,
     Stored,
+    folder_of,
     of_run,
     source_of,
     stored_of,
@@ -155,13 +157,11 @@ def check_free(path: Path, force: bool) -> None:
 
 def _is_run(path: Path) -> bool:
     """Whether a folder holds a run of some version; other programs have files called run.json, too."""
-    if not (path / RUN).is_file():
-        return False
     try:
-        told = json.loads((path / RUN).read_bytes())
-    except ValueError:
+        told = regular_files.json_of(path, RUN)
+    except InputError:
         return False
-    return isinstance(told, dict) and {"format", "protocol"} <= set(told)
+    return told is not None and {"format", "protocol"} <= set(told)
 
 
 def described(run: RunRecord, population: bool) -> dict[str, Any]:
@@ -170,7 +170,9 @@ def described(run: RunRecord, population: bool) -> dict[str, Any]:
     if not population:
         notes = dict(run.notes)
         if "command" in notes:
-            notes["command"] = run_json.without_seed(notes["command"])
+            words = notes["command"]
+            told_in_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+            notes["command"] = run_json.without_seed(words) if told_in_words else None
         told |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
     return told
 
@@ -222,7 +224,7 @@ def _outputs(path: Path) -> dict[str, Columns]:
     told = read_run_json(path)
     integrity.check(path, told["sha256"], "outputs")
     outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
-    found = parquet_columns.read_apart(path / "outputs")
+    found = parquet_columns.read_apart(path, "outputs")
     named = {role: names for role, names in told["outputs"].items() if names}
     agree(path, "outputs", named, "outputs", {role: list(columns) for role, columns in found.items()})
     return outputs | found
@@ -230,7 +232,15 @@ def _outputs(path: Path) -> dict[str, Columns]:
 
 def _faulty(path: Path) -> dict[str, Array]:
     integrity.check(path, read_run_json(path)["sha256"], "faults")
-    return {name: columns["user"] for name, columns in parquet_columns.read_apart(path / "faults").items()}
+    found = {}
+    for name, columns in parquet_columns.read_apart(path, "faults").items():
+        users = columns.get("user")
+        if users is None or users.dtype.kind not in "iu" or (len(users) and int(users.min()) < 0):
+            raise InputError(
+                f"{str(path / 'faults')!r} is damaged: {name} holds no ids in a column 'user'; {RESTORE}"
+            )
+        found[name] = users
+    return found
 
 
 HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _faulty}
@@ -250,7 +260,7 @@ def _light(path: Path) -> dict[str, Any]:
     parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
     program = read("parameters", lambda _: _program(told["protocol"], parameters))
     trace: Mapping[str, Any] = {}
-    if (path / MESSAGES / manifest.NAME).is_file():
+    if folder_of(path) is not None:
         stored = of_run(path, told)
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
@@ -280,6 +290,8 @@ def _program(name: str, parameters: dict[str, Any]) -> Protocol | None:
 
 
 def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(part) for part in value]
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
     plain = value.item() if isinstance(value, np.generic) else value
@@ -289,6 +301,8 @@ def _to_json(value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict) and "fraction" in value:
         return Fraction(*value["fraction"])
+    if isinstance(value, list):  # it was a tuple: a parameter cannot be a list
+        return tuple(_from_json(part) for part in value)
     return math.inf if value == "inf" else value
 
 
@@ -345,8 +359,8 @@ class LazyRun:
 
     def __init__(self, path: Path):
         self._path = path
-        here = path / MESSAGES if (path / MESSAGES / manifest.NAME).is_file() else path
-        self.cut_off = not (path / run_json.RUN).is_file() and (here / manifest.NAME).is_file()
+        here = folder_of(path) or path
+        self.cut_off = not os.path.lexists(path / run_json.RUN) and (here / manifest.NAME).is_file()
         self.__dict__.update(_of_messages(here) if self.cut_off else light(path))
 
     @functools.cached_property
@@ -425,12 +439,13 @@ def open_trace(path: str | Path) -> Source:
 
 
 def _opened(folder: Path) -> Source:
-    if (folder / run_json.RUN).is_file():
+    here = folder_of(folder)
+    if os.path.lexists(folder / run_json.RUN):
         told = run_json.read_run_json(folder)
-        if (folder / MESSAGES / manifest.NAME).is_file():
+        if here is not None:
             return of_run(folder, told)
-    for place in (folder / MESSAGES, folder):
-        if (place / manifest.NAME).is_file():
+    for place in (here, folder):
+        if place is not None and os.path.lexists(place / manifest.NAME):
             return Stored(place)
     load(folder)  # all of it is checked
     return LazyRun(folder).messages_source()

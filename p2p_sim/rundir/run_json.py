@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.sealing import CRYPTO
-from p2p_sim.core.seeds import SOURCES
-from p2p_sim.rundir import integrity, parquet_columns
+from p2p_sim.rundir import integrity, parquet_columns, regular_files
+from p2p_sim.rundir.regular_files import RESTORE, short
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_writer import MESSAGES
 
@@ -37,89 +36,33 @@ def from_list(rows: Sequence[Mapping[str, Any]], *names: str, values: int = 1) -
 FORMAT = 2
 RUN = "run.json"
 
-_BACKENDS = ("local", "shards", "actors")
-_ADVICE = "restore it, or run the protocol again"
+_ADVICE = RESTORE
 
 _Value = TypeVar("_Value")
-_Check = tuple[Callable[[Any], bool], str]
-
-
-def _kind(*types: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) in types
-
-
-def _is_digest(value: Any) -> bool:
-    return type(value) is str and len(value) == 32 and set(value) <= set("0123456789abcdef")
-
-
-def _by_role(value: Any) -> bool:
-    return type(value) is dict and all(type(names) is list for names in value.values())
-
-
-_ROWS: _Check = (
-    lambda value: type(value) is list and all(type(row) is dict for row in value),
-    "a list of rows",
-)
-_BY_NAME: _Check = (_kind(dict), "values by name")
-_HASH: _Check = (_kind(str, type(None)), "a hash, or null")
-_FIELDS: dict[str, _Check] = {
-    "protocol": (_kind(str), "a name"),
-    "parameters": _BY_NAME,
-    "seed": (_kind(int, type(None)), "an integer, or null"),
-    "backend": (lambda value: value in _BACKENDS, f"one of {', '.join(_BACKENDS)}"),
-    "trace": (_kind(str), "a trace level"),
-    "digest": (lambda value: value is None or _is_digest(value), "32 hexadecimal digits, or null"),
-    "timings": _BY_NAME,
-    "notes": _BY_NAME,
-    "costs": _ROWS,
-    "outputs": (_by_role, "names by role"),
-    "users": (
-        lambda value: value is None or (type(value) is int and value >= 0),
-        "a number of users, or null",
-    ),
-    "seed_source": (
-        lambda value: value is None or value in SOURCES,
-        f"one of {', '.join(SOURCES)}, or null",
-    ),
-    "population_hash": _HASH,
-    "stored_hash": _HASH,
-    "compute": _ROWS,
-    "work": _ROWS,
-    "faults_seen": _ROWS,
-    "most": (lambda value: value is None or _ROWS[0](value), "a list of rows, or null"),
-    "crypto": (lambda value: value in CRYPTO, f"one of {', '.join(CRYPTO)}"),
-    "faults": (_kind(list), "a list"),
-    "versions": _BY_NAME,
-    "sha256": _BY_NAME,
-}
 
 
 def read_run_json(path: Path) -> dict[str, Any]:
     """Read and check run.json.
 
     Raises InputError naming the file, what is wrong with it and what to do: if there is none, it has another format,
-    it is no JSON, one of its fields is missing or no value that it can have, or it was altered in another way.
+    it is no JSON, one of its fields is missing or no value that it can have (see ``declared``), or it was altered in
+    another way.
     """
+    from p2p_sim.rundir import declared
+
     file = path / RUN
     parquet_columns.check_name(path)
-    if not file.is_file():
+    content = regular_files.json_of(path, RUN)
+    if content is None:
         raise InputError(f"{str(path)!r} is not a run directory: {why_none(path)}")
-    try:
-        content = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{str(file)!r} is damaged: it is no JSON ({error}); {_ADVICE}") from error
-    if type(content) is not dict or type(content.get("format")) is not int or content["format"] < 1:
+    if type(content.get("format")) is not int or content["format"] < 1:
         raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {_ADVICE}")
     if content["format"] != FORMAT:
         raise InputError(
             f"{str(file)!r} has format {content['format']}; this version reads format {FORMAT}: run the protocol "
             f"again, or read it with the version that wrote it{_writer(content)}"
         )
-    for name, (fits, what) in _FIELDS.items():
-        if name not in content:
-            raise InputError(f"{str(file)!r} is damaged: it lacks {name!r}; {_ADVICE}")
-        if not fits(content[name]):
-            raise InputError(f"{str(file)!r}: {name} = {_short(content[name])}: must be {what}; {_ADVICE}")
+    declared.check(file, declared.RunFile, content)
     if integrity.was_altered(content):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
@@ -151,7 +94,7 @@ def agree(path: Path, name: str, expected: Any, file: str, found: Any) -> None:
     """Check that run.json and another file of the run agree; raises InputError naming both."""
     if expected is not None and expected != found:
         raise InputError(
-            f"{str(path / RUN)!r} says {name} = {_short(expected)}, but {str(path / file)!r} says {_short(found)}: one "
+            f"{str(path / RUN)!r} says {name} = {short(expected)}, but {str(path / file)!r} says {short(found)}: one "
             f"of them was altered, or belongs to another run; {_ADVICE}"
         )
 
@@ -161,11 +104,6 @@ def _writer(told: dict[str, Any]) -> str:
     versions = told.get("versions")
     version = versions.get("p2p-sim") if type(versions) is dict else None
     return f", {version!r:.60}" if type(version) is str else ""
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def why_none(path: Path) -> str:

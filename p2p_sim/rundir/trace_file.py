@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.rundir import parquet_columns
+from p2p_sim.rundir import parquet_columns, parquet_schema, regular_files
 from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED, by_rule
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ class File:
     ):
         self.entry, self.rows = entry, int(entry["rows"])
         self.kind, self.round = str(entry["kind"]), int(entry["round"])
-        self._path, self._about, self._others = root / entry["file"], about, others
+        self._root, self._path, self._about, self._others = root, root / entry["file"], about, others
         self._places = lru_cache(maxsize=64)(self._search)
 
     @property
@@ -117,9 +117,15 @@ class File:
         table = self._read(groups, chosen)
         start = low - int(self._starts[groups[0]]) if groups else 0
         return {
-            name: parquet_columns.column(table[name].combine_chunks())[start : start + high - low]
-            for name in chosen
+            name: self._checked(name, column[start : start + high - low])
+            for name, column in parquet_columns.columns(table, self._path).items()
         }
+
+    def _checked(self, name: str, column: Array) -> Array:
+        """Check addresses: ids and sequence numbers are 0 or more."""
+        if name in ADDRESSES and len(column) and int(column.min()) < 0:
+            raise parquet_schema.damaged(self._path, f"its column {name!r} holds {int(column.min())}")
+        return column
 
     def _complete(self, stored: Columns, low: int, high: int) -> Columns:
         size = high - low
@@ -137,10 +143,8 @@ class File:
 
     @cached_property
     def _meta(self) -> Any:
-        from pyarrow import parquet
-
         self.verify()
-        return parquet.read_metadata(self._path)
+        return self.check_footer()
 
     @cached_property
     def _starts(self) -> Array:
@@ -163,6 +167,11 @@ class File:
             file = parquet.ParquetFile(self._path, metadata=self._meta)
             found = file.read_row_groups(groups, columns=names, use_threads=False)
             same = self._stamp() == self._verified
+        except MemoryError as error:
+            raise InputError(
+                f"{str(self._path)!r}: the rows that are asked for do not fit into memory ({error}): ask for fewer at "
+                "once, by limit= and offset="
+            ) from error
         except (ArrowException, OSError) as error:
             raise InputError(
                 f"the trace is damaged: {str(self._path)!r} cannot be read ({error}); restore it, or run the protocol "
@@ -181,14 +190,12 @@ class File:
     def check(self) -> None:
         """Raise InputError if the file has another size, or if it or a file it refers to is missing."""
         name, expected = str(self._path), self.entry.get("bytes")
-        place = Path(self.entry["file"])
-        outside = place.is_absolute() or ".." in place.parts
-        if outside or not all(map(self._holds, _copied(self.entry))):
+        if not all(map(self._holds, _copied(self.entry))):
             raise InputError(
-                f"the trace is damaged: its manifest says that {name!r} is, or refers to, a file outside the "
-                "trace; restore it, or run the protocol again"
+                f"the trace is damaged: its manifest says that {name!r} refers to a column that is not in the "
+                "trace, or has fewer rows; restore it, or run the protocol again"
             )
-        if not self._path.is_file():
+        if regular_files.find(self._root, self.entry["file"]) is None:
             raise InputError(
                 f"the trace is damaged: {name!r} is missing; restore it, or run the protocol again"
             )
@@ -200,8 +207,38 @@ class File:
             )
 
     def _holds(self, place: tuple[str, str]) -> bool:
-        """Return whether a column that this file refers to is stored."""
-        return place[0] in self._others and self._others[place[0]].entry.get(place[1]) == STORED
+        """Return whether a column that this file refers to is stored, row for row."""
+        other = self._others.get(place[0])
+        return other is not None and other.entry.get(place[1]) == STORED and other.rows >= self.rows
+
+    def check_footer_or_sum(self) -> None:
+        """Check columns and rows; where they do not fit, raise InputError for the checksum, if that does not either."""
+        try:
+            self.check_footer()
+        except InputError:
+            self.verify()
+            raise
+
+    def check_footer(self) -> Any:
+        """Return the file's metadata, after checking columns and rows against the manifest; raises InputError."""
+        meta = parquet_schema.footer(self._path)
+        schema = meta.schema.to_arrow_schema()
+        wanted = {
+            name: parquet_schema.exactly(field["dtype"], field["length"])
+            for name, field in self._about["fields"].items()
+            if field["length"] != 0  # of which there is nothing to store
+        }
+        address = parquet_schema.exactly(np.int32)
+        wanted |= {name: address for name in ADDRESSES if self.entry[name] == STORED or name in schema.names}
+        parquet_schema.check_types(self._path, schema, wanted)
+        parquet_schema.check_rows(self._path, meta, self.rows, "the manifest")
+        most = max((meta.row_group(group).num_rows for group in range(meta.num_row_groups)), default=0)
+        if most > parquet_schema.MOST_GROUP:
+            raise parquet_schema.damaged(
+                self._path,
+                f"a row group has {most:,} rows, and at most {parquet_schema.MOST_GROUP:,} are read",
+            )
+        return meta
 
     def verify(self) -> None:
         """Raise InputError unless the file matches its checksum."""
@@ -253,9 +290,8 @@ def order_of(recipient: Array, sender: Array, seq: Array, round: Array | None = 
 
 def places_of(files: list[File], low: int, high: int) -> Array:
     """Return the positions of the rows ``low .. high - 1`` of that order, in files of one round laid end to end."""
-    places, before = np.arange(sum(file.rows for file in files)), 0
-    if len(places) > _FEW:
-        places, before = _candidates(files, low, high)
+    rows = sum(file.rows for file in files)
+    places, before = (np.arange(rows), 0) if rows <= _FEW else _candidates(files, low, high)
     keys = [_at(files, name, places) for name in ("recipient", "sender", "seq")]
     return places[order_of(keys[0], keys[1], keys[2])[low - before : high - before]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message, field_dtype, field_shape
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
-from p2p_sim.rundir import integrity, manifest, parquet_columns
+from p2p_sim.rundir import integrity, manifest, parquet_columns, parquet_schema, regular_files
 from p2p_sim.rundir.manifest import kinds_of
 from p2p_sim.rundir.run_json import on_command_line, recomputing
 from p2p_sim.rundir.run_record import RunRecord
@@ -103,7 +104,7 @@ Array = npt.NDArray[Any]
 class Stored:
     """The messages of a folder ``messages``; see ``Source``.  Raises InputError for a folder without a manifest.
 
-    Files are checked for their size at once, and against their checksum when they are first read.
+    Files are checked for their size, columns and rows at once, and against their checksum when they are first read.
     """
 
     def __init__(self, folder: Path):
@@ -123,6 +124,7 @@ class Stored:
         by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
         for file in self._files:
             file.check()
+            file.check_footer_or_sum()
         self.kept = sum(file.rows for file in self._files)
         self.missing = missing_of(told["level"], self.kept, self.counts) if self.complete else self._cut_off()
 
@@ -142,6 +144,7 @@ class Stored:
             return self._of_user(kind, rounds, user, offset, limit)
         total = sum(file.rows for files in rounds.values() for file in files)
         end = total if limit is None else min(offset + limit, total)
+        self._check_memory(kind, end - offset)
         parts, before = [self._nothing(kind)], 0
         for files in rounds.values():
             size = sum(file.rows for file in files)
@@ -184,6 +187,10 @@ class Stored:
         order = order_of(found["recipient"], found["sender"], found["seq"], found["round"])
         chosen = order[offset : None if limit is None else offset + limit]
         return {name: column[chosen] for name, column in found.items()}, len(order)
+
+    def _check_memory(self, kind: str, rows: int) -> None:
+        width = sum(column.itemsize * math.prod(column.shape[1:]) for column in self._nothing(kind).values())
+        parquet_schema.check_memory(self.folder, rows, width, "ask for fewer at once, by limit= and offset=")
 
     def _of(self, kind: str, round: int | None) -> dict[int, list[File]]:
         """Return the files of a kind by round, ascending."""
@@ -246,10 +253,16 @@ class OnDemand(Mapping[str, Columns]):
         return len(self.stored.kinds)
 
 
+def folder_of(path: Path) -> Path | None:
+    """Return the folder of the messages of a run directory; None if it has none.  Raises InputError for a link."""
+    file = regular_files.find(path, f"{MESSAGES}/{manifest.NAME}")
+    return None if file is None else file.parent
+
+
 def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
     """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
-    folder = path / MESSAGES
-    manifest.read(folder)  # a newer one is refused as such
+    folder = folder_of(path) or path / MESSAGES
+    manifest.check_format(folder)  # a newer one is refused as such
     integrity.check(path, told["sha256"], MESSAGES)
     return Stored(folder)
 
@@ -259,7 +272,7 @@ def _found(folder: Path, kinds: Mapping[str, Any]) -> tuple[list[dict[str, Any]]
     paths = sorted(folder.glob(PARTS))
     noted = integrity.read(folder)
     told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
-    entries = [entry for entry in told if manifest.fits(entry, kinds)]
+    entries = [entry for entry in told if entry["kind"] in kinds]
     names = {entry["file"] for entry in entries}
     whole = [entry for entry in entries if set(sources_of(entry)) <= names]
     return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(UNFINISHED))
@@ -273,7 +286,7 @@ def _ended(path: Path) -> bool:
 def _of_file(path: Path, noted: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what is noted of a file as it is: one with columns of nulls added was noted twice."""
     size = path.stat().st_size if path.exists() else None
-    return next((entry for entry in reversed(noted) if entry["bytes"] == size), noted[-1])
+    return next((entry for entry in reversed(noted) if entry.get("bytes") == size), noted[-1])
 
 
 def _ordered(files: list[File], low: int, high: int) -> Columns:

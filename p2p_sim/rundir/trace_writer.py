@@ -31,6 +31,7 @@ from p2p_sim.rundir.parquet_columns import (
     narrowed,
     narrowest_rule,
 )
+from p2p_sim.rundir.parquet_schema import MOST_GROUP
 
 
 def alike(folder: Path, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -91,7 +92,7 @@ MOST_ROWS = 1 << 24
 """A file is closed at so many rows: a killed run loses at most the files that are still open."""
 
 _GROUP = 1 << 17
-_MOST_GROUP = 1 << 18
+_MAX_GROUP = MOST_GROUP
 PARTS, UNFINISHED = "*/round=*/*.parquet", "*/round=*/.*.parquet.tmp"
 """The files of a trace, and those being written: other programs ignore names that begin with a dot."""
 
@@ -247,8 +248,8 @@ class Part:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = parquet_columns.Stream(self._unfinished, columns, ADDRESSES)
         rows = len(next(iter(columns.values())))
-        for low in range(0, rows, _MOST_GROUP):
-            self._writer.write({name: column[low : low + _MOST_GROUP] for name, column in columns.items()})
+        for low in range(0, rows, _MAX_GROUP):
+            self._writer.write({name: column[low : low + _MAX_GROUP] for name, column in columns.items()})
         self._waiting = []
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from p2p_sim.core.closed_world import closed_world
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
+from p2p_sim.core.number_texts import read_digits
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, some
@@ -311,9 +312,10 @@ def _read(text: str, kinds: Mapping[str, Message]) -> Address:
         elif role != USER:
             raise InputError(f"message {text!r}: {parts[0]} goes from {message.sender} to {message.recipient}; "
                              f"write the server {role} as 0")  # fmt: skip
-    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts[1:]):
+    numbers = [number for number in map(read_digits, parts[1:]) if number is not None]
+    if len(numbers) != 4:
         raise InputError(f"message {text!r} is no id: write it as {shape}")
-    return Address(parts[0], *map(int, parts[1:]))
+    return Address(parts[0], *numbers)
 
 
 def _trace(

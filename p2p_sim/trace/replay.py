@@ -1,4 +1,7 @@
-"""Replay: the whole history of some parties, recomputed from the seed by re-running their closed world."""
+"""Replay: the whole history of some parties, recomputed from the seed by re-running their closed world.
+
+For a saved run, start at ``recompute.history``.
+"""
 
 from __future__ import annotations
 

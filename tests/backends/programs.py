@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +59,30 @@ class Stranger(Protocol):
 
     def user(self, me: Party) -> Rounds:
         yield self.note(to=me.id + 1)
+
+
+@dataclass(frozen=True)
+class Felling(Protocol):
+    """Kills the raylet, Ray's own process that has started the one it runs in."""
+
+    note = Message("user", "user", "never sent")
+
+    def user(self, me: Party) -> Rounds:
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+        yield self.note(to=me.id)
+
+
+@dataclass(frozen=True)
+class Freezing(Protocol):
+    """Stops the process of user 0 without ending it."""
+
+    note = Message("user", "user", "passes nothing on")
+
+    def user(self, me: Party) -> Rounds:
+        if me.id[0] == 0:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        yield self.note(to=me.id)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +21,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.backends import address as addressing
-from p2p_sim.backends import session
+from p2p_sim.backends import ray_head, session
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 
 pytestmark = pytest.mark.ray
@@ -52,17 +56,29 @@ def alive(process: int) -> bool:
 
 
 def test_a_run_starts_and_ends_its_own_ray_and_keeps_stdout_clean() -> None:
-    done = subprocess.run([sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True)
+    elsewhere = {
+        "RAY_ADDRESS": "ray://127.0.0.1:1",
+        "RAY_JOB_CONFIG_JSON_ENV_VAR": "{",
+        "RAY_START_HOOK": "no.such",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format("")], capture_output=True, text=True, check=True,
+        env={**os.environ, **elsewhere},
+    )  # fmt: skip
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
     assert done.stdout.split() == [here.digest, "False"]
+    assert "(raylet)" not in done.stderr
 
 
-def test_interrupting_ends_ray() -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None:
+    """Also where nobody handles SIGTERM, and nothing is left that could clean up but Ray's own start."""
     code = (
         "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
         "from p2p_sim.backends import ray_site\n"
-        "def fetch(handles):\n"
-        "    print('up', flush=True)\n"
+        "from p2p_sim.backends import session\n"
+        "def fetch(*given):\n"
+        "    print('up', session._own[0]._folder, flush=True)\n"
         "    import time; time.sleep(600)\n"
         "ray_site.fetch = fetch\n" + RUN.format("")
     )
@@ -71,18 +87,21 @@ def test_interrupting_ends_ray() -> None:
     )
     try:
         assert started.stderr is not None
-        while (line := started.stderr.readline()) and line.strip() != "up":
+        while (line := started.stderr.readline()) and not line.startswith("up"):
             pass  # while Ray lives, standard output goes to standard error
         below = children_of(started.pid)
         assert len(below) >= 3
-        started.send_signal(signal.SIGINT)
+        folder = Path(line.split()[1])
+        assert folder.is_dir()
+        started.send_signal(how)
         started.communicate(timeout=60)
     finally:
         started.kill()
     until = time.monotonic() + 20
-    while time.monotonic() < until and any(alive(process) for process in below):
+    while time.monotonic() < until and (folder.exists() or any(alive(process) for process in below)):
         time.sleep(0.2)
     assert not [process for process in below if alive(process)]
+    assert not folder.exists()
 
 
 SIGTERM = """
@@ -102,7 +121,7 @@ try:
         signal.raise_signal(signal.SIGTERM)
 except Stopped:
     print("stopped")
-session._start = lambda *_how: sys.exit(15)
+session.ray_node.Node.address = lambda _node: signal.raise_signal(signal.SIGTERM)
 try:
     with session.session(None, 1, 0):
         pass
@@ -112,10 +131,52 @@ except Stopped:
 
 
 def test_a_program_keeps_its_own_handler_of_sigterm() -> None:
-    """Ray's own would let it end for three seconds and abort it then; while it starts, it exits with 15."""
+    """Ray's own would let it end for three seconds and abort it then."""
     done = subprocess.run([sys.executable, "-c", SIGTERM], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["stopped", "stopped while it started"]
     assert "True" in done.stderr.splitlines()
+
+
+def test_a_raylet_that_is_killed_is_named() -> None:
+    code = (
+        "import p2p_sim, ray; from tests.backends.programs import *; from tests.contract.cases import *\n"
+        "from p2p_sim.cli.app import _refused\n"
+        "try:\n"
+        "    p2p_sim.run(Felling(), POPULATIONS['unclustered'](4), seed=7, backend='shards', shards=2)\n"
+        "except p2p_sim.RunLostError as error:\n"
+        "    print(error, ray.is_initialized())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=500
+    )
+    assert re.search(
+        r"role 'user', round 1, shard \d .*raylet ended .*same seed gives the same bits False", done.stdout
+    )
+    assert "raylet" not in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_frozen_worker_is_named_and_the_run_can_still_be_interrupted() -> None:
+    code = (
+        "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
+        "from p2p_sim.backends import ray_site\n"
+        "ray_site.SILENT_SECONDS = 2.0\n"
+        "p2p_sim.run(Freezing(), POPULATIONS['unclustered'](4), seed=7, backend='shards', shards=2)\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert started.stderr is not None
+        while (line := started.stderr.readline()) and "role 'user', round 1" not in line:
+            pass
+        below = children_of(started.pid)
+        started.send_signal(signal.SIGINT)
+        started.communicate(timeout=60)
+    finally:
+        started.kill()
+    assert "role 'user', round 1, shard 0 (users 0 to 1): silent for 2 s, busy or frozen" in line
+    assert not [process for process in below if alive(process)]
 
 
 def test_a_cluster_of_two_nodes_by_address() -> None:
@@ -130,6 +191,48 @@ def test_a_cluster_of_two_nodes_by_address() -> None:
     )
     here = p2p_sim.run(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](101), seed=7)
     assert [here.digest, "False"] == done.stdout.split()[-2:]
+
+
+def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
+    start, use = re.findall(r"```sh\n(.*?)```", page[page.index("## A Ray cluster") :], re.DOTALL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    rays = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets need a short path
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {
+        "HOME": str(tmp_path), "RAY_TMPDIR": rays, "PYTHONPATH": str(Path(p2p_sim.__file__).parents[1]),
+    }  # fmt: skip
+    program = (
+        f'set -e; p2p-sim() {{ {sys.executable} -m p2p_sim.cli "$@"; }}\n'
+        f'ray() {{ {sys.executable} -P -m ray.scripts.scripts "$@"; }}\n'
+    )
+    sessions: list[int] = []
+
+    def shell(code: str) -> subprocess.CompletedProcess[str]:
+        code = program + code.replace("HEAD", "127.0.0.1").replace("6379", port)
+        with subprocess.Popen(
+            ["bash", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env=environment, start_new_session=True,
+        ) as started:  # fmt: skip
+            sessions.append(started.pid)
+            out, err = started.communicate(timeout=300)
+        return subprocess.CompletedProcess(code, started.returncode, out, err)
+
+    try:
+        begun = shell(f"({start}) >start.log 2>&1")  # what it leaves running must not hold a pipe
+        assert begun.returncode == 0, (tmp_path / "start.log").read_text()
+        use = use.replace("--seed 3", "--seed 3 --json")
+        done, alone = (shell(code) for code in (use, use[: use.index("--backend")]))
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["digest"] == json.loads(alone.stdout)["digest"]
+        refused = shell(use.replace("export RAY_AUTH_MODE=token\n", ""))
+        assert refused.returncode == 2, refused.stderr
+        assert "RAY_AUTH_MODE=token" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    finally:
+        while any(ray_head.kill_session(each) for each in sessions):
+            time.sleep(0.1)
+        shutil.rmtree(rays, ignore_errors=True)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import account
 
 
+@pytest.mark.slow
 def test_rows_say_what_was_measured() -> None:
     result = account.main(2_000, ("table", "compose"), 1, None)
     assert {row["case"] for row in result["rows"]} == {"table", "compose", "memory"}

@@ -27,6 +27,7 @@ COMMON = {
 }
 
 
+@pytest.mark.slow
 def test_rows_have_one_shape() -> None:
     seen: list[tuple[str, int, int]] = []
     result = engine.main(

@@ -126,6 +126,7 @@ sys.exit(f"imported {sorted(heavy)}" if heavy else status)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_program_of_its_own(tmp_path):
     done = subprocess.run(
         [*COMMAND, "run", "peer-to-peer", "--users", "50", "--alpha", "2"],
@@ -146,6 +147,7 @@ def test_nobody_reads_the_output(tmp_path):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.slow
 def test_interrupt(tmp_path):
     code = """
 import os, signal, sys
@@ -160,13 +162,16 @@ sys.exit(cli.main(["run", "peer-to-peer", "--users", "9"]))
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("10", 10), ("1e7", 10**7), ("10_000", 10_000), ("18446744073709551615", 2**64 - 1)]
+    ("text", "number"),
+    [("10", 10), ("1e7", 10**7), ("1.5e3", 1500), ("1e19", 10**19), ("18446744073709551615", 2**64 - 1)],
 )
 def test_whole(text, number):
     assert whole(text) == number
 
 
-@pytest.mark.parametrize("text", ["1.5", "inf", "nan", "ten", ""])
+@pytest.mark.parametrize(
+    "text", ["1.5", "inf", "nan", "ten", "", "10_000", "5 ", "٥", "５", "1e26", "1e-400", "True"]
+)
 def test_not_whole(text):
     with pytest.raises(ValueError, match=re.escape(repr(text))):
         whole(text)

@@ -194,7 +194,13 @@ def test_composition_and_channels(cli):
     told = cli(*SMALL, "--composition", "4", "--view", "wire", "--channels", "encrypted", "--json").json
     (row,) = told["views"]
     assert (row["composition"], row["exact"], row["lower"]) == (4, 0, 0)
-    assert row["law"]["tested"] is False
+    assert row["law"]["tested"] is True, "a classifier looked at what the law does not speak of"
+    assert (
+        cli(*shlex.split(told["command"])[1:], "--statistic", "exact", "--json").json["views"][0]["law"][
+            "tested"
+        ]
+        is False
+    )
     assert "--composition 4 --channels encrypted" in told["command"]
 
 

@@ -32,6 +32,7 @@ def test_synthetic_users_on_a_graph(cli):
     assert np.array_equal(run.replay(7).sent["hop"]["y"], hops["y"][hops["sender"] == 7])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", ["complete", "small-world:4,0.2", "scale-free:2", "grid", "ring:4"])
 def test_every_kind_of_graph(cli, graph):
     done = cli(*WALK, "--users", "60", "--graph", graph)

@@ -6,6 +6,8 @@ import os
 import shutil
 import stat
 
+import pytest
+
 import p2p_sim
 from p2p_sim.rundir import run_directory
 from tests.cli.conftest import below
@@ -50,6 +52,7 @@ def test_names_count_up_and_latest_follows(cli, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_latest_follows_runs_that_are_written_elsewhere(cli, tmp_path):
     def links():
         found = {

@@ -45,6 +45,7 @@ def run(made, tmp_path):
     return made
 
 
+@pytest.mark.slow
 @verbs
 def test_a_device_is_written_into(cli, run, verb, tmp_path):
     place = node(tmp_path / NAME, 3)
@@ -66,6 +67,7 @@ def test_a_full_device_is_said_so(cli, run, verb, tmp_path):
     assert stat.S_ISCHR(place.stat().st_mode)
 
 
+@pytest.mark.slow
 @verbs
 def test_a_fifo_is_written_into(cli, run, verb, tmp_path):
     assert cli(*verb, "plain.svg").status == 0

@@ -126,14 +126,19 @@ def test_tables_and_figures_of_experiments_follow_links_and_leave_devices(tmp_pa
     assert names(tmp_path) == {"table.csv", "figure.png", "elsewhere.png", "figure.svg"}
 
 
-def test_an_audit_is_kept_where_a_link_leads(cli, made, tmp_path):
+def test_an_audit_is_not_kept_where_a_link_leads(cli, made, tmp_path):
+    """A run may come from anybody: its link would choose which file of mine is replaced."""
     audit = ("audit", "--run", "mine", "--view", "learner", "--trials", "200", "--delta", "0.05")
     p2p_sim.load(made).save(tmp_path / "mine")
+    (tmp_path / "kept.json").write_text("mine")
     (tmp_path / "mine/audit.json").symlink_to("../kept.json")
-    assert cli(*audit).status in (0, 1)
-    assert (tmp_path / "mine/audit.json").is_symlink()
-    assert '"audits"' in (tmp_path / "kept.json").read_text()
+    done = cli(*audit)
+    assert (
+        done.status,
+        "audit.json' is damaged: it is a link, and a run directory has none" in done.err,
+    ) == (2, True)
+    assert (tmp_path / "kept.json").read_text() == "mine"
     (tmp_path / "mine/audit.json").unlink()
     os.mkfifo(tmp_path / "mine/audit.json")
     done = cli(*audit)
-    assert (done.status, "audit.json' is damaged (it is no file)" in done.err) == (2, True)
+    assert (done.status, "audit.json' is damaged: it is a FIFO, not a regular file" in done.err) == (2, True)

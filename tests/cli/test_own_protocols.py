@@ -74,6 +74,7 @@ LOOKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "words"), [(look[0], look[1:]) for look in LOOKS])
 def test_every_verb_looks_at_a_full_trace_and_says_how_else_to_get_one(ward, verb, words):
     assert ward("trace", verb, "full", *words).status == 0
@@ -89,6 +90,7 @@ NAMED = (
 )
 
 
+@pytest.mark.slow
 def test_every_verb_takes_the_program_that_is_named(ward, monkeypatch):
     ward("run", "ward:Ward", "--users", "30", "--flip", "0.4", "--out", "other", "--seed", "0")
     for words in NAMED:
@@ -104,6 +106,7 @@ def test_every_verb_takes_the_program_that_is_named(ward, monkeypatch):
         assert (after.status, after.out, after.err) == (before.status, before.out, before.err)
 
 
+@pytest.mark.slow
 def test_programs_of_several_runs_are_named_one_by_one(ward, tmp_path):
     (tmp_path / "desk.py").write_text(WARD.replace("Ward", "Desk"))
     ward("run", "desk:Desk", "--users", "30", "--flip", "0.2", "--out", "desk", "--seed", "0")
@@ -139,12 +142,14 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_another_program_than_the_run_s_is_refused(ward):
     for name, words in WRONG.values():
         for verb in (("replay", "none", "--user", "3"), ("report", "none"), ("trace", "stats", "none")):
             refused(ward(*verb, "--protocol", name), name, *words)
 
 
+@pytest.mark.slow
 def test_a_program_that_was_changed_is_told_of(ward, tmp_path, monkeypatch):
     for changed in (WARD.replace("noisy label to", "label to"), WARD.replace("flip: float", "odds: float")):
         monkeypatch.delitem(sys.modules, "ward")
@@ -156,6 +161,7 @@ def test_a_program_that_was_changed_is_told_of(ward, tmp_path, monkeypatch):
             refused(done, "--protocol ward:Ward", "flip=0.2", "another version")
 
 
+@pytest.mark.slow
 def test_without_a_seed_no_program_is_asked_for(ward):
     ward("run", "ward:Ward", "--users", "30", "--flip", "0.2", "--out", "bare", "--no-population")
     for verb in (("replay", "bare", "--user", "3"), ("trace", "stats", "bare")):
@@ -164,6 +170,7 @@ def test_without_a_seed_no_program_is_asked_for(ward):
         assert "--protocol" not in done.err
 
 
+@pytest.mark.slow
 def test_what_needs_the_program_is_spelt_out_in_python(ward, monkeypatch):
     drawn = []
     for done in (ward("replay", "full", "--user", 3), ward("trace", "show", "full", "--as", "desk")):
@@ -177,6 +184,7 @@ def test_what_needs_the_program_is_spelt_out_in_python(ward, monkeypatch):
     assert list(view.draws) == ["desk/order/1"]
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_what_is_known_of_them(ward):
     done = ward("diff", "full", "none")
     assert (done.status, done.out.partition("\n")[0]) == (0, "full and none: equal")
@@ -187,6 +195,7 @@ def test_runs_are_compared_by_what_is_known_of_them(ward):
     assert "only counts, outputs and digests" in done.out + done.err
 
 
+@pytest.mark.slow
 def test_a_report_names_roles_where_a_trace_does(ward):
     rows = {level: ward("report", level, "--json").json["runs"][0]["messages"] for level in ("full", "none")}
     names = ("sender", "recipient", "sealed_for", "text")
@@ -217,6 +226,7 @@ def test_a_name_that_leads_nowhere_is_refused(cli, tmp_path, monkeypatch, name, 
     refused(cli("run", name, "--users", "10", "--flip", "0.2", "--seed", "0"), name, *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [("diagram",), ("export", "--format", "graphml")])
 def test_text_is_not_written_under_the_name_of_a_picture(ward, tmp_path, verb):
     refused(ward("trace", *verb, "full", "--out", "all.PNG"), "--out 'all.PNG'", "name it all.")

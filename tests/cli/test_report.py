@@ -36,6 +36,7 @@ def test_the_page_of_one_run_goes_into_it(cli, two):
     assert cli("report", "runs/a").status == 0
 
 
+@pytest.mark.slow
 def test_the_page_of_several_goes_beside_the_first(cli, two):
     assert str(two / "runs" / "report.html") in cli("report", "runs/b", "runs/a").out
     text = (two / "runs" / "report.html").read_text()

@@ -75,6 +75,7 @@ def test_pages_that_leave_the_seed_out(cli, tmp_path):
         (tmp_path / "page.html").unlink()
 
 
+@pytest.mark.slow
 def test_a_report_that_tells_a_seed_is_its_owner_s_alone(cli, tmp_path):
     assert cli(*SMALL, "--out", "fresh").status == 0
     for words, private in (((), True), (("--no-seed",), False)):

@@ -22,6 +22,7 @@ def run(tmp_path):
     p2p_sim.run(PeerToPeer(0.1), people(), seed=3, trace="full").save(tmp_path / "r")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 @pytest.mark.parametrize(
     ("name", "allowed"), [("user", "0 to 11"), ("cluster", "0 to 30"), ("round", "[1, 2, 3]")]

@@ -76,6 +76,7 @@ def test_what_takes_more_than_messages_says_what_to_do(cli, left, words):
     assert "its trace can be opened (p2p-sim trace), the run was cut off: run it again" in done.err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_really_killed(cli, tmp_path):
     words = [
         "--users",

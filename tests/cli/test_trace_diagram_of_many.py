@@ -60,6 +60,7 @@ def chosen(run, words: list[str]) -> set[int]:
     return set(np.flatnonzero(codes == number).tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "people", "words", "opens"), PICTURES.values(), ids=PICTURES.keys())
 def test_every_box_opens_on_single_messages(protocol, people, words, opens, cli, tmp_path):
     run = p2p_sim.run(protocol, people, seed=3, trace="full")

@@ -151,7 +151,7 @@ def test_advice_speaks_of_clusters_only_where_there_are_some(cli, tmp_path, monk
     monkeypatch.setattr(sequence, "MAX_MESSAGES_DRAWN", 100)
     assert "messages; --user draws single ones" in told("alone")
     assert "messages; --cluster or --user draws single ones" in told("two")
-    assert "choose --user too" in told("alone", "--as", "learner")
+    assert "also give --user" in told("alone", "--as", "learner")
 
 
 def test_a_run_without_its_population_has_no_clusters_to_ask_for(cli, tmp_path):

@@ -58,14 +58,17 @@ def test_names_that_are_no_utf8(cli, run, tmp_path):
     name = os.fsdecode(b"bad\xff")
     for words in ((*MANY, "--trace", "full"), MANY):
         done = cli(*words, "--out", name)
-        assert (done.status, "names in UTF-8, and this is none: choose another name" in done.err) == (2, True)
+        assert (done.status, "must be UTF-8, and this one is not: choose another name" in done.err) == (
+            2,
+            True,
+        )
     assert set(tmp_path.iterdir()) == {run}  # found before any work
-    with pytest.raises(InputError, match="names in UTF-8"):
+    with pytest.raises(InputError, match="must be UTF-8"):
         p2p_sim.load(run).save(tmp_path / name)
     assert set(tmp_path.iterdir()) == {run}
     shutil.copytree(run, tmp_path / name)
     for read in (p2p_sim.load, lambda path: run_directory.open_trace(path).rows("report")):
-        with pytest.raises(InputError, match="names in UTF-8, and this is none: choose another name"):
+        with pytest.raises(InputError, match="must be UTF-8, and this one is not: choose another name"):
             read(tmp_path / name)
 
 

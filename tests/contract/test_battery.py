@@ -42,6 +42,7 @@ def test_every_shipped_protocol_is_in_the_battery() -> None:
     assert {type(p) for p in PROTOCOLS.values()} == set(ALL)
 
 
+@pytest.mark.slow
 def test_equal_bits_for_any_number_of_blocks(protocol: Any, population: Population) -> None:
     whole = p2p_sim.run(protocol, population, seed=7, blocks=1, trace="full")
     for blocks in (3, 7, USERS):
@@ -63,11 +64,13 @@ def test_equal_bits_with_and_without_numba(
     assert equal(runs[0].output("learner"), runs[1].output("learner"))
 
 
+@pytest.mark.slow
 def test_a_trace_changes_nothing(protocol: Any, population: Population) -> None:
     levels = ("none", "counts", "sample=9", "full")
     assert len({p2p_sim.run(protocol, population, seed=7, trace=level).digest for level in levels}) == 1
 
 
+@pytest.mark.slow
 def test_the_digest_is_sensitive(protocol: Any, population: Population) -> None:
     """Twin of the tests above: another seed or other labels give another digest."""
     other = replace(population, y=population.y ^ True)
@@ -83,6 +86,7 @@ def test_without_a_digest_the_output_is_the_same(protocol: Any, population: Popu
     assert equal(plain.output("learner"), p2p_sim.run(protocol, population, seed=7).output("learner"))
 
 
+@pytest.mark.slow
 def test_replay_of_every_user_equals_the_run(protocol: Any, population: Population) -> None:
     run = p2p_sim.run(protocol, population, seed=7, blocks=4, trace="full")
     messages = {kind: run.messages(kind) for kind in protocol.messages()}
@@ -129,6 +133,7 @@ def test_the_population_is_untouched(protocol: Any, population: Population) -> N
     assert replace(population).hash == before
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_runs_are_equal(protocol: Any, population: Population, tmp_path: Any) -> None:
     run = p2p_sim.run(protocol, population, seed=7, trace="full")
     run.save(tmp_path / "run")
@@ -142,6 +147,7 @@ def test_saved_and_loaded_runs_are_equal(protocol: Any, population: Population, 
     assert again.digest == run.digest
 
 
+@pytest.mark.slow
 def test_hash_seeds_and_processes_do_not_matter() -> None:
     code = (
         "import p2p_sim; from tests.contract.cases import *\n"

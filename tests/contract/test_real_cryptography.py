@@ -37,6 +37,7 @@ def same_messages(one: Any, other: Any) -> None:
                 assert np.array_equal(column, other.messages(kind)[name]), (kind, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [None, ATTACKS], ids=["all well", "attacked"])
 @pytest.mark.parametrize("name", SEALING)
 def test_both_modes_deliver_the_same(name: str, faults: list[str] | None) -> None:
@@ -66,6 +67,7 @@ def test_real_runs_do_not_depend_on_blocks_and_are_replayed(name: str) -> None:
         assert all(np.array_equal(columns[key], whole[key][mine]) for key in columns), kind
 
 
+@pytest.mark.slow
 def test_real_runs_are_equal_on_shards() -> None:
     people = POPULATIONS["scattered"](40)
     for protocol in (EncryptedShuffle(1.0, shufflers=2), SecureAggregation(4, threshold=3)):

@@ -101,6 +101,7 @@ def by_id(name: str, wanted: dict[str, bool]) -> dict[str, tuple[bool, Any]]:
     return {key: (reads, everything(name)[key].fields if reads else None) for key, reads in wanted.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
     run, every = ran(name), everything(name)

@@ -39,6 +39,7 @@ def from_trace(run: Any) -> Most:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_most_is_what_the_trace_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = PROTOCOLS[name]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import p2p_sim
 from p2p_sim.backends import local
-from p2p_sim.core import InputError
+from p2p_sim.core import InputError, ProtocolError
 from protocols import PeerToPeer
 from tests.core.stage import perform, refused, reports, silent
 from tests.tiny import LABELS, people
@@ -51,6 +53,16 @@ def test_a_message_that_nobody_receives_is_named():
         yield from reports()(self, me)
 
     refused("message 'report' was sent 1 more time", twice)
+
+
+def test_a_program_that_ends_its_process_is_named():
+    """Otherwise its exit status would be taken for ours."""
+
+    def leaves(self, me):
+        yield self.report(y=me.y, v=0)
+        sys.exit(1)
+
+    refused(r"role 'user', step 1: the program calls sys.exit\(1\)", leaves)
 
 
 def test_a_receive_after_the_last_send_waits_forever():
@@ -137,13 +149,17 @@ def test_more_blocks_than_users_are_as_many_as_users():
     assert perform(reports(), blocks=100).totals.digest == perform(reports(), blocks=12).totals.digest
 
 
-def test_an_error_inside_a_program_is_the_programs_own():
+def test_an_error_inside_a_program_is_placed_and_keeps_the_programs_own_as_its_cause():
     def program(self, me):
         yield from reports()(self, me)
         raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"):
+    text = (
+        r"^role 'user', step 1: KeyError: 'mine' \(test_engine_errors.py, line \d+\); mend the program there$"
+    )
+    with pytest.raises(ProtocolError, match=text) as caught:
         perform(program)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_global_random_state_is_left_alone():

@@ -41,7 +41,7 @@ def test_texts_are_read_and_written_back():
     ("given", "words"),
     [
         (["drop=1.5"], ["drop = 1.5", "[0, 1]"]),
-        (["loss=nan"], ["loss = nan", "[0, 1]"]),
+        (["loss=nan"], ["loss = 'nan'", "[0, 1]"]),
         (["late=often"], ["late = 'often'", "[0, 1]"]),
         (["duplicate=-0.1"], ["duplicate = -0.1", "[0, 1]"]),
         (["drop"], ["fault 'drop'", "drop=0.05"]),

@@ -110,7 +110,7 @@ def test_the_addresses_of_a_send_cannot_be_changed_afterwards():
         yield self.ask(to=to, n=1)
         to[0] = 5
 
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(ProtocolError, match="step 1: ValueError: assignment destination is read-only"):
         perform(program)
 
 

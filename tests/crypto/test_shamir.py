@@ -36,6 +36,7 @@ def interpolate(points: list[tuple[int, int]]) -> int:
     return total % P
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 6), st.integers(0, 4), st.integers(0, 10**6))
 def test_shares_are_those_of_the_oracle_and_every_set_recovers(threshold, more, seed):

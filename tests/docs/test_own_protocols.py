@@ -66,6 +66,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     assert PACKAGED[0] == "pip install ."
@@ -85,6 +86,7 @@ def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Pat
     assert all(words in page for words in ("forced-response", "nothing is read", "consistent", "1.099"))
 
 
+@pytest.mark.slow
 def test_a_file_is_enough_and_its_law_is_found(folder: Path, tmp_path: Path) -> None:
     (folder / "forced.py").write_text(WITHOUT_LAW)
     told = all_ran(ALONE, folder, tmp_path / "nothing")

@@ -43,6 +43,7 @@ def compare(run, hand):
     assert run.faulty.get("dropped", np.zeros(0)).tolist() == sorted(hand.wire.gone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numba", ["0", "1"])
 @pytest.mark.parametrize("retries", [0, 2])
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())

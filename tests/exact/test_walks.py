@@ -34,6 +34,7 @@ def near(people: Population) -> list[list[int]]:
     return [people.graph.rows_of(code).tolist() for code in people.graph.codes.tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("numba")
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 @pytest.mark.parametrize("seed", SEEDS)

@@ -176,33 +176,46 @@ def _audited(protocol: Any, view: str, **how: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+EXACT: dict[str, Any] = {"statistic": "exact"}
 LEARNING: dict[str, Any] = {"statistic": "classifier", "trials": 800}
 AUDITS: dict[str, Figure] = {
     f"{'secure_aggregation/' if name == 'secure_aggregation' else ''}audit/{name}/{view}"
     f"{', ' + what if what else ''}": partial(_audited, protocol, view, **how)
     for name, protocol, view, what, how in (
-        ("peer-to-peer", PEERS, "learner", "", {}),
-        ("peer-to-peer", PEERS, "user", "", {}),
-        ("peer-to-peer", PEERS, "learner+user", "", {}),
-        ("peer-to-peer", PEERS, "wire", "", {}),
+        ("peer-to-peer", PEERS, "learner", "", EXACT),
+        ("peer-to-peer", PEERS, "user", "", EXACT),
+        ("peer-to-peer", PEERS, "learner+user", "", EXACT),
+        ("peer-to-peer", PEERS, "wire", "", EXACT),
         ("peer-to-peer", PEERS, "learner", "classifier", LEARNING),
         ("peer-to-peer", PEERS, "learner", "loss", {"faults": ["loss=0.1"], "trials": 800}),
-        ("peer-to-peer", PEERS, "learner", "at epsilon", {"epsilon": 0.2, "delta": None}),
-        ("peer-to-peer", PEERS, "learner", "against less noise", {"against": PeerToPeer(0.05)}),
-        ("peer-to-peer", PeerToPeer(0.0), "wire", "a false claim", {"claims": {"mine": 0.1}}),
+        ("peer-to-peer", PEERS, "learner", "at epsilon", {"epsilon": 0.2, "delta": None, **EXACT}),
+        ("peer-to-peer", PEERS, "learner", "against less noise", {"against": PeerToPeer(0.05), **EXACT}),
+        ("peer-to-peer", PeerToPeer(0.0), "wire", "a false claim", {"claims": {"mine": 0.1}, **EXACT}),
         ("peer-to-peer, neighbours", ASKING, "learner", "regular:3", {"graph": "regular:3"}),
-        ("randomized-response", RESPONSE, "learner", "", {}),
-        ("randomized-response", RandomizedResponse(0.7, labels=5), "wire", "5 labels", {}),
-        ("encrypted-shuffle", EncryptedShuffle(3.0), "learner", "", {}),
+        ("randomized-response", RESPONSE, "learner", "", EXACT),
+        (
+            "randomized-response",
+            RandomizedResponse(0.7, labels=5),
+            "wire",
+            "5 labels",
+            {"pair": (0, 1), **EXACT},
+        ),
+        ("encrypted-shuffle", EncryptedShuffle(3.0), "learner", "", EXACT),
         ("encrypted-shuffle", EncryptedShuffle(3.0, shufflers=2), "shuffler+learner", "", LEARNING),
-        ("encrypted-shuffle", EncryptedShuffle(3.0), "learner", "real", {"crypto": "real", "trials": 200}),
-        ("peer-permutation", PeerPermutation(0.2), "learner", "", {}),
-        ("peer-permutation", PeerPermutation(0.2), "user", "", {}),
+        (
+            "encrypted-shuffle",
+            EncryptedShuffle(3.0),
+            "learner",
+            "real",
+            {"crypto": "real", "trials": 200, **EXACT},
+        ),
+        ("peer-permutation", PeerPermutation(0.2), "learner", "", EXACT),
+        ("peer-permutation", PeerPermutation(0.2), "user", "", EXACT),
         ("network-shuffle", WALKING, "learner", "regular:3", {"graph": "regular:3"}),
-        ("label-proportions", LabelProportions(3), "learner", "", {}),
-        ("laplace-label-proportions", LaplaceLabelProportions(1.0, 3), "learner", "", {}),
-        ("laplace-label-proportions", LaplaceLabelProportions(1.0, 3), "aggregator", "", {}),
-        ("secure_aggregation", SecureAggregation(3, threshold=2, epsilon=1.0), "learner", "", {}),
+        ("label-proportions", LabelProportions(3), "learner", "", EXACT),
+        ("laplace-label-proportions", LaplaceLabelProportions(1.0, 3), "learner", "", EXACT),
+        ("laplace-label-proportions", LaplaceLabelProportions(1.0, 3), "aggregator", "", EXACT),
+        ("secure_aggregation", SecureAggregation(3, threshold=2, epsilon=1.0), "learner", "", EXACT),
     )
 }
 

@@ -17,6 +17,7 @@ def check(name: str) -> None:
     assert frozen.differences(computed("runs", name), FROZEN[name]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOCAL)
 def test_runs(name: str) -> None:
     check(name)

@@ -20,7 +20,7 @@ LAYERS = [
     {"rundir"},
     {"trace"},
     {"coalition", "observed_view"},
-    {"run", "paired", "costing"},
+    {"run", "paired", "costing", "check"},
     {"privacy"},
     {"learning"},
     {"render"},
@@ -80,6 +80,7 @@ def wrong_arrow(importer: str, imported: str) -> bool:
     return other not in RANK or RANK[other] > RANK[mine]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES + PROTOCOLS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_follow_the_arrows(path):
     wrong = [name for name in imports(path) if wrong_arrow(module_of(path), name)]
@@ -124,6 +125,7 @@ def in_order(files: dict[str, ast.Module], packages: set[str]) -> list[str]:
     return list(TopologicalSorter(needs).static_order())
 
 
+@pytest.mark.slow
 def test_no_files_import_each_other_in_circles():
     files = {module_of(path): ast.parse(path.read_text()) for path in SOURCES + PROTOCOLS}
     packages = {module_of(path) for path in SOURCES + PROTOCOLS if path.name == "__init__.py"}
@@ -183,6 +185,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.split(".")[0] for name in out.stdout.split()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement", ["import p2p_sim.core", "import protocols", "import p2p_sim.backends.local"]
 )

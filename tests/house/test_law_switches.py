@@ -67,6 +67,7 @@ def test_the_laws_are_found() -> None:
     assert {"Nothing", "Mixture", "Gaussian", "ShuffledBits", "Worst"} <= LAWS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_asks_which_law_a_law_is(path: Path) -> None:
     own = {name for name, file in LAWS.items() if Path(file) == path}

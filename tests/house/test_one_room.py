@@ -67,6 +67,7 @@ def classes_named(tree: ast.AST) -> set[str]:
     return named & shipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_other_file_knows_protocols_apart(path):
     tree = ast.parse(path.read_text())

@@ -27,6 +27,7 @@ def untyped(tree: ast.Module) -> Iterator[str]:
             yield f"line {node.lineno}: {name}: {ast.unparse(annotation)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_module_is_about_is_not_any(path):
     assert not list(untyped(ast.parse(path.read_text()))), "give it its type, such as RunRecord or Protocol"

@@ -14,6 +14,7 @@ def alike(ours, theirs):
     return bool(ttest_ind(ours, theirs, equal_var=False).pvalue > FALSE_ALARM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved", [0.1, 0.5])
 def test_small_world_is_as_clustered_as_networkx_s(moved):
     users, degree, graphs = 1000, 10, range(10)

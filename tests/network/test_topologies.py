@@ -61,6 +61,7 @@ def test_regular_graphs_are_regular_simple_and_connected(users, degree):
         assert nx.is_connected(graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [100_000, 1_000_000])
 def test_a_large_regular_graph_is_regular_and_simple(users):
     graph = build("regular:20" if users < 1_000_000 else "regular:6", users, 1)
@@ -249,6 +250,7 @@ def test_words_that_are_no_topology(text, what):
         graph_of(text, 10, 0)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.from_regex(r"(regular|small-world|scale-free|grid|ring):[0-9.,e-]{0,12}")))
 def test_any_text_is_a_topology_or_refused(text):
     try:

@@ -66,6 +66,7 @@ def delta(pairs: list[tuple[Fraction, Fraction]], epsilon: float) -> Any:
     return max(sum(max(pair[side], mpf(0)) for pair in both) for side in (0, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", FLIPS)
 @pytest.mark.parametrize(("theta", "n", "ones"), [(1.0, 1, 0), (1.0, 3, 2), (0.999999, 4, 0), (0.5, 6, 3)])
 def test_brackets_hold_the_truth(flip: float, theta: float, n: int, ones: int) -> None:
@@ -160,6 +161,7 @@ def test_the_pure_budget_of_many(n: int) -> None:
     assert value == pytest.approx(truth, rel=1e-14 * n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [PeerPermutation, PeerToPeer])
 @pytest.mark.parametrize(("n", "times"), [(1, 2), (4, 3), (3, 2)])
 @pytest.mark.parametrize("flip", [ALMOST, 0.4999999999])
@@ -181,6 +183,7 @@ def population() -> Population:
     return Population.from_arrays(y=[0, 1] * 530, cluster=[0] * 60 + [1] * 1000)
 
 
+@pytest.mark.slow
 def test_the_basis_of_a_population_of_upper_bounds() -> None:
     found = privacy.profile(EncryptedShuffle(1.0, labels=3), population=population())
     each = [privacy.profile(EncryptedShuffle(1.0, labels=3), cluster_size=n) for n in (60, 1000)]

@@ -14,6 +14,11 @@ from p2p_sim.core import Message, Party, Protocol, Rounds, check_range
 from p2p_sim.privacy.calibrate import calibrate
 from protocols import PeerToPeer, RandomizedResponse
 
+TIGHT: list[tuple[Any, dict[str, Any], float]] = [
+    (RandomizedResponse, {"vary": "epsilon", "epsilon": epsilon, "delta": delta}, 1.01)
+    for epsilon in (0.1, 0.7, 1.0, 3.0)
+    for delta in (1e-9, 1e-6, 1e-3, 0.05)
+]
 CASES: list[tuple[Any, dict[str, Any], float]] = [
     (PeerToPeer, {"vary": "alpha", "theta": 1.0, "cluster_size": 100, "epsilon": 0.5, "delta": 1e-4}, 0.99),
     (PeerToPeer, {"vary": "alpha", "theta": 0.5, "cluster_size": 60, "epsilon": 0.5, "delta": 1e-4}, 0.99),
@@ -29,7 +34,8 @@ CASES: list[tuple[Any, dict[str, Any], float]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "asked", "further"), CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "asked", "further"), CASES + TIGHT)
 def test_what_is_found_keeps_the_promise_and_hardly_more(
     kind: Any, asked: dict[str, Any], further: float
 ) -> None:
@@ -37,6 +43,9 @@ def test_what_is_found_keeps_the_promise_and_hardly_more(
     view = asked.get("view", "learner")
     again = privacy.profile(found.protocol, view, cluster_size=asked.get("cluster_size"))
     assert again.delta(asked["epsilon"]) <= asked["delta"]
+    assert (
+        again.epsilon_bracket(asked["delta"]).upper <= asked["epsilon"]
+    )  # it was above by 1e-9 in one of six
     assert found.achieved.value <= asked["epsilon"] * (1 + 1e-9)
     assert found.achieved.lower <= again.epsilon(asked["delta"]) <= found.achieved.upper
     assert found.slack == asked["epsilon"] - found.achieved.upper
@@ -70,6 +79,7 @@ def test_the_least_cluster_of_a_view_with_users(view: str, least: int) -> None:
     assert calibrate(PeerToPeer, vary="cluster_size", delta=0.9, **asked).value == least
 
 
+@pytest.mark.slow
 def test_all_clusters_of_a_population() -> None:
     y = np.arange(100) % 2 == 0
     people = Population.from_arrays(y=y, cluster=np.repeat([0, 1, 2, 3], [5, 15, 30, 50]))

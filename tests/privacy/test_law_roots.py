@@ -47,6 +47,7 @@ def _strict() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_the_root_keeps_delta_and_a_little_less_does_not(name: str) -> None:
     profile = of(LAWS[name])
@@ -61,6 +62,7 @@ def test_the_root_keeps_delta_and_a_little_less_does_not(name: str) -> None:
         last = epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "n", "delta"), [(0.15, 100, 1e-40), (0.15, 100, 1e-300), (0.2, 30, 1e-25), (0.4, 60, 1e-33)]
 )
@@ -111,6 +113,7 @@ def test_what_is_shown_in_the_clear_stays_at_huge_epsilon() -> None:
     assert shown.delta(10**400) == shown.delta(math.inf) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-18, 0.4999999999, math.nextafter(0.5, 0)])
 @pytest.mark.parametrize("theta", [5e-324, 1e-18, 1.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 30])

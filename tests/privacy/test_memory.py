@@ -23,18 +23,18 @@ resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))  # an explosion e
 from p2p_sim import privacy
 from p2p_sim.cli import run_folders as memory
 from p2p_sim.report import privacy_table as account
-from p2p_sim.report.privacy_table import Question
+from p2p_sim.report.privacy_table import AccountRequest
 from protocols import PeerToPeer
 """
 TABLE = """
-told = account.table_of(Question(PeerToPeer(0.1), 1e-6, cluster_size=10**6), lambda *_: [], None)
+told = account.table_of(AccountRequest(PeerToPeer(0.1), 1e-6, cluster_size=10**6), lambda *_: [], None)
 found = {row["view"]: row["exact"] for row in told["views"]}
 print(json.dumps([memory.peak("local")["bytes"], found]))
 """
 HUGE = """
 views = ("learner", "user", "wire", "learner+wire")
 found = {v: privacy.profile(PeerToPeer(0.1), v, cluster_size=10**9).delta_bracket(1e-4) for v in views}
-asked = Question(PeerToPeer(0.1), 1e-6, cluster_size=10**9, only=("learner+user", "3*user+learner"))
+asked = AccountRequest(PeerToPeer(0.1), 1e-6, cluster_size=10**9, only=("learner+user", "3*user+learner"))
 told = account.table_of(asked, lambda *_: [], None)
 found |= {row["name"]: row["refused"] for row in told["views"]}
 print(json.dumps([memory.peak("local")["bytes"], found]))

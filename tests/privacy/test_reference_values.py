@@ -126,6 +126,7 @@ def test_the_file_is_whole() -> None:
     assert {row["mechanism"] for row in ROWS} == set(HOW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['mechanism']}, {row['parameters']}" for row in ROWS])
 def test_row(row: dict[str, str]) -> None:
     text, printed = row["parameters"], row["value"].split(";")

@@ -35,6 +35,7 @@ def test_counts_are_of_the_labels_that_came(faults: tuple[str, ...]) -> None:
     assert ((missed >= 0) & (missed <= missing)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crypto", ["modelled", "real"])
 @pytest.mark.parametrize(
     "faults",

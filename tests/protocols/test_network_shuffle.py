@@ -55,6 +55,7 @@ def reported(y: list[int], near: list[list[int]], steps: int, lie: Fraction) -> 
     return law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("graph", "steps"), [("triangle", 1), ("path", 0), ("path", 1), ("path", 2)])
 @pytest.mark.parametrize("rest", [[0, 0], [1, 0]])
 def test_the_learner_s_law_by_brute_force(graph: str, steps: int, rest: list[int]) -> None:
@@ -72,6 +73,7 @@ def test_the_learner_s_law_by_brute_force(graph: str, steps: int, rest: list[int
             assert truth.delta_at(ratio) == expected
 
 
+@pytest.mark.slow
 def test_users_and_the_encrypted_wire_see_sealed_labels() -> None:
     triangle = people([0, 1, 0], GRAPHS["triangle"])
     for view, channels in (

@@ -45,6 +45,7 @@ def test_an_audit_reads_no_more() -> None:
     assert (shares.fields["seed"][~shares.readable] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crypto", ["modelled", "real"])
 @pytest.mark.parametrize("masked", [True, False])
 def test_a_classifier_finds_masked_values_empty(

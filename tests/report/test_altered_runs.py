@@ -23,7 +23,7 @@ ALTERED = {
     ),
     "no number": (
         lambda notes: notes["privacy"]["views"][1]["exact"].update(epsilon=math.nan),
-        "notes.privacy.views.1.exact.epsilon: None",
+        "notes.privacy.views.1.exact.epsilon = nan",
     ),
     "accuracy": (lambda notes: notes["accuracy"].update(accuracy_true=True), "notes.accuracy.accuracy_true: True"),
     "costs": (lambda notes: notes["costs"]["roles"][1].pop("operations"), "notes.costs.roles.1.operations: None"),

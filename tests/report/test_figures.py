@@ -130,6 +130,7 @@ def test_a_figure_is_a_file_of_its_own(runs):
         assert set(re.findall(r'(?:href="|url\()#([^")]+)', alone)) <= ids
 
 
+@pytest.mark.slow
 def test_other_processes_draw_the_same(runs, tmp_path):
     pages = []
     for hash_seed in ("1", "2"):

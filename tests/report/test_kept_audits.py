@@ -161,10 +161,13 @@ def claim_without_a_figure(told):
 
 
 WRONG = {
-    newer: "format 2; this version reads up to 1", without_rates: "is damaged .true_positive = None.",
-    text_for_a_number: "is damaged .lower = 'much'.", another_run: "is of another run .digest differ.",
-    no_list: "is damaged .it has no list", claim_without_a_figure: "is damaged .basis = None.",
-}  # fmt: skip
+    newer: "format 2; this version reads up to 1",
+    without_rates: "is damaged: it lacks 'true_positive' at audits.1;",
+    text_for_a_number: "is damaged: audits.0.lower = 'much': must be a valid number;",
+    another_run: "is of another run .digest differ.",
+    no_list: "is damaged: audits = {'learner': 1}: must be a valid list;",
+    claim_without_a_figure: "is damaged: it lacks 'basis' at audits.0.claims.0;",
+}
 
 
 @pytest.mark.parametrize("spoil", WRONG)
@@ -214,5 +217,5 @@ def test_an_audit_of_an_earlier_version_has_no_checksum(copy):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": NaN}', '{"format": "1"}', "\x00"])
 def test_what_is_no_document_is_damaged(copy, text):
     (copy / "audit.json").write_text(text)
-    with pytest.raises(InputError, match=r"audit.json' is damaged .*delete it, and audit the run again"):
+    with pytest.raises(InputError, match=r"audit.json' is damaged: .*delete it, and audit the run again"):
         audit_file.read(copy, p2p_sim.load(copy))

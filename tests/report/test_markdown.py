@@ -36,6 +36,7 @@ def rendered(text):
     return ElementTree.fromstring(f"<page>{made}</page>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["peers"], list(RUNS)], ids=["one", "several"])
 def test_it_has_the_tables_and_words_of_the_page(runs, names):
     paths = [runs / name for name in names]

@@ -35,6 +35,7 @@ def told_page(runs):
     return sections.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
 
 
+@pytest.mark.slow
 def test_runs_side_by_side(runs):
     paths = [runs / name for name in RUNS]
     root = read(page("html", *paths))
@@ -61,6 +62,7 @@ def test_runs_side_by_side(runs):
     assert ["walk", "1 to 60", "hop", "3,600", "3,600", "234,000"] in tables(root, "what-travelled")[1]
 
 
+@pytest.mark.slow
 def test_runs_of_one_protocol_are_told_apart_by_what_differs(runs):
     head, *rows = tables(read(told_page(many(runs, 3))))[0]
     assert head[:4] == ["", "run", "alpha", "ε: learner"]
@@ -72,6 +74,7 @@ def test_runs_of_one_protocol_are_told_apart_by_what_differs(runs):
     assert head[:3] == ["", "run", "ε: learner"]
 
 
+@pytest.mark.slow
 def test_every_view_of_every_run_has_a_line(runs):
     told = documents(runs, *RUNS)["runs"]
     lines = [
@@ -82,6 +85,7 @@ def test_every_view_of_every_run_has_a_line(runs):
     )
 
 
+@pytest.mark.slow
 def test_what_is_the_same_is_told_once(runs):
     root = read(told_page(many(runs, 12)))
     same, other = tables(root, "setting")
@@ -91,6 +95,7 @@ def test_what_is_the_same_is_told_once(runs):
     assert tables(root, "versions")[0][0] == ["", "in all runs"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 5, 12])
 def test_the_picture_of_a_comparison_numbers_every_run(runs, number):
     root = read(told_page(many(runs, number)))
@@ -116,6 +121,7 @@ def panels(told):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1.5, 1000])
 def test_every_run_has_a_mark_inside_every_panel(runs, most):
     told = many(runs, 3)
@@ -131,6 +137,7 @@ def test_every_run_has_a_mark_inside_every_panel(runs, most):
         assert drawn == (2 if trained else 1), "what true labels give has a line too"
 
 
+@pytest.mark.slow
 def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
     told = many(runs, 2)
     for run, (corrected, plain) in zip(told, ((0.9, 0.6), (0.8, None)), strict=True):
@@ -153,6 +160,24 @@ def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
     picture = text[text.index('id="picture-tradeoff"') :].partition("</svg>")[0]
     assert "corrected for lies" not in picture
     assert all(len(marks) == 2 for marks, _ in panels(told).values())
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+def test_runs_that_differ_by_their_seeds_are_one_point(runs):
+    told = many(runs, 4)
+    for i, run in enumerate(told):
+        run["seed"] = i
+        if i != 2:
+            run["parameters"] = told[0]["parameters"]
+    for marks, _ in panels(told).values():
+        assert len(marks) in (4, 2), "two settings: with corrected models, or without"
+    picture = told_page(told).partition('id="picture-tradeoff"')[2].partition("</svg>")[0]
+    assert ">1-2, 4<" in picture
+    assert ">3<" in picture
+    rows = {run["run"]: figures.row_of(run, "learner") for run in told}
+    assert figures._settings(told, rows) == [[1, 2, 4], [3]]
+    assert [figures._numbered(numbers) for numbers in ([1], [1, 2, 3, 5], [2, 4])] == ["1", "1-3, 5", "2, 4"]
 
 
 def test_runs_on_other_data_are_not_joined(runs):
@@ -191,6 +216,7 @@ DIFFERENCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_what_hinders_a_comparison_is_named(runs, change, said):
     told = many(runs, 3)
@@ -203,17 +229,20 @@ def test_what_hinders_a_comparison_is_named(runs, change, said):
     assert sentence in text_of(read(told_page(told)))
 
 
+@pytest.mark.slow
 def test_one_diagram_a_protocol(runs):
     text = told_page(many(runs, 3))
     assert text.count("who sent what to whom, round by round.</figcaption>") == 1
     assert "run 0: who sent what to whom" in text
 
 
+@pytest.mark.slow
 def test_the_title_names_few_runs_and_counts_many(runs):
     assert "<h1>peer-to-peer: run 0, run 1, run 2 – p2p-sim</h1>" in told_page(many(runs, 3))
     assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in told_page(many(runs, 4))
 
 
+@pytest.mark.slow
 def test_protocols_are_told_apart_by_dashes_in_lines_and_in_their_key(runs):
     one = many(runs, 3)
     told = [

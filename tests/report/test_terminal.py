@@ -15,6 +15,7 @@ from protocols import PeerToPeer
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}])
 @pytest.mark.parametrize("words", [["account", "randomized-response"], ["calibrate", "--help"]])
 def test_terminals_without_greek(settings, words, tmp_path):
@@ -30,6 +31,7 @@ def test_terminals_without_greek(settings, words, tmp_path):
     assert b"eps" in done.stdout
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_one_short_line():
     people = Population.synthetic(users=300, cluster_size=7, positive=0.5, seed=0)
     one = privacy.profile(PeerToPeer(0.1), population=people)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim.core import Message, Protocol, fingerprint
+from p2p_sim.core import Message, Protocol, code_fingerprint
 from p2p_sim.rundir import code_versions
 from protocols import PeerToPeer
 from tests.tiny import people
@@ -41,10 +41,10 @@ def test_the_fingerprint_is_of_engine_and_protocol():
 
 @pytest.mark.parametrize("folder", ["core", "crypto", "network", "report"])
 def test_it_changes_with_what_decides_bits_and_with_nothing_else(folder, monkeypatch, tmp_path):
-    package = Path(fingerprint.__file__).parents[1]
+    package = Path(code_fingerprint.__file__).parents[1]
     for name in ("core", "crypto", "network", "report"):
         shutil.copytree(package / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(fingerprint, "__file__", str(tmp_path / "core" / "fingerprint.py"))
+    monkeypatch.setattr(code_fingerprint, "__file__", str(tmp_path / "core" / "code_fingerprint.py"))
     before = code_versions.fingerprint(PeerToPeer(0.1))
     with (tmp_path / folder / "__init__.py").open("a") as file:
         file.write("\n")

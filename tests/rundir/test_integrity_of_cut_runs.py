@@ -123,6 +123,7 @@ def _set(told: Any, path: tuple[Any, ...], value: Any) -> None:
     told[path[-1]] = value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [None, -1, 10**30, 0.5, "<x>", [], [1], {}, {"from": True}])
 @pytest.mark.parametrize(
     "path",

@@ -42,7 +42,7 @@ def rewrite(path: Path, **changes: Any) -> None:
 def test_a_single_altered_byte_is_found_when_the_file_is_read(kind, path):
     file = file_of(path, kind)
     octets = bytearray(file.read_bytes())
-    octets[len(octets) // 2] ^= 1
+    octets[12] ^= 1  # of a page; columns and rows, at the end, are looked at on opening
     file.write_bytes(octets)
     found = run_directory.open_trace(path)
     with pytest.raises(InputError, match=rf"damaged: '.*{kind}.*' was altered, its SHA-256"):
@@ -51,6 +51,15 @@ def test_a_single_altered_byte_is_found_when_the_file_is_read(kind, path):
         p2p_sim.load(path).messages(kind)
     intact = "label" if kind == "report" else "report"
     assert found.rows(intact)[1] > 0
+
+
+def test_an_altered_footer_is_found_on_opening(path):
+    file = file_of(path, "report")
+    octets = bytearray(file.read_bytes())
+    octets[-20] ^= 1
+    file.write_bytes(octets)
+    with pytest.raises(InputError, match=r"damaged: '.*report.*' (was altered, its SHA-256|is damaged)"):
+        run_directory.open_trace(path).rows("report")
 
 
 def test_a_file_that_was_cut_or_is_missing(path):
@@ -101,7 +110,7 @@ def test_a_manifest_that_refers_to_what_is_not_there(change, path):
     told = told_in(path, "messages/manifest.json")
     told["files"][1] |= change
     file.write_text(json.dumps(told))
-    with pytest.raises(InputError, match="its manifest says"):
+    with pytest.raises(InputError, match=r"its manifest says|must be the path of a file below the folder"):
         run_directory.open_trace(path / "messages")  # where nothing tells its checksum
 
 

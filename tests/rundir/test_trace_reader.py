@@ -42,6 +42,7 @@ def in_order(batches: Any, like: dict[str, Any]) -> dict[str, Any]:
     return {name: column[order] for name, column in whole.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("people", POPULATIONS)
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_rows_are_the_messages_of_the_run(name, people, tmp_path):
@@ -58,6 +59,7 @@ def test_rows_are_the_messages_of_the_run(name, people, tmp_path):
             assert equal(in_order(found.batches(kind), whole), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_rows_of_a_round_and_a_user(name, tmp_path):
     run, both = sources(name, "scattered", tmp_path)

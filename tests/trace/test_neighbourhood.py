@@ -49,6 +49,7 @@ def test_all_messages_are_those_of_the_run(protocol):
             np.testing.assert_array_equal(columns[name], column)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace", ["full", "none", "sample=2"])
 @pytest.mark.parametrize("users", [{4}, {4, 7}, {0, 2, 4, 7}, set(range(12))], ids=len)
 def test_some_users_by_looking_up_and_by_scanning(protocol, users, trace, monkeypatch):

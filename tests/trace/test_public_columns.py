@@ -21,7 +21,7 @@ from p2p_sim.trace import query
 from p2p_sim.trace.causality import cone
 from p2p_sim.trace.diff import compare
 from protocols import PeerToPeer, RandomizedResponse
-from tests.trace.test_history import forbid, same
+from tests.trace.test_recompute_history import forbid, same
 
 USERS = 40
 EVERY_TYPE: dict[str, Any] = {
@@ -202,11 +202,11 @@ def retold(table: pa.Table, name: str, **change: Any) -> pa.Table:
         (lambda table: retold(table, "town", shape=7), "the type of public column 'town' is none"),
         (
             lambda table: retold(table, "town", dtype="<f8"),
-            "'town' should hold float64 .*, and holds int64 of shape",
+            "'public/town' has the type 'int64': must be double",
         ),
         (
             lambda table: retold(table, "rates", shape=[3]),
-            "'rates' should hold float64 of shape .*3.*, and holds",
+            "'public/rates' has the type '.*double.*2.*': must be lists of 3 double",
         ),
         (
             lambda table: retold(table, "name", dtype="<U2"),

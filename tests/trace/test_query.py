@@ -183,6 +183,7 @@ def test_no_run(tmp_path: Any) -> None:
         query.messages(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 4, 50, None])
 @pytest.mark.parametrize("view", ["3*user", "wire", "wire+user:4"])
 def test_pages_of_a_view_do_not_depend_on_how_the_run_was_cut(tmp_path, monkeypatch, view, limit):

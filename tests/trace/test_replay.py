@@ -17,6 +17,7 @@ from tests.contract.cases import PROTOCOLS, people_of
 USERS = 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("people", ["contiguous", "scattered", "unclustered"])
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_of_users_alone_what_they_sent_and_received_is_kept(name: str, people: str) -> None:

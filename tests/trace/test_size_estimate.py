@@ -28,6 +28,7 @@ def written(protocol: Any, people: Population, level: str, out: Path, **how: Any
     return run.kept() or 0, sum(file.stat().st_size for file in files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 @pytest.mark.parametrize("users", [40, 1500])
 def test_a_full_trace_is_predicted_within_the_stated_factor(name, users, tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.data.reading import Reading
+from p2p_sim.learning.data.reading_options import Reading
 from p2p_sim.learning.data.tables import Array, Bools, Category, Column, Gap, Table, category
 
 MISSING = ("", "na", "n/a", "nan", "-nan", "null", "none", "#n/a")

@@ -21,7 +21,7 @@ from p2p_sim.learning.data import (
     sources,
 )
 from p2p_sim.learning.data.named_datasets import NAMED, Named
-from p2p_sim.learning.data.reading import PLAIN, Reading, option
+from p2p_sim.learning.data.reading_options import PLAIN, Reading, option
 from p2p_sim.learning.data.tables import Column, Table, find, listing
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import cells
-from p2p_sim.learning.data.reading import Reading
+from p2p_sim.learning.data.reading_options import Reading
 from p2p_sim.learning.data.tables import check_names, listing
 
 _BOMS = {

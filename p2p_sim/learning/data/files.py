@@ -14,7 +14,7 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import cells, delimited, images, sources
-from p2p_sim.learning.data.reading import PLAIN, TEXT_ALONE, Reading, option
+from p2p_sim.learning.data.reading_options import PLAIN, TEXT_ALONE, Reading, option
 from p2p_sim.learning.data.tables import (
     Array,
     Bools,

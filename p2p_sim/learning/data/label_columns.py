@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_number
 from p2p_sim.learning.data.tables import Array, Category, Column, listing, number_text
 
 CLASS_LIMIT = 256
@@ -160,8 +161,8 @@ def _spelled(value: str, column: Column) -> str:
         return wanted
     wanted = {"true": "1", "false": "0"}.get(wanted.lower(), wanted)
     try:
-        return str(int(wanted)) if re.fullmatch("[+-]?[0-9]+", wanted) else number_text(float(wanted))
-    except (ValueError, OverflowError):
+        return str(int(wanted)) if re.fullmatch("[+-]?[0-9]+", wanted) else number_text(read_number(wanted))
+    except ValueError:
         return value
 
 

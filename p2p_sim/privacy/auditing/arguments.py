@@ -16,6 +16,9 @@ from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
 from p2p_sim.privacy.profile import PrivacyProfile
 
+MOST_TRIALS = 10**12
+"""Largest number of worlds: a machine that runs a million a second has done these in eleven days."""
+
 STATISTICS = ("auto", "exact", "classifier")
 
 
@@ -37,8 +40,11 @@ def given_point(epsilon: float | None, delta: float | None) -> tuple[str, float]
 def check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str) -> None:
     """Check the numbers and names of an audit; raises InputError."""
     check_seed(seed)
-    if isinstance(trials, bool) or not isinstance(trials, (int, np.integer)) or trials < 1:
-        raise InputError(f"trials = {trials!r}: must be a whole number of worlds, at least 1")
+    counted = isinstance(trials, (int, np.integer)) and not isinstance(trials, bool)
+    if not counted or not 1 <= trials <= MOST_TRIALS:
+        raise InputError(
+            f"trials = {trials!r}: must be a whole number of worlds, at least 1 and at most {MOST_TRIALS:,}"
+        )
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
     for name, value, allowed in (

@@ -15,7 +15,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.privacy.accountant import profile
-from p2p_sim.privacy.auditing import confidence_bounds, worlds
+from p2p_sim.privacy.auditing import confidence_bounds, not_varied, worlds
 from p2p_sim.privacy.auditing.arguments import (
     alike,
     check,
@@ -38,12 +38,14 @@ from p2p_sim.privacy.auditing.claims import (
     judged,
 )
 from p2p_sim.privacy.auditing.confidence_bounds import probability
-from p2p_sim.privacy.auditing.evidence import by_law, by_learning
-from p2p_sim.privacy.auditing.law_test import LawTest, law_test
-from p2p_sim.privacy.auditing.measure import Measured, Point, measured, worst_of_few
+from p2p_sim.privacy.auditing.law_test import LawTest
+from p2p_sim.privacy.auditing.looks import Look, Looked, Plan
+from p2p_sim.privacy.auditing.measure import Measured, Point
+from p2p_sim.privacy.auditing.pairs import choose, given_pair
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
 from p2p_sim.privacy.auditing.worlds_of_run import world_of
+from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import known
 from p2p_sim.run import Run
@@ -71,7 +73,10 @@ class Audit:
     worlds follow the exact law, None where there is no law.  ``verdict``: "violated", "consistent" or "inconclusive";
     ``why``: in words; ``needed``: trials that would decide, None if that cannot be told.  ``true_positive``,
     ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
-    ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.
+    ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.  ``looks``: what each statistic
+    measured of each pair of labels; ``lower``, ``statistic``, ``trials`` and the shares are those of the largest bound,
+    ``cap`` is the largest.  ``not_varied``: in sentences, what was the same in all worlds, and of what the bound says
+    nothing with other values.
     """
 
     protocol: str
@@ -95,6 +100,8 @@ class Audit:
     true_positive: float
     false_positive: float
     assumes: tuple[str, ...] = ()
+    looks: tuple[Look, ...] = ()
+    not_varied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
@@ -136,6 +143,7 @@ def audit(
     graph: Any = None,
     crypto: str | None = None,
     public: Mapping[str, Any] | None = None,
+    pair: Sequence[int] | str | None = None,
 ) -> Audit:
     """Run a protocol in many small worlds and measure what a view learns of one label, replaced.
 
@@ -145,9 +153,12 @@ def audit(
     ``delta`` in [0, 1): a lower bound of ε at δ; or ``epsilon`` >= 0, in nats: of δ at ε.  ``trials``: worlds a label,
     enough to show anything.  ``confidence`` in (0, 1): of the bound.  ``statistic``: "exact" (likelihood ratio of the
     law: sees what the law speaks of, and no leak beside it), "classifier" (learned on half of the worlds, counted on
-    the other: of everything that the view shows), "auto" (the first where there is a law of these messages).
-    ``composition``: how many of the other honest users have label 1; "worst": as bad as the law says, and without a
-    law the worst of none, half and all in a pilot, which need not be the worst of all.
+    the other: of everything that the view shows), "auto" (where there is a law of these messages the first with 4/5 of
+    the error, and the second, on up to 10,000 further worlds a label and learned quickly, with the rest; elsewhere the
+    second).  ``pair``: two labels of the victim; "all" pairs of labels; None for all if they are at most 3, else the 3
+    that show most in a pilot with worlds of its own.  The error is shared over the pairs.
+    ``composition``: how many of the other honest users have the second label of the pair; "worst": as bad as the law
+    says, and without a law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
     ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
@@ -162,10 +173,11 @@ def audit(
     *Assumes:* colluders follow the protocol; worlds share nothing but servers; public columns are the same whatever the
     victim's label is.
     """
+    about = ""
     if isinstance(protocol, Run):
         world = world_of(protocol, view, cluster_size)
         world.check(faults=Faults.of(faults), graph=graph, crypto=crypto, public=public)
-        protocol, cluster_size = world.protocol, world.cluster_size
+        protocol, cluster_size, about = world.protocol, world.cluster_size, world.about
         faults, graph, crypto, public = world.faults, world.graph, world.crypto, world.public or public
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)
@@ -173,6 +185,7 @@ def audit(
     probability("false_alarm", false_alarm)
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
+    wanted = given_pair(pair, protocol.label_count())
     wrong = Faults.of(faults)
     settings = backends.Settings(
         backend, None, shards, address, digest=False, faults=wrong, crypto=crypto or MODELLED
@@ -202,38 +215,61 @@ def audit(
     check_enough(trials, confidence, learning=exact is None)
     edges = None if joined is None else joined.graph
     situation = Situation(protocol, coalition, size, ones, channels, edges, columns)
-    report_progress = progress or (lambda _label, _done, _total: None)
+
+    def here(composition: int) -> Law | None:
+        there = options | {"composition": composition}
+        there |= {"cluster_size": size} if joined is None else {}
+        return law.law if known is None or law.law is None else profile(known, view, **there).law
+
+    plan = Plan(
+        situation, statistic, exact, chosen, honest, here, (kind, at), trials, seed, false_alarm, settings,
+        progress or (lambda _label, _done, _total: None),
+    )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
-        if exact is not None:
-            evidence = by_law(situation, exact, trials, seed, settings, report_progress)
-        else:
-            search_note = ""
-            if chosen is None:
-                ones, search_note = worst_of_few(
-                    situation, honest, (kind, at), trials, seed, settings, report_progress
-                )
-            evidence = by_learning(
-                replace(situation, composition=ones), trials, seed, settings, report_progress
-            )
-            evidence.how += search_note
-    tested = None if exact is None else law_test(exact, evidence.columns, seed, false_alarm)
-    if tested is not None and evidence.late is not None:
-        odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
-        tested = replace(tested, p_value=0.0, rejected=True, why=odd)
-    there = options | {"composition": ones} | ({"cluster_size": size} if joined is None else {})
-    here = law.law if known is None or law.law is None else profile(known, view, **there).law
-    found = measured(kind, at, evidence, confidence, here)
+        pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
+        looked, tested = plan.all(pairs, confidence)
+    if exact is not None and known is not None and protocol.label_count() > known.label_count():
+        more = f"labels are 0 to {protocol.label_count() - 1}; the law knows 0 to {known.label_count() - 1}"
+        tested = LawTest(0.0, True, (), more, false_alarm)
+    best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
+    found = replace(best.found, cap=max(each.look.cap for each in looked), points=_points(looked))
     reads = law.law is None or law.law.pure() > 0
-    claimed = judged(
-        claims_of(known, law, size, reads, (kind, at), claims or {}), kind, found.lower, found.cap
+    claimed = tuple(
+        replace(claim, detectable=_detectable(claim, looked, kind))
+        for claim in judged(
+            claims_of(known, law, size, reads, (kind, at), claims or {}), kind, found.lower, found.cap
+        )
     )
     verdict, why = _verdict(claimed, found, kind)
+    if len(pairs.looked_at) > 1 and verdict == VIOLATED:
+        why += f" (labels {best.look.labels[0]} and {best.look.labels[1]})"
+    how = "as was asked" if composition != "worst" else "a pilot" if best.pilot else "the worst by the law"
     return Audit(
-        type(protocol).__name__, view, size, ones, channels, kind, at, found.lower, found.cap, evidence.trials,
-        confidence, evidence.how, claimed, found.points, tested, verdict, why,
-        _needed(claimed, found, kind, at, confidence) if verdict == INCONCLUSIVE else None,
-        found.true_positive, found.false_positive, _assumes(columns),
+        type(protocol).__name__, view, size, best.composition, channels, kind, at, found.lower, found.cap,
+        best.look.trials, confidence, best.look.statistic, claimed, found.points, tested, verdict, why,
+        _needed(claimed, looked[0], kind, at) if verdict == INCONCLUSIVE else None,
+        found.true_positive, found.false_positive, _assumes(columns), tuple(each.look for each in looked),
+        not_varied.sentences(
+            pairs, size, honest, best.composition, how, graph=joined is not None, run=about,
+            alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
+        ),
     )  # fmt: skip
+
+
+def _points(looked: list[Looked]) -> tuple[Point, ...]:
+    """Return the points of the curve of the first look that has any, rather of one with a violated one."""
+    found = [each.found.points for each in looked if each.found.points]
+    bad = (points for points in found if any(point.verdict == VIOLATED for point in points))
+    return next(bad, next(iter(found), ()))
+
+
+def _detectable(claim: Claim, looked: list[Looked], kind: str) -> float | None:
+    """Return the least violation of a claim that any look could have shown; None for a claim that does not apply."""
+    if not claim.holds:
+        return None
+    value = claim.epsilon if kind == "delta" else claim.delta
+    found = [each.found.detectable(value, each.look.trials) for each in looked]
+    return min((each for each in found if each is not None), default=None)
 
 
 def _assumes(public: Mapping[str, Any]) -> tuple[str, ...]:
@@ -269,13 +305,12 @@ def _verdict(claims: tuple[Claim, ...], found: Measured, kind: str) -> tuple[str
     return CONSISTENT, f"the lower bound is not above what {main.name} claims"
 
 
-def _needed(
-    claims: tuple[Claim, ...], found: Measured, kind: str, at: float, confidence: float
-) -> int | None:
+def _needed(claims: tuple[Claim, ...], looked: Looked, kind: str, at: float) -> int | None:
     """Return how many trials should give a lower bound of a good part of the first claim that is undecided."""
     claim = next((claim for claim in claims if claim.verdict == INCONCLUSIVE), None)
     if claim is None:
         return None
+    found, confidence = looked.found, looked.look.confidence
     value = claim.epsilon if kind == "delta" else claim.delta
     cap = confidence_bounds.trials_for_epsilon if kind == "delta" else confidence_bounds.trials_for_delta
     least = cap(value, at, found.events, confidence) if math.isfinite(value) else None

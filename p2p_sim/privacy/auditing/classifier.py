@@ -63,10 +63,12 @@ class Scorer:
             return np.asarray(self.model(np.asarray(features, np.float64)[:, self.columns]), np.float64)
 
 
-def fit(train_a: Array, train_b: Array) -> Scorer:
+def fit(train_a: Array, train_b: Array, *, quick: bool = False) -> Scorer:
     """Learn to tell world b from world a; the same result for the same tables, however many threads there are.
 
-    ``train_a``, ``train_b``: float tables (worlds, f).  Raises InputError for unequal columns or no worlds.
+    ``train_a``, ``train_b``: float tables (worlds, f).  ``quick``: without trees, which take longest.
+
+    Raises InputError for unequal columns or no worlds.
     """
     if train_a.ndim != 2 or train_b.ndim != 2 or train_a.shape[1] != train_b.shape[1]:
         raise InputError(f"tables of shapes {train_a.shape} and {train_b.shape}; needed: the same columns")
@@ -80,7 +82,7 @@ def fit(train_a: Array, train_b: Array) -> Scorer:
     if not len(columns) or min(len(a), len(b)) < 8:
         return Scorer("constant", columns, train_a.shape[1], _nothing)
     with _one_thread():
-        name, learner = _best(a, b)
+        name, learner = _best(a, b, quick)
         return Scorer(name, columns, train_a.shape[1], learner(a, b))
 
 
@@ -122,11 +124,11 @@ def _informative_columns(rows: Array) -> Array:
     return np.array(columns, np.int64)
 
 
-def _best(a: Array, b: Array) -> tuple[str, Learner]:
+def _best(a: Array, b: Array, quick: bool) -> tuple[str, Learner]:
     """Return the first way of learning, unless a later one suits the rows held back better, beyond doubt."""
     held_a, held_b = np.arange(len(a)) % 4 == 3, np.arange(len(b)) % 4 == 3
     best, least = None, np.zeros(0)
-    for way in _learners(a, b):
+    for way in _learners(a, b, quick):
         loss = _losses(way[1](a[~held_a], b[~held_b]), a[held_a], b[held_b])
         gain = least - loss if best else loss
         if best is None or gain.mean() > _BETTER * gain.std() / math.sqrt(len(gain)):
@@ -140,7 +142,7 @@ def _losses(model: Model, a: Array, b: Array) -> Array:
     return np.concatenate([np.logaddexp(0, model(a)), np.logaddexp(0, -model(b))])
 
 
-def _learners(a: Array, b: Array) -> list[tuple[str, Learner]]:
+def _learners(a: Array, b: Array, quick: bool = False) -> list[tuple[str, Learner]]:
     rows = np.concatenate([a, b])
     tabled = _tabled(rows[:: 1 + len(rows) // _PEEK])
     tables = (
@@ -148,7 +150,7 @@ def _learners(a: Array, b: Array) -> list[tuple[str, Learner]]:
     )
     linear = [("logistic, sparse", _logistic(sparse=True)), ("logistic", _logistic(sparse=False))]
     # A table of all columns leaves trees nothing to find.
-    return [*linear, *tables, *([] if len(tabled) == rows.shape[1] else [("trees", _trees)])]
+    return [*linear, *tables, *([] if quick or len(tabled) == rows.shape[1] else [("trees", _trees)])]
 
 
 def _tabled(rows: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -151,6 +151,7 @@ class Answered(Statistic):
     """The victim's own answer ``y`` to randomized response, -1 if there is none and -2 if there are several.
 
     ``epsilon``: at least 0, in nats.  ``lie``: the chance of any one other label.  ``labels``: k.  ``kind``: of report.
+    ``pair``: the two labels of the victim that are compared.
 
     *Source:* Warner 1965; Kairouz, Oh, Viswanath 2014.
     """
@@ -159,6 +160,7 @@ class Answered(Statistic):
     lie: float
     labels: int
     kind: str = "report"
+    pair: tuple[int, int] = (0, 1)
     coordinates = ("y",)
 
     @classmethod
@@ -177,9 +179,14 @@ class Answered(Statistic):
             y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
         return {"y": y}
 
+    def between(self, labels: tuple[int, int]) -> Statistic | None:
+        """Return the statistic of two other labels, which are treated alike; None for one that the law lacks."""
+        return replace(self, pair=labels) if max(labels) < self.labels else None
+
     def row_ratios(self, rows: WorldCounts) -> Array:
-        """Return plus or minus the budget, 0 where there is no answer."""
-        return np.where(rows["y"] == 1, self.epsilon, np.where(rows["y"] == 0, -self.epsilon, 0.0))
+        """Return plus or minus the budget, 0 where the answer is neither label, or there is none."""
+        first, second = self.pair
+        return np.where(rows["y"] == second, self.epsilon, np.where(rows["y"] == first, -self.epsilon, 0.0))
 
     def few(self, label: int) -> Array:
         """Return the law of the labels that are said."""

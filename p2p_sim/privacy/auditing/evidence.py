@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing import classifier
+from p2p_sim.privacy.auditing import classifier, rest_of_view
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
-from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches
+from p2p_sim.privacy.auditing.worlds import Situation, batches
 
 Array = npt.NDArray[Any]
 Table = tuple[Array, list[str]]
@@ -23,6 +23,12 @@ Progress = Callable[[str, int, int], None]
 _MOST = 200_000
 """Most worlds of a label that a classifier learns from."""
 
+BESIDE = 10_000
+"""Most further worlds of a label that a classifier looks at beside the exact statistic."""
+
+_QUICK = 2_500
+"""Most of them that it learns from."""
+
 
 @dataclass
 class Evidence:
@@ -30,7 +36,9 @@ class Evidence:
 
     ``columns``: the statistic of each world, for a test of its law; empty for a classifier.  ``above``, ``below``:
     thresholds that a classifier chose on the worlds it learned from.  ``how``: where the scores come from.
-    ``late``: a kind of message that came in several rounds, of which no law here speaks.
+    ``ratios``: the exact log ratios of the same worlds, where a classifier stands beside a law; ``around``: the
+    line around which its scores were, where it learned.  ``late``: a kind of message that came in several rounds, of
+    which no law here speaks.
     """
 
     scores: tuple[Array, Array]
@@ -39,6 +47,8 @@ class Evidence:
     above: Array | None = None
     below: Array | None = None
     late: str | None = None
+    ratios: tuple[Array, Array] | None = None
+    around: tuple[float, float, float] = (1.0, 0.0, 1.0)
 
     @property
     def trials(self) -> int:
@@ -66,25 +76,39 @@ def by_law(
         for part, mask in zip(parts, (~ones, ones), strict=True):
             part.append({name: column[mask] for name, column in found.items()})
         pace(seen.worlds // 2)
-    columns = {label: _joined(part) for label, part in zip(LABELS, parts, strict=True)}
-    first, second = (statistic.ratios(columns[label]) for label in LABELS)
+    columns = {label: _joined(part) for label, part in zip(situation.labels, parts, strict=True)}
+    first, second = (statistic.ratios(columns[label]) for label in situation.labels)
     late = next((kind for kind, when in rounds.items() if len(when) > 1), None)
     return Evidence((first, second), "exact likelihood ratio", columns, late=late)
 
 
 def by_learning(
-    situation: Situation, trials: int, seed: int, settings: backends.Settings, progress: Progress
+    situation: Situation,
+    trials: int,
+    seed: int,
+    settings: backends.Settings,
+    progress: Progress,
+    statistic: Statistic | None = None,
 ) -> Evidence:
-    """Learn a score on the first half of the worlds of each label, and count the others."""
+    """Learn a score on the first half of the worlds of each label, and count the others.
+
+    ``statistic``: that the classifier stands beside, whose ratios are noted; it then learns from few worlds, quickly.
+    """
     tables: tuple[list[Table], list[Table]] = ([], [])
     scores: tuple[list[Array], list[Array]] = ([], [])
-    pace, left = _Pace(progress, trials), min(trials // 2, _MOST)
+    ratios: tuple[list[Array], list[Array]] = ([], [])
+    pace, left = _Pace(progress, trials), min(trials // 2, _MOST if statistic is None else _QUICK)
+    around = (1.0, 0.0, 1.0)
     wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
     for seen in batches(situation, trials, seed, settings, draws=True):
         table, columns = classifier.features(seen)
         assert seen.ones is not None
         halves = table[~seen.ones], table[seen.ones]
         use = min(len(halves[0]), left)
+        if statistic is not None:
+            known = statistic.ratios(statistic.read(seen))
+            for part, mask in zip(ratios, (~seen.ones, seen.ones), strict=True):
+                part.append(known[mask])
         left -= use
         if use:
             for kept, half in zip(tables, halves, strict=True):
@@ -93,8 +117,13 @@ def by_learning(
         if not left and scorer is None:
             progress("learning to tell the worlds apart", 0, 0)
             first, second, names = _two(*tables)
-            scorer = classifier.fit(first, second)
+            scorer = classifier.fit(first, second, quick=statistic is not None)
             above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
+            if statistic is not None:
+                learned = np.concatenate([scorer.scores(first), scorer.scores(second)])
+                around = rest_of_view.line(
+                    learned, np.concatenate([np.concatenate(part)[:wanted] for part in ratios])
+                )
             tables = ([], [])
         if scorer is not None and use < len(halves[0]):
             for part, half in zip(scores, halves, strict=True):
@@ -102,7 +131,10 @@ def by_learning(
     assert scorer is not None
     joined_scores = np.concatenate(scores[0]), np.concatenate(scores[1])
     how = f"classifier ({scorer.name}) of {len(names)} features, learned on {wanted:,} other worlds a label"
-    return Evidence(joined_scores, how, {}, above, below)
+    found = Evidence(joined_scores, how, {}, above, below, around=around)
+    if statistic is not None:
+        found.ratios = np.concatenate(ratios[0])[wanted:], np.concatenate(ratios[1])[wanted:]
+    return found
 
 
 def _two(first: list[Table], second: list[Table]) -> tuple[Array, Array, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import stream, words
 from p2p_sim.privacy.auditing.statistic import Array, Statistic, WorldCounts
+
+_REST = "the view tells more of the label than the law: a classifier finds it beside what the law speaks of"
 
 LEAST_WORLDS = 100
 """Worlds of each label below which nothing is tested."""
@@ -51,7 +53,8 @@ class LawTest:
     """Whether the sampled worlds follow the exact law.
 
     ``p_value``: the smallest of the tests, times their number, at most 1.  ``why``: what speaks against the law, or
-    why nothing could be tested (then ``tests`` is empty and ``rejected`` false).
+    why nothing could be tested (then ``tests`` is empty and ``rejected`` false).  ``rest``: the p-value of whether the
+    view shows nothing of the label beside the statistic, None where no classifier looked.
     """
 
     p_value: float
@@ -59,11 +62,18 @@ class LawTest:
     tests: tuple[Frequencies, ...]
     why: str
     false_alarm: float
+    rest: float | None = None
 
     @property
     def tested(self) -> bool:
         """Whether anything was tested."""
-        return bool(self.tests) or self.rejected
+        return bool(self.tests) or self.rejected or self.rest is not None
+
+    def with_rest(self, rest: float) -> LawTest:
+        """Return this test and that of the rest of the view as one, of which each has half of the false alarms."""
+        both = min(1.0, 2 * min(self.p_value, rest))
+        why = self.why if self.rejected or not rest <= self.false_alarm / 2 else _REST
+        return replace(self, p_value=both, rejected=both <= self.false_alarm, why=why, rest=rest)
 
 
 def law_test(

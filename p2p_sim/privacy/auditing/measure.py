@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends
-from p2p_sim.privacy.auditing import confidence_bounds
+from p2p_sim.privacy.auditing import confidence_bounds, detectable
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.evidence import Evidence, Progress, by_learning
 from p2p_sim.privacy.auditing.worlds import Situation
@@ -98,7 +98,8 @@ class Measured:
     """``lower``: the bound on ε or δ; ``cap``: the most it could have been; ``events``: half of those counted.
 
     ``true_positive``, ``false_positive``: shares of the worlds with and without the label in which the event of the
-    bound was seen.
+    bound was seen.  ``counted``: how often an event that was counted is seen without the label: by the law, in both
+    directions, or where there is none the event of the bound, as it was counted.
     """
 
     kind: str
@@ -111,6 +112,15 @@ class Measured:
     confidence: float
     true_positive: float
     false_positive: float
+    counted: tuple[float, ...] = ()
+
+    def detectable(self, claim: float, trials: int) -> float | None:
+        """Return the least violation of a claim that so many trials could have shown; None if there is none."""
+        found = [
+            detectable.least(self.kind, self.at, claim, q, trials, self.events, self.confidence)
+            for q in self.counted
+        ]
+        return min((each for each in found if each is not None), default=None)
 
     def needed(self, target: float) -> int | None:
         """Return how many trials a label are expected to give a lower bound of ``target``; None if it can't be told."""
@@ -140,18 +150,22 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     else:
         sides = [] if here is None or here.pure() == 0 else chances(here, trials)
     epsilons: list[float] = []
+    planned: list[Chance] = []
     if evidence.above is not None and evidence.below is not None:
         above, below = evidence.above, evidence.below
     elif kind == "epsilon":
         first = second = math.nextafter(at, math.inf)
+        planned = [side[0] for side in sides]
         # Beyond its pure epsilon the law gives the event no chance, but what runs may not obey the law.
         if here is not None and at >= here.pure():
-            first, second = (best(side, 0.0, trials, confidence).epsilon for side in chances(here, trials))
+            planned = [best(side, 0.0, trials, confidence) for side in chances(here, trials)]
+            first, second = (chance.epsilon for chance in planned)
         above, below = np.array([first]), np.array([-second])
     else:
         if here is not None and 0 < at < MEASURABLE / trials:
             epsilons = points_to_count(sides, trials, confidence)
-        first, second = (best(side, at, trials, confidence).epsilon for side in sides or [[], []])
+        planned = [best(side, at, trials, confidence) for side in sides or [[], []]]
+        first, second = (chance.epsilon for chance in planned)
         more = [math.nextafter(epsilon, math.inf) for epsilon in epsilons]
         above, below = np.array([first, *more]), -np.array([second, *more])
     hits = confidence_bounds.count(*evidence.scores, above, below)
@@ -168,9 +182,12 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
         if here is not None
     )
     known = tuple(chance for side in sides for chance in side)
+    counted = tuple(chance.q for chance in planned if chance.p > 0)
+    if evidence.above is not None:
+        counted = (found.against / trials,)
     return Measured(
         kind, at, found.value, cap, events, points, known or _rates(hits), confidence,
-        found.hits / trials, found.against / trials,
+        found.hits / trials, found.against / trials, counted,
     )  # fmt: skip
 
 
@@ -198,7 +215,13 @@ def _rates(hits: confidence_bounds.Hits) -> tuple[Chance, ...]:
 
 
 _SHARE, _LEAST = 10, 400
-_CONFIDENCE = 0.5  # the pilot promises nothing, it only compares
+PILOT_CONFIDENCE = 0.5
+"""Of bounds of a pilot, which promises nothing, and only compares."""
+
+
+def pilot_worlds(trials: int) -> int:
+    """Return how many worlds a label a pilot has: a tenth of the trials, but no fewer than some."""
+    return max(2, min(trials, max(_LEAST, trials // _SHARE)))
 
 
 def worst_of_few(
@@ -217,7 +240,7 @@ def worst_of_few(
     few = sorted({0, honest // 2, honest})
     if len(few) == 1:
         return few[0], ""
-    worlds = max(2, min(trials, max(_LEAST, trials // _SHARE)))
+    worlds = pilot_worlds(trials)
 
     def shown(ones: int) -> float:
         name = hashlib.sha256(f"pilot/{seed}/{ones}".encode()).digest()
@@ -228,7 +251,7 @@ def worst_of_few(
             settings,
             progress,
         )
-        return measured(*point, evidence, _CONFIDENCE, None).lower
+        return measured(*point, evidence, PILOT_CONFIDENCE, None).lower
 
     found = {ones: shown(ones) for ones in few}
     worst = max(few, key=lambda ones: found[ones])

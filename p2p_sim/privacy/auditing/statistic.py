@@ -62,6 +62,10 @@ class Statistic(ABC):
         """Return the law of the first coordinate's values, from ``lowest`` on; None where there are many."""
         return None
 
+    def between(self, labels: tuple[int, int]) -> Statistic | None:
+        """Return the statistic whose ratio is of the second label over the first; None where no law tells it."""
+        return self if labels == (0, 1) else None
+
     def positions(self, columns: WorldCounts, label: int, coins: Array) -> Array:
         """Return where each world stands in the law with the victim's ``label``: uniforms, (worlds, draws).
 
@@ -85,6 +89,10 @@ class Blind(Statistic):
     def read(self, seen: Seen) -> WorldCounts:
         """Return a constant."""
         return {"nothing": np.zeros(seen.worlds, np.int8)}
+
+    def between(self, labels: tuple[int, int]) -> Statistic:  # noqa: ARG002
+        """Return the same: no label is told from another."""
+        return self
 
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return that nothing is told."""

@@ -129,7 +129,7 @@ def report_weights(protocol: Protocol, graph: Members) -> Floats | None:
 
 
 LABELS = (0, 1)
-"""The victim's two labels."""
+"""The victim's two labels, unless others are compared."""
 
 _BATCH = 1_000_000
 """Users of one run, on every backend, so that all draw the same."""
@@ -159,9 +159,9 @@ class SeenMessages:
 class Seen:
     """What one coalition saw in some worlds of ``size`` users; colluders have the positions 1 to ``colluders``.
 
-    ``ones``: in which worlds the victim has the second label, which the coalition does not see.  ``draws``: of the
-    colluders, if they were asked for.  ``weights``: how likely a report of each user of a world is of the victim's
-    label, where a graph tells it.
+    ``ones``: in which worlds the victim has the second label, which the coalition does not see; ``which``: the place
+    of her label among those compared, in each world.  ``draws``: of the colluders, if they were asked for.
+    ``weights``: how likely a report of each user of a world is of the victim's label, where a graph tells it.
     """
 
     size: int
@@ -171,6 +171,7 @@ class Seen:
     ones: Array | None = None
     draws: Draws = field(default_factory=dict)
     weights: Array | None = None
+    which: Array | None = None
 
     def world_of(self, columns: SeenMessages) -> Array:
         """Return the world of each message: that of its user, or of its field ``cluster`` between servers."""
@@ -197,9 +198,10 @@ class Seen:
 class Situation:
     """What every world is: a protocol among ``size`` users, and who looks.
 
-    ``coalition``: its users are the colluders, whatever they are called.  ``composition``: others with label 1.
-    ``graph``: that joins the users of a world.  ``public``: columns of them by name, ``size`` rows each, the victim's
-    first, then the colluders'; they are the same in all worlds, whatever the victim's label.
+    ``coalition``: its users are the colluders, whatever they are called.  ``composition``: honest others with the
+    second of ``labels``; everybody else but the victim has the first.  ``labels``: those of the victim that are
+    compared, at least two.  ``graph``: that joins the users of a world.  ``public``: columns of them by name, ``size``
+    rows each, the victim's first, then the colluders'; they are the same in all worlds, whatever the victim's label.
     """
 
     protocol: Protocol
@@ -209,6 +211,7 @@ class Situation:
     channels: str = "plain"
     graph: Members | None = None
     public: Mapping[str, Array] = field(default_factory=dict)
+    labels: tuple[int, ...] = LABELS
 
     @property
     def colluders(self) -> int:
@@ -217,10 +220,10 @@ class Situation:
 
     def population(self, worlds: int) -> Population:
         """Return ``worlds`` worlds, in which the victim has the first label."""
-        world = np.zeros(self.size, np.uint8)
-        world[1 + self.colluders : 1 + self.colluders + self.composition] = 1
+        first, second = self.labels[:2]
+        world = np.full(self.size, first, np.min_scalar_type(self.protocol.label_count() - 1))
+        world[1 + self.colluders : 1 + self.colluders + self.composition] = second
         y = np.tile(world, worlds)
-        y[:: self.size] = LABELS[0]
         labels: Array = y.view(np.bool_) if self.protocol.label_count() == 2 else y
         names = np.arange(worlds, dtype=np.int32)
         starts = np.arange(worlds + 1, dtype=np.int64) * self.size
@@ -245,14 +248,15 @@ class Situation:
 def batches(
     situation: Situation, trials: int, seed: int, settings: backends.Settings, *, draws: bool = False
 ) -> Iterator[Seen]:
-    """Run ``trials`` worlds a label, in batches; yield what was seen: half of the worlds with each label.
+    """Run ``trials`` worlds a label, in batches; yield what was seen: as many of the worlds with each label.
 
     ``draws``: also what the colluders drew, which takes each batch once more.
     """
-    each = _each(situation.protocol, situation.size, situation.public)
+    kinds = len(situation.labels)
+    each = _each(situation.protocol, situation.size, situation.public, kinds)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
-        worlds = 2 * min(each, trials - first)
+        worlds = kinds * min(each, trials - first)
         if worlds * situation.size > MAX_USERS:
             raise InputError(
                 f"cluster_size = {situation.size:,}: two worlds have more than {MAX_USERS:,} users"
@@ -260,11 +264,11 @@ def batches(
         if population is None or len(population.sizes) != worlds:
             population, coalition = situation.population(worlds), situation.everybody(worlds)
         chance = batch_seed(seed, number)
-        ones = _half(chance, worlds)
-        people = _labelled(population, ones)
+        which = _parts(chance, worlds, kinds)
+        people = _labelled(population, np.array(situation.labels)[which])
         seen = observe(situation, people, coalition, chance, settings)
         own = drawn(situation.protocol, people, coalition, chance, settings.faults) if draws else {}
-        yield replace(seen, ones=ones, draws=own)
+        yield replace(seen, ones=which == 1, draws=own, which=which)
 
 
 def users_a_batch(
@@ -274,7 +278,7 @@ def users_a_batch(
     return 2 * size * min(trials, _each(protocol, size, public or {}))
 
 
-def _each(protocol: Protocol, size: int, public: Mapping[str, Array]) -> int:
+def _each(protocol: Protocol, size: int, public: Mapping[str, Array], kinds: int = len(LABELS)) -> int:
     """Return how many worlds a label are run at once.
 
     Fewer where users send more than a few messages each, or have wide public columns.
@@ -282,21 +286,21 @@ def _each(protocol: Protocol, size: int, public: Mapping[str, Array]) -> int:
     most = protocol.users_at_once(size)
     octets = sum(column.nbytes for column in public.values())
     room = size * _MOST_OCTETS // octets if octets else _BATCH
-    return max(1, min(_BATCH, room, _BATCH if most is None else most) // size // 2)
+    return max(1, min(_BATCH, room, _BATCH if most is None else most) // size // kinds)
 
 
-def _half(seed: int, worlds: int) -> Array:
-    """Return a mask of half of the worlds, drawn at random."""
+def _parts(seed: int, worlds: int, kinds: int) -> Array:
+    """Return for each world which label the victim has, from 0 up: each in as many worlds, drawn at random."""
     order = np.argsort(words(seed, stream("audit", "label", 0), 0, worlds), kind="stable")
-    mask = np.zeros(worlds, np.bool_)
-    mask[order[worlds // 2 :]] = True
-    return mask
+    which = np.empty(worlds, np.int64)
+    which[order] = np.arange(worlds) // (worlds // kinds)
+    return which
 
 
-def _labelled(population: Population, ones: Array) -> Population:
+def _labelled(population: Population, labels: Array) -> Population:
     """Return the worlds with the victims' labels put in."""
     y = population.y.copy()
-    y[:: len(y) // len(ones)] = np.where(ones, LABELS[1], LABELS[0])
+    y[:: len(y) // len(labels)] = labels
     return replace(population, y=y)
 
 

@@ -102,10 +102,7 @@ def theorem7_1_sharper(order_: Any, lam: Any, labels: Any, divergence: Any) -> R
     source = f"{PAPER}, Theorem 7.1 sharpened"
     if lam == 0:
         return _nothing_hidden(alpha, source, "upper")
-    mixed = math.log(lam)
-    if lam < 1:
-        mixed = float(np.logaddexp(mixed, math.log1p(-lam) + (alpha - 1) * gap))
-    value = label_divergence(alpha, lam, k).epsilon + _log_ratio(lam, k) + mixed / (alpha - 1)
+    value = label_divergence(alpha, lam, k).epsilon + _log_ratio(lam, k) + _mixed(lam, gap, alpha - 1)
     return Renyi(max(0.0, value), alpha, True, "", source, "upper")
 
 
@@ -135,14 +132,24 @@ def label_divergence(order_: Any, lam: Any, labels: Any) -> Renyi:
     if lam == 0:
         return _nothing_hidden(alpha, source, "exact")
     ratio = _log_ratio(lam, k)
-    terms = [alpha * ratio, (1 - alpha) * ratio, *([math.log(k - 2)] if k > 2 else [])]
-    value = (math.log(lam) - math.log(k) + float(logsumexp(terms))) / (alpha - 1)
-    return Renyi(max(0.0, value), alpha, True, "", source, "exact")
+    lie = lam / k
+    masses = np.array([1 - (k - 1) * lie, lie, (k - 2) * lie])
+    value = _mean_power(masses, np.array([ratio, -ratio, 0.0]), alpha - 1)
+    return Renyi(value, alpha, True, "", source, "exact")
 
 
 def _double(order_: Any, lam: Any, labels: Any, divergence: Any) -> tuple[float, float, int, float]:
     gap = real("divergence", divergence, 0.0, infinite=True)
     return order(order_), real("lam", lam, 0.0, 1.0), whole("labels", labels, 2), gap
+
+
+def _mixed(lam: float, gap: float, beta: float) -> float:
+    """Return ln(lam + (1 - lam) e^(beta gap)) / beta, lam > 0, without overflow or cancellation."""
+    if lam == 1:
+        return 0.0
+    if beta * gap < 1:
+        return math.log1p((1 - lam) * math.expm1(beta * gap)) / beta
+    return float(np.logaddexp(math.log(lam), math.log1p(-lam) + beta * gap)) / beta
 
 
 def _log_ratio(lam: float, k: int) -> float:
@@ -166,8 +173,24 @@ def renyi_divergence(first: Any, second: Any, order_: Any) -> float:
     support = p > 0
     if bool((q[support] == 0).any()):
         return math.inf
-    terms = alpha * np.log(p[support]) + (1 - alpha) * np.log(q[support])
-    return max(0.0, float(logsumexp(terms)) / (alpha - 1))
+    losses = np.log(p[support]) - np.log(q[support])
+    return _mean_power(p[support], losses, alpha - 1, float(q.sum() - p.sum()))
+
+
+def _mean_power(p: Floats, losses: Floats, beta: float, missing: float = 0.0) -> float:
+    """Return ln(sum p e^(beta losses)) / beta, beta > 0, at least 0; ``p`` and q = p e^-losses sum to 1.
+
+    Near beta = 0 the sum is 1 and a little: its terms are then added as p (e^(beta L) - 1) + beta (q - p), none of
+    which is below 0, so that no digits are lost.  ``missing``: of the sum of q - p, what rounding leaves.
+    """
+    if beta * float(np.abs(losses).max()) > 1:
+        return max(0.0, float(logsumexp(beta * losses, b=p)) / beta)
+    q = p * np.exp(-losses)
+    small = max(1.0, beta) * np.abs(losses) < 1e-4  # there the two cancel to second order
+    series = beta * losses**2 * ((1 + beta) / 2 + losses * ((beta**2 - 1) / 6 + losses * (beta**3 + 1) / 24))
+    gains = np.where(small, p * series, p * np.expm1(beta * losses) + beta * (q - p))
+    off_support = beta * max(0.0, 1 + missing - float(q.sum()))
+    return math.log1p(max(0.0, float(gains.sum()) + off_support)) / beta
 
 
 def mechanism1_law(features: Any, synthetic_labels: Any, lam: Any) -> Floats:

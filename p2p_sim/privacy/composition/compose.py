@@ -50,6 +50,22 @@ def composed(profile: PrivacyProfile, times: int, **options: Any) -> PrivacyProf
     return compose([(profile, times)], **options)
 
 
+def repeated(profile: PrivacyProfile, times: int) -> PrivacyProfile:
+    """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if it cannot be told."""
+    if times == 1 or profile.law is None:
+        return profile
+    try:
+        return composed(profile, times)
+    except InputError as error:
+        return PrivacyProfile.refused(profile.view, str(error))
+
+
+def check_times(times: Any) -> None:
+    """Check a number of runs, 1 to 10^9; raises InputError."""
+    if isinstance(times, bool) or not isinstance(times, (int, np.integer)) or not 1 <= times <= MOST:
+        raise InputError(f"times = {times!r}: must be a whole number from 1 to {MOST:,}")
+
+
 def compose(
     parts: Sequence[Part],
     *,

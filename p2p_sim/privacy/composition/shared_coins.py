@@ -30,28 +30,25 @@ def shared_law(profiles: list[PrivacyProfile]) -> tuple[Law, str] | str:
     laws = [profile.law for profile in distinct]
     if len(distinct) == 1 and laws[0] is not None:
         return laws[0], ONE_RUN
-    responses = [law for law in laws if isinstance(law, LocalResponse)]
-    alike = {(law.labels, profile.source) for law, profile in zip(responses, distinct, strict=False)}
+    responses = [response for law in laws if law is not None and (response := law.response()) is not None]
+    alike = {(labels, profile.source) for (_, labels), profile in zip(responses, distinct, strict=False)}
     if len(responses) < len(laws) or len(alike) > 1:
         return (
             "runs that share their coins are known only where they are equal, or where each is one randomized "
             "response of one protocol over the same labels; give the runs different seeds (p2p-sim run without --seed)"
         )
-    return one_word(responses), ONE_WORD
+    return one_word([budget for budget, _ in responses], responses[0][1]), ONE_WORD
 
 
-def one_word(responses: list[LocalResponse]) -> Law:
+def one_word(budgets: list[float], labels: int) -> Law:
     """Return the law of answers of one user to several randomized responses that compare one random word.
 
-    ``responses``: at least one, all over the same labels.  An answer that differs from another gives the label away:
-    that is so with probability (largest - smallest probability of a lie), at every epsilon.
+    ``budgets``: their local epsilons, at least one, over ``labels`` values.  An answer that differs from another gives
+    the label away: that is so with probability (largest - smallest probability of a lie), at every epsilon.
     """
-    k = responses[0].labels
-    rarest = max(responses, key=lambda law: law.epsilon0)
-    least, most = (1 - law.keep for law in (rarest, min(responses, key=lambda law: law.epsilon0)))
-    lie, truth = least / (k - 1), 1 - most
-    apart = most - least
+    rarest, commonest = LocalResponse(max(budgets), labels), LocalResponse(min(budgets), labels)
+    lie, truth, apart = (1 - rarest.keep) / (labels - 1), commonest.keep, rarest.keep - commonest.keep
     # label 0 in all runs; label 1 in all; a third one in all; 0 first and a lie then; 1 first and a lie then
-    p = [truth, lie, (k - 2) * lie, apart, 0.0]
-    q = [lie, truth, (k - 2) * lie, 0.0, apart]
+    p = [truth, lie, (labels - 2) * lie, apart, 0.0]
+    q = [lie, truth, (labels - 2) * lie, 0.0, apart]
     return Atoms(np.array([p]), np.array([q]))

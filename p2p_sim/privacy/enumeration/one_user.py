@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -170,7 +170,7 @@ def _way(
 
 def _actions(protocol: Protocol, me: Any, draw: SingleUserDraw, crowd: StandInCluster) -> Iterator[Send]:
     """Follow a program from step to step, as long as it has looked at nothing; yield what it sends."""
-    program = getattr(protocol, USER)(me)
+    program = cast(Any, protocol).user(me)
     handed = next(program, None)
     while handed is not None and crowd.refused is None:
         actions = handed if isinstance(handed, tuple) else (handed,)

@@ -19,6 +19,10 @@ from p2p_sim.privacy.law import ZERO, Bracket, Law
 Array = npt.NDArray[np.float64]
 
 
+BLIND = "no message that this view can read depends on a label"
+"""The source of the law ``Nothing`` of a view that reads nothing."""
+
+
 @dataclass(frozen=True)
 class Nothing(Law):
     """The view does not depend on the label."""

@@ -69,6 +69,10 @@ class LocalResponse(Law):
         other = [keep + math.log(self.labels - 2) - self.epsilon0] if self.labels > 2 else []
         return [keep, keep - self.epsilon0, *other], [keep - self.epsilon0, keep, *other]
 
+    def response(self) -> tuple[float, int]:
+        """Return the local budget and the number of labels."""
+        return self.epsilon0, self.labels
+
     def epsilon(self, delta: float) -> float:
         """Return epsilon0 + ln(1 - delta / keep), at least 0."""
         if delta >= self.keep:

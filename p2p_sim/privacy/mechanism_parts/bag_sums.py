@@ -8,7 +8,7 @@ import numpy as np
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.law import Law
-from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.laws.finite import BLIND, Atoms, Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -18,7 +18,6 @@ from p2p_sim.privacy.setting import Setting, fits
 AGGREGATOR = "aggregator"
 
 PAPER = "Unified 2023"
-BLIND = "no message that this view can read depends on a label"
 FEWER = "a label that does not arrive shows nothing, and none counts twice"
 
 
@@ -27,8 +26,10 @@ def trusted(setting: Setting, law: Law, source: str) -> PrivacyProfile:
     if setting.size is not None:
         fits(setting, setting.size)
     assumes = ("each user reports once", "the learner may know all other labels of the bag")
-    if masked(setting):
-        return PrivacyProfile(setting.text, "exact", "sees the label itself", assumes[:1], "", everything())
+    if sees_aggregator(setting):
+        return PrivacyProfile(
+            setting.text, "exact", "sees the label itself", assumes[:1], "", full_disclosure()
+        )
     if setting.learner:
         return PrivacyProfile(setting.text, "exact", source, assumes, "", law)
     return PrivacyProfile(setting.text, "exact", BLIND, assumes[:1], "", Nothing())
@@ -37,16 +38,16 @@ def trusted(setting: Setting, law: Law, source: str) -> PrivacyProfile:
 def trusted_under_faults(law: LawOf[P], protocol: P, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile under faults, which do not depend on labels: whoever is missing shows less."""
     found = law(protocol, setting)
-    if found.law is not None and setting.learner and not masked(setting):
+    if found.law is not None and setting.learner and not sees_aggregator(setting):
         found = replace(found, law=Scaled(label_arrives(faults, 2, sealed=False), found.law))
     return upper(found, faults, FEWER)
 
 
-def masked(setting: Setting) -> bool:
+def sees_aggregator(setting: Setting) -> bool:
     """Whether a view has what the aggregator has."""
     return AGGREGATOR in setting.view.servers or (setting.view.wire and not setting.encrypted)
 
 
-def everything() -> Law:
+def full_disclosure() -> Law:
     """Return the law of a view that tells the labels apart for sure: delta is 1 at every epsilon."""
     return Atoms(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]))

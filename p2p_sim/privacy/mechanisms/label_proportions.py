@@ -11,7 +11,7 @@ from fractions import Fraction
 from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
-from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, everything, trusted, trusted_under_faults
+from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, full_disclosure, trusted, trusted_under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting
@@ -21,7 +21,7 @@ from protocols import LabelProportions
 def law(_protocol: LabelProportions, setting: Setting) -> PrivacyProfile:
     """Return what a view learns: the learner, the label, if she knows the others of the bag."""
     why = f"{PAPER}, section 2: the exact count of a bag gives a label away to whoever knows the others of the bag"
-    return trusted(setting, everything(), why)
+    return trusted(setting, full_disclosure(), why)
 
 
 def statistic(

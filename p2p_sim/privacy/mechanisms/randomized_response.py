@@ -10,7 +10,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.law import Law
-from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -28,7 +28,7 @@ def law(protocol: RandomizedResponse, setting: Setting) -> PrivacyProfile:
         fits(setting, setting.size)
     sees = setting.learner or (view.wire and not setting.encrypted)
     law: Law = LocalResponse(budget, protocol.labels) if sees else Nothing()
-    source = "Warner 1965; closed form" if sees else "no message that this view can read depends on a label"
+    source = "Warner 1965; closed form" if sees else BLIND
     return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
 
 

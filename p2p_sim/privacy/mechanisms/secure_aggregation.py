@@ -17,10 +17,15 @@ from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws import noise
-from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.mechanism_parts.arrivals import missing, upper
-from p2p_sim.privacy.mechanism_parts.bag_sums import AGGREGATOR, BLIND, FEWER, PAPER, everything
-from p2p_sim.privacy.mechanism_parts.bag_sums import masked as _masked
+from p2p_sim.privacy.mechanism_parts.bag_sums import (
+    AGGREGATOR,
+    FEWER,
+    PAPER,
+    full_disclosure,
+    sees_aggregator,
+)
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
@@ -94,7 +99,7 @@ def least_together(protocol: SecureAggregation, setting: Setting, users: int, fa
     all_staying = min(bag, int(protocol.least)) - colluders
     everybody = largest(users, protocol.bag_size) - 1 <= protocol.degree
     whole = faults is None or not missing(faults)
-    alone = not _masked(setting) or not colluders
+    alone = not sees_aggregator(setting) or not colluders
     if alone or (whole and everybody) or (colluders == 1 and (whole or everybody)):
         return all_staying
     return min(all_staying, _needed(protocol, bag, protocol.least) + 1 - colluders)
@@ -129,7 +134,7 @@ def _open_to(protocol: SecureAggregation, setting: Setting, bag: int) -> Privacy
         return PrivacyProfile(setting.text, "exact", why, (), "", Nothing())
     why = "the aggregator puts keys of her own in the place of neighbours' keys, and takes every mask off"
     if not protocol.noisy:
-        return PrivacyProfile(setting.text, "exact", why, (), "", everything())
+        return PrivacyProfile(setting.text, "exact", why, (), "", full_disclosure())
     law = _noise(protocol, 1 / protocol.least)
     if law is None:
         return PrivacyProfile.refused(setting.text, TOO_FINE)
@@ -148,7 +153,7 @@ def _summed(
     """
     bag, least = smallest(users, protocol.bag_size), protocol.least
     colluders = min(fits(setting, users), bag - 1)
-    masked = _masked(setting)
+    masked = sees_aggregator(setting)
     assumes = ["masks, secret sharing and sealing hide what they should"]
     if bag < least:
         why = f"in a bag of {bag} nobody shares or reports: at least {least} must stay"
@@ -157,7 +162,7 @@ def _summed(
         return PrivacyProfile(setting.text, "exact", BLIND, tuple(assumes), "", Nothing())
     if not protocol.noisy:
         why = "the exact sum of a bag gives a label away to whoever knows the others of the bag"
-        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", everything())
+        return PrivacyProfile(setting.text, "exact", why, tuple(assumes), "", full_disclosure())
     opened = masked and colluders >= _needed(protocol, bag, staying)
     honest = 1 if opened else max(1, together)
     assumes.append(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_digits
 from p2p_sim.render.web.messages import Found, Look, Place, gather, lanes
 from p2p_sim.render.web.overview import FOCUS, Known, Viewers, in_focus, known, overview
 from p2p_sim.rundir import manifest
@@ -139,11 +140,12 @@ def _marker_file(folder: Path) -> Path | None:
 
 def _read(query: Mapping[str, str]) -> tuple[Place, Look]:
     """Read the place and the view from a query; raises InputError for malformed values."""
-    numbers = {name: query[name] for name in _NUMBERS if query.get(name)}
-    for name, text in numbers.items():
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
+    found: dict[str, int] = {}
+    for name, text in ((name, query[name]) for name in _NUMBERS if query.get(name)):
+        number = read_digits(text)
+        if number is None:
             raise InputError(f"{name} = {text!r}: must be a whole number from 0 on")
-    found = {name: int(text) for name, text in numbers.items()}
+        found[name] = number
     view, channels = in_focus(query.get("view", ""), found.get("user")), query.get("channels") or "plain"
     if FOCUS in view:
         raise InputError("nobody is in focus: choose a user, by search or by a click on her lane")

@@ -150,6 +150,7 @@ def test_content_sum_is_free_of_order_and_known():
     assert named_datasets.content_sum([b"abc", b"abc"]) != named_datasets.content_sum([b"abc"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adult", "magic"])
 def test_openml_gives_what_the_folder_gives(name, monkeypatch, serve):
     need(name)

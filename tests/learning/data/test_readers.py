@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from p2p_sim.core import InputError, Population
 from p2p_sim.learning.data.datasets import load
-from p2p_sim.learning.data.reading import PLAIN, Reading
+from p2p_sim.learning.data.reading_options import PLAIN, Reading
 
 BIG = 2**53
 

@@ -7,7 +7,7 @@ import pytest
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data.datasets import describe, load
-from p2p_sim.learning.data.reading import PLAIN, Reading
+from p2p_sim.learning.data.reading_options import PLAIN, Reading
 from p2p_sim.learning.experiment import gather, join
 from protocols import RandomizedResponse
 

@@ -59,6 +59,7 @@ def test_seed_matters_and_is_enough():
     kmeans(x, 2, seed=2**64 - 1)
 
 
+@pytest.mark.slow
 def test_threads_and_hash_seeds_do_not_matter():
     found = set()
     for threads, hashes in (("1", "1"), ("5", "2")):

@@ -36,6 +36,7 @@ def against(seen_a, seen_b):
     return epsilon_lower(attack(a, b)[0], 0.0, CONFIDENCE).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 5, 16, 40])
 def test_a_bit_flipped_a_little_more_often_is_found(size):
     a, b = bits(1, 100_000, size, 0.25, 0.4), bits(2, 100_000, size, 0.27, 0.4)
@@ -78,6 +79,7 @@ def test_noise_of_the_wrong_scale_is_found():
     assert against(laplace(8, 0, 10), laplace(9, 0, 5)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 10, 16])
 def test_a_value_that_tells_only_together_with_its_sender_is_found(size):
     """The bit is the label, the sender's parity and noise, xor-ed; beside it a number that fits no table."""
@@ -138,6 +140,7 @@ NULLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", NULLS)
 def test_where_nothing_is_nothing_is_found_at_the_stated_rate(view):
     confidence, alarms = 0.9, 0
@@ -158,6 +161,7 @@ def test_counting_on_the_half_learned_from_would_find_what_is_not():
     assert epsilon_lower(count(known(table[0]), known(table[1]), *cuts), 0.0, 0.95).value > 0.5
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_threads_or_repetition():
     a, b = bumps(18, 0), bumps(19, 1)
     scores = []

@@ -151,6 +151,7 @@ def test_delta_at_large_epsilon_is_stable():
     assert values[-1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "q"), [(0.3, 0.3), (0.6, 0.5), (0.02, 0.005)])
 def test_bounds_exceed_the_truth_no_more_often_than_stated(p, q):
     """2000 audits of four dependent events: how many exceed the truth is a binomial of at most the stated rate."""
@@ -172,6 +173,7 @@ def test_bounds_exceed_the_truth_no_more_often_than_stated(p, q):
     assert wrong_delta <= most
 
 
+@pytest.mark.slow
 def test_choosing_thresholds_on_the_counted_trials_would_exceed_the_stated_rate():
     """The broken twin: the best of all cuts, as if it had been the only one."""
     generator, trials, repeats, confidence = np.random.default_rng(4), 2000, 150, 0.5

@@ -32,6 +32,7 @@ def ran(protocol, people=PEOPLE, **how):
     return p2p_sim.run(protocol, people, seed=2**63 + 5, **how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("view", "size"), [("learner", 5), ("learner+3*user", 5), ("user:2+4*user", 9)])
 def test_the_smallest_cluster_with_room_is_audited(view, size):
     wrong = ["drop=0.1", "lie=flip:0.2"]

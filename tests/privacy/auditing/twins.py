@@ -241,3 +241,48 @@ class Unnamed(Protocol):
 
     def learner(self, me: Party) -> Rounds:
         yield self.total.receive(), self.total_of.receive()
+
+
+@dataclass(frozen=True)
+class ReusedDraw(Protocol):
+    """Algorithm 2 in which one uniform draw both flips the label and decides the subsample."""
+
+    alpha: float = 0.2
+    theta: float = 0.5
+
+    ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
+    label = Message("user", "user", "answers with the noisy label", y_hat=bool)
+    report = Message("user", "learner", "hands the learner a resampled label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        u = me.draw.uniform("u")
+        y_hat = me.y ^ (u < self.alpha)
+        asks = yield self.ask(to=me.draw.member("peer", me.cluster))
+        labels = yield self.label.reply(asks, y_hat=y_hat)
+        yield self.report(y=labels.y_hat, when=u < self.theta)
+
+    def learner(self, me: Party) -> Rounds:
+        yield self.report.receive()
+
+
+@dataclass(frozen=True)
+class TruthfulClass(Protocol):
+    """k-ary randomized response that always tells the truth where the label is ``truthful``; -1: honest."""
+
+    epsilon: float
+    labels: int
+    truthful: int
+
+    report = Message("user", "learner", "hands the learner a randomized label", y=np.uint8)
+
+    def label_count(self) -> int:
+        return self.labels
+
+    def user(self, me: Party) -> Rounds:
+        truth = math.exp(self.epsilon) / (math.exp(self.epsilon) + self.labels - 1)
+        honest = me.draw.bernoulli("honest", truth) | (me.y == self.truthful)
+        other = me.draw.below("other", self.labels - 1)
+        yield self.report(y=np.where(honest, me.y, other + (other >= me.y)))
+
+    def learner(self, me: Party) -> Rounds:
+        yield self.report.receive()

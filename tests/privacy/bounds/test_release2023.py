@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -54,6 +55,7 @@ def test_mechanisms_by_enumeration_of_their_steps():
         assert r.mechanism2_law(features, synthetic, lam) == pytest.approx(two, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_theorem7_1_sharper_is_above_the_divergence_and_below_the_printed_bound():
     for _, k, features, synthetic in spaces(3, 60):
         for order, lam in product(ORDERS, LAMS):
@@ -142,3 +144,32 @@ def test_bad_input_is_named(call, told):
     with pytest.raises(InputError) as error:
         call()
     assert told in str(error.value)
+
+
+def in_forty_digits(p, q, order):
+    with mpmath.workdps(60):
+        p, q, alpha = [mpmath.mpf(v) for v in p], [mpmath.mpf(v) for v in q], mpmath.mpf(order)
+        p, q = [v / sum(p) for v in p], [v / sum(q) for v in q]
+        total = sum(a**alpha * b ** (1 - alpha) for a, b in zip(p, q, strict=True) if a > 0)
+        return float(mpmath.log(total) / (alpha - 1))
+
+
+@pytest.mark.parametrize("above", [2.3e-16, 1e-13, 1e-12, 1e-6, 1e-3, 0.5, 29.0, 1e4])
+def test_no_digits_are_lost_near_order_one(above):
+    """At 1 + 1e-13 the divergence was 0, and its basis exact."""
+    order = 1 + above
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        p, q = rng.dirichlet([0.5] * 5), rng.dirichlet([0.5] * 5)
+        assert r.renyi_divergence(p, q, order) == pytest.approx(in_forty_digits(p, q, order), rel=1e-9)
+    for k, lam in ((2, 0.5), (3, 0.1), (10, 1e-6), (2, 1 - 1e-9)):
+        lie = lam / k
+        law = [[1 - (k - 1) * lie, lie, *[lie] * (k - 2)], [lie, 1 - (k - 1) * lie, *[lie] * (k - 2)]]
+        if lam < 0.9:
+            assert r.label_divergence(order, lam, k).epsilon == pytest.approx(
+                in_forty_digits(*law, order), rel=1e-9
+            )
+        assert r.label_divergence(order, lam, k).epsilon > 0
+        assert r.theorem7_1_sharper(order, lam, k, 0.3).epsilon >= r.label_divergence(order, lam, k).epsilon
+    limit = r.theorem7_1_sharper(1 + 1e-9, 0.5, 2, 1.0).epsilon
+    assert r.theorem7_1_sharper(order, 0.5, 2, 1.0).epsilon >= limit - 1e-6

@@ -197,6 +197,7 @@ def test_infinite_losses() -> None:
     assert big.delta(1.0) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [

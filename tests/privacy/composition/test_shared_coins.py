@@ -39,7 +39,7 @@ def excess(p: dict, q: dict, x: float) -> float:
 def test_the_law_is_that_of_the_word_followed(k, lies):
     fractions = [Fraction(lie, 10) for lie in lies]
     budgets = [math.log((k - 1) * (1 - a) / a) if a else math.inf for a in map(float, fractions)]
-    law = one_word([privacy.LocalResponse(max(0.0, budget), k) for budget in budgets])
+    law = one_word([max(0.0, budget) for budget in budgets], k)
     p, q = answers(0, fractions, k), answers(1, fractions, k)
     for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 5.0):
         for found, (one, two) in zip(law.directions(epsilon), ((q, p), (p, q)), strict=True):
@@ -104,6 +104,7 @@ def test_no_runs_show_nothing_and_bad_words_are_named():
         privacy.composed(privacy.laplace(scale=1.0), 2, coins="same")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "basic"])
 def test_no_lower_end_is_below_that_of_a_part(method):
     """In the clear the end is infinite; it was 0."""

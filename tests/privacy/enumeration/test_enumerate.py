@@ -23,6 +23,7 @@ def zeros(users: int, cluster: Any = None) -> Population:
     return Population.from_arrays(y=np.zeros(users, np.bool_), cluster=cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "at_one", "at_five_quarters"),
     [
@@ -92,6 +93,7 @@ def test_another_user_sees_nothing_of_randomized_response() -> None:
     )
 
 
+@pytest.mark.slow
 def test_other_clusters_do_not_matter() -> None:
     apart = enumerate_view(QUARTER, zeros(4, cluster=[5, 5, 5, 9]))
     assert apart.delta_at(1) == enumerate_view(QUARTER, zeros(3)).delta_at(1)

@@ -70,6 +70,7 @@ def check(found: Bracket, exact: Decimal, width: float = 1e-11) -> None:
 BUDGETS = [1e-9, 1e-6, 0.001, 0.05, 0.5, 1.0, 3.0, 20.0, 40.0, 300.0, 650.0, 699.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 @pytest.mark.parametrize("local", BUDGETS)
 def test_a_budget_given(local: float, size: int) -> None:
@@ -105,6 +106,7 @@ FLIPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 @pytest.mark.parametrize("flip", FLIPS)
 def test_a_flip_given(flip: float, size: int) -> None:
@@ -135,6 +137,7 @@ def test_where_nobody_lies_all_is_told(found) -> None:
     assert three.value == three.lower == math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [700.5, 720.0, 744.0, 746.0, 800.0, 990.0])
 def test_budgets_beyond_what_floats_hold(local: float) -> None:
     for found in (
@@ -216,6 +219,7 @@ def test_large_crowds_by_events_are_as_written_out(monkeypatch, composition: int
             assert max(one.lower, other.lower) <= min(one.upper, other.upper)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [200_001, 1_000_000, 3_000_000, 10**9, 10**10])
 def test_any_number_of_users_is_answered_in_seconds(n: int) -> None:
     begun = time.process_time()
@@ -230,6 +234,7 @@ def test_any_number_of_users_is_answered_in_seconds(n: int) -> None:
     assert found.delta_bracket(high).upper <= 1e-6 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "local"), [(1, 1.0), (2, 1.0), (17, 0.3), (300, 2.0), (2000, 1.0), (2000, 6.0)]
 )

@@ -22,6 +22,7 @@ def brute(noise: Any, steps: int, epsilon: float) -> float:
     return float(np.maximum(over - math.exp(epsilon) * under, 0.0).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "steps"), [(1.0, 1), (1.0, 5), (0.3, 4), (3.0, 2), (20.0, 1), (0.05, 7)])
 def test_discrete_laplace_is_the_sum_outcome_by_outcome(epsilon: float, steps: int) -> None:
     rate = epsilon / steps

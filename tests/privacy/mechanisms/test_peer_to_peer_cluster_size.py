@@ -14,6 +14,7 @@ def epsilons(protocol: PeerToPeer, view: str, delta: float, sizes: range) -> lis
     return [privacy.profile(protocol, view, cluster_size=n).epsilon(delta) for n in sizes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "theta", "delta"), [(0.2, 1.0, 1e-3), (0.4, 1.0, 1e-6), (0.1, 0.3, 1e-4), (0.2, 0.5, 1e-2)]
 )

@@ -16,7 +16,7 @@ from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes, neighbours
+from p2p_sim.privacy.mechanisms.peer_to_peer import graph_law, neighbour_votes
 from protocols import PeerToPeer
 from tests.privacy import walking
 
@@ -36,7 +36,7 @@ def people(name: str) -> Population:
 
 
 def bounds(name: str, flip: float, theta: float) -> list[Law]:
-    degrees, unseen = neighbours._worst(people(name))
+    degrees, unseen = graph_law._worst(people(name))
     assert unseen is not None
     return [neighbour_votes.fresh(flip, theta, degrees, unseen), neighbour_votes.least(flip, theta, degrees)]
 
@@ -153,12 +153,12 @@ def test_the_worst_neighbours_by_hand(shape: str, monkeypatch: pytest.MonkeyPatc
                 worst, sorted(rows), fillvalue=worst[0] and (math.inf, math.inf)
             )
         ]
-    for part in (neighbours._PART, 50):
-        monkeypatch.setattr(neighbours, "_PART", part)
-        degrees, unseen = neighbours._worst.__wrapped__(graph)
+    for part in (graph_law._PART, 50):
+        monkeypatch.setattr(graph_law, "_PART", part)
+        degrees, unseen = graph_law._worst.__wrapped__(graph)
         assert list(zip(degrees.tolist(), unseen.tolist(), strict=True)) == worst
-    monkeypatch.setattr(neighbours, "_MOST_PAIRS", 0)
-    assert neighbours._worst.__wrapped__(graph)[1] is None
+    monkeypatch.setattr(graph_law, "_MOST_PAIRS", 0)
+    assert graph_law._worst.__wrapped__(graph)[1] is None
 
 
 def test_many_neighbours_amplify() -> None:

@@ -23,6 +23,7 @@ def every_event(draws: UrnDraws, m: int, epsilon: float, flip: float) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flip", "ones", "m"), [(0.4, 300, 2000), (0.4, 1999, 700), (0.2, 900, 150), (0.3, 1000, 1100)]
 )

@@ -10,6 +10,7 @@ from tests.render.web.conftest import make, served
 from tests.render.web.test_server import ask, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["gone", "cut", "altered"])
 @pytest.mark.parametrize("part", ["messages/ask", "messages/report", "population.parquet", "outputs"])
 def test_a_file_that_was_restored_is_read_again(part, harm, tmp_path):

@@ -33,7 +33,7 @@ from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
-from p2p_sim.privacy.mechanisms.peer_to_peer import neighbours
+from p2p_sim.privacy.mechanisms.peer_to_peer import graph_law
 from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -70,7 +70,7 @@ def under_faults(
     if (setting.deviating and colluders) or setting.view.wire or not setting.learner:
         return _in_the_clear(plain, protocol, setting, faults)
     if setting.people is not None:
-        return neighbours.under_faults(plain, protocol, setting, faults)
+        return graph_law.under_faults(plain, protocol, setting, faults)
     local_only = bool(
         protocol.retries and (faults.drop or colluders)
     )  # they ask again, who answered is another matter

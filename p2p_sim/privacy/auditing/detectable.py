@@ -1,0 +1,74 @@
+"""The smallest violation of a claim that an audit's trials could have shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.auditing.confidence_bounds import share, upper_real
+
+Array = npt.NDArray[Any]
+
+CHANCE = 0.9
+"""Probability with which a violation of this size would have been shown."""
+
+_POINTS = 200  # quantiles of the count without the label, over which the chance is averaged
+_STEPS = 50
+_MOST = 60.0  # nats: no trials measure so much
+
+
+def least(
+    kind: str, at: float, claim: float, q: float, trials: int, thresholds: float, confidence: float
+) -> float | None:
+    """Return the least true ε or δ above a claim that ``trials`` worlds a label contradict with chance ``CHANCE``.
+
+    ``kind``, ``at``: "delta" if the claim is on ε, in nats, at δ = ``at``; "epsilon" if it is on δ at ε = ``at``.
+    ``q``: how often the event of the bound is seen without the label, by the law or as it was counted.  What is
+    varied is how often it is seen with the label; if always is not enough, then it is seen always, and without the
+    label as seldom as it must be.  ``thresholds``, ``confidence``: as of the bound.  None if no violation can be shown.
+
+    *Source:* the binomial laws of both counts and Clopper and Pearson's bounds: the bound exceeds the claim if, for the
+    count without the label, the count with it is above a quantile.
+    """
+    if not math.isfinite(claim):
+        return None
+    error, q = share(thresholds, confidence), max(q, 1 / trials)
+    most = _MOST if kind == "delta" else 1.0
+
+    def rates(true: float) -> tuple[float, float]:
+        epsilon, delta = (true, at) if kind == "delta" else (at, true)
+        p = delta + math.exp(min(epsilon, 700.0)) * q
+        return (p, q) if p <= 1 else (1.0, (1 - delta) * math.exp(-epsilon))
+
+    def limit(other: Array) -> Array:  # what the lower bound of p must exceed
+        epsilon, delta = (claim, at) if kind == "delta" else (at, claim)
+        return np.asarray(delta + np.exp(np.minimum(epsilon + np.log(other), 1.0)))
+
+    def shown(true: float) -> bool:
+        return _power(*rates(true), trials, error, limit) >= CHANCE
+
+    if claim >= most or not shown(most):
+        return None
+    low, high = claim, most
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+        if high - low <= 1e-4 * high:
+            break
+    return high
+
+
+def _power(p: float, q: float, trials: int, error: float, limit: Callable[[Array], Array]) -> float:
+    """Return the chance that the lower bound of p exceeds the limit that the upper bound of q sets."""
+    from scipy import stats
+
+    others = stats.binom.ppf((np.arange(_POINTS) + 0.5) / _POINTS, trials, q)
+    target = limit(upper_real(others, trials, error))
+    possible = target < 1
+    # The lower bound of x hits exceeds t if P(Bin(trials, t) >= x) < error.
+    needed = stats.binom.isf(error, trials, np.where(possible, target, 0.5)) + 1
+    return float(np.where(possible, stats.binom.sf(needed - 1, trials, p), 0.0).mean())
