@@ -123,7 +123,9 @@ def compare(
     true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
     predicted = {"accuracy_private": released, "accuracy_true": true, "baseline": majority}
     return Comparison(
-        **{name: accuracy(y_test, each) for name, each in predicted.items()},
+        accuracy_private=accuracy(y_test, released),
+        accuracy_true=accuracy(y_test, true),
+        baseline=accuracy(y_test, majority),
         metrics={name: measure(y_test, each) for name, each in predicted.items()},
         trained_on=len(sender),
         of=len(y_train),

@@ -139,6 +139,7 @@ class Regression:
 
     def __init__(self, labels: int = 2, penalty: float = PENALTY, max_iterations: int = 500):
         self.labels, self.penalty, self.max_iterations = labels, penalty, max_iterations
+        self.weights: Array
         self.converged = True
 
     def fit(
@@ -151,8 +152,8 @@ class Regression:
         """
         from scipy.optimize import minimize
 
-        self.constant(x, start)
-        features, begin = self._features(x if rows is None else x[rows]), self.weights
+        begin = self.constant(x, start).weights
+        features = self._features(x if rows is None else x[rows])
         shape = begin.shape
 
         def objective(flat: Array) -> tuple[float, Array]:

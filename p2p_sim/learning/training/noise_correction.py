@@ -134,7 +134,7 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     first = match(x, labels, lie)
     if noise.whose != "cluster" or not isinstance(labels, Bags):
         return Fitted(first)
-    some = labels.counts.any(axis=1)
+    some: Array = labels.counts.sum(axis=1) > 0
     if np.bincount(labels.bag).max() == 1:  # labels of known users
         return Fitted(first)
     told = _weights_told(x, labels, some)
