@@ -167,9 +167,13 @@ def test_without_the_population_there_are_none(tmp_path):
 )
 def test_what_cannot_be_kept_is_refused_before_the_run(columns, why, tmp_path):
     said = why if why.startswith("public") else f"public column .*{why}"
-    with pytest.raises(InputError, match=f"(?s){said}"):
+
+    def attempt() -> None:
         whole = Population.from_arrays(y=np.zeros(USERS, bool), public=columns)
         p2p_sim.run(RandomizedResponse(1.0), whole, seed=1, out=tmp_path / "run")
+
+    with pytest.raises(InputError, match=f"(?s){said}"):
+        attempt()
     assert not (tmp_path / "run").exists()
 
 
