@@ -47,7 +47,7 @@ def test_a_delta_near_one_or_above_the_total_variation_gives_zero(view: str) -> 
         assert profile.epsilon(delta) == 0
         assert profile.epsilon_bracket(delta).lower == 0
     assert profile.epsilon(total * 0.99) > 0
-    with pytest.raises(InputError, match="delta = 3.0: must be a probability"):
+    with pytest.raises(InputError, match=r"delta = 3\.0: must be a probability"):
         profile.epsilon(3.0)
 
 
