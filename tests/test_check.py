@@ -126,6 +126,7 @@ def own(tmp_path, monkeypatch):
     return lambda name: catalogue.imported(f"checked_here:{name}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOUND)
 def test_each_dependence_is_found_and_named(own, name):
     found = p2p_sim.check(own(name)())

@@ -11,6 +11,7 @@ def learner(table):
     return next(row["exact"]["epsilon"] for row in table["views"] if row["name"] == "learner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [(), ("--delta", "0.001")], ids=["default", "given"])
 def test_what_calibrate_promises_comes_back(cli, asked):
     promised = cli(

@@ -41,6 +41,7 @@ def test_directory_population_trace_and_digest(cli, tmp_path):
     assert "Digest      not asked for" in cli(*MANY, "--no-digest").out
 
 
+@pytest.mark.slow
 def test_names_count_up_and_latest_follows(cli, tmp_path):
     for number in (1, 2, 3):
         cli(*MANY)

@@ -58,6 +58,7 @@ def test_a_device_is_written_into(cli, run, verb, tmp_path):
     assert names(tmp_path) == {NAME}
 
 
+@pytest.mark.slow
 @verbs
 def test_a_full_device_is_said_so(cli, run, verb, tmp_path):
     place = node(tmp_path / NAME, 7)
@@ -80,6 +81,7 @@ def test_a_fifo_is_written_into(cli, run, verb, tmp_path):
     assert names(tmp_path) == {NAME, "plain.svg"}
 
 
+@pytest.mark.slow
 @verbs
 def test_a_fifo_that_nobody_reads_is_not_waited_for(cli, run, verb, tmp_path):
     os.mkfifo(tmp_path / NAME)
@@ -97,6 +99,7 @@ def test_a_fifo_whose_reader_goes_away(tmp_path):
     assert reader.end()[:1] == b"x"
 
 
+@pytest.mark.slow
 @verbs
 def test_a_link_is_followed_and_stays(cli, run, verb, tmp_path):
     (tmp_path / "there").mkdir()

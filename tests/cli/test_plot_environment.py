@@ -42,6 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "how"),
     [
@@ -69,6 +70,7 @@ def test_the_environment_changes_no_plot(name, how, made, tmp_path):
     assert (place / name).read_bytes() == (made / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_matplotlibrc_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "matplotlibrc").write_bytes(b"font.size: \xff\xfe\n")
     done = called(tmp_path, *ACCOUNT, "a.svg")
@@ -78,6 +80,7 @@ def test_a_matplotlibrc_that_cannot_be_read_is_named(tmp_path):
     assert not (tmp_path / "a.svg").exists()
 
 
+@pytest.mark.slow
 def test_a_programs_own_settings_are_left(tmp_path):
     """The backend that MPLBACKEND names still counts for the program that called."""
     code = (

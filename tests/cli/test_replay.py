@@ -123,6 +123,7 @@ def test_several_users(cli, run):
     assert cli("replay", "r", "--user", 4, "--user", 12).status == 2
 
 
+@pytest.mark.slow
 def test_one_of_several_differs(cli, run, tmp_path):
     file = tmp_path / "r/run.json"
     told = told_in(tmp_path / "r")

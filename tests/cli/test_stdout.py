@@ -64,6 +64,7 @@ def test_what_does_not_fit_is_said(place, words, tmp_path):
         assert (tmp_path / "out").stat().st_size <= SPACE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", UNBUFFERED)
 def test_a_full_device_is_said(place, unbuffered):
     with Path("/dev/full").open("wb") as out:
@@ -73,6 +74,7 @@ def test_a_full_device_is_said(place, unbuffered):
     assert b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", UNBUFFERED)
 def test_a_slow_pipe_gets_all(place, unbuffered):
     done = call(place, *DOCUMENTS["graphml"], stdout=subprocess.PIPE, **unbuffered)

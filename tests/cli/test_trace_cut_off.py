@@ -44,6 +44,7 @@ def left(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", VERBS.values(), ids=VERBS.keys())
 def test_what_is_left_is_shown_and_said_not_to_be_all(cli, left, words):
     verb, *more = words

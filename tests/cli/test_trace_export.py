@@ -168,6 +168,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "told"), BAD.values(), ids=BAD.keys())
 def test_bad_input(words, told, cli, run):
     done = cli(*words)

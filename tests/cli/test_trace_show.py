@@ -92,6 +92,7 @@ def test_parquet_holds_what_can_be_read(tmp_path):
     assert set(sealed["sender_role"].to_pylist()) == {"shuffler2", "shuffler"}
 
 
+@pytest.mark.slow
 def test_parquet_on_stdout(run, tmp_path):
     words = ["trace", "show", "r", "--format", "parquet", "--limit", "5"]
     done = subprocess.run(

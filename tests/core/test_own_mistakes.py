@@ -187,6 +187,7 @@ def test_modules_that_hold_no_protocol(name, tmp_path, monkeypatch):
         catalogue.imported(f"own_{name}:Mine")
 
 
+@pytest.mark.slow
 def test_the_base_of_all_protocols_is_none():
     with pytest.raises(InputError, match="is the base of all protocols: name a class derived from it"):
         catalogue.imported("p2p_sim.core:Protocol")

@@ -94,6 +94,7 @@ def test_every_module_has_a_layer():
     assert known - set(RANK) == set(), "a new top-level module needs a layer in the design and here"
 
 
+@pytest.mark.slow
 def test_packages_of_one_layer_do_not_import_each_other_in_circles():
     for names in LAYERS:
         reach = {name: set() for name in names}

@@ -192,6 +192,7 @@ def test_text_that_is_no_channel(text, what):
         channels.parse(text)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.from_regex(r"(exp:)?[0-9.-]{0,8}(us|ms|s),[0-9.-]{0,8}(k|M|G)bit")))
 def test_any_text_is_a_channel_or_refused(text):
     try:

@@ -43,6 +43,7 @@ def test_every_pattern_of_dropouts_in_a_bag_of_four() -> None:
     assert (out["total"][~fine] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crypto", ["modelled", "real"])
 @pytest.mark.parametrize(("degree", "least"), [(4, 19), (8, 17), (30, 14), (30, 2)])
 def test_random_dropouts_up_to_the_threshold(crypto: str, degree: int, least: int) -> None:
@@ -69,6 +70,7 @@ def test_above_the_threshold_a_bag_is_refused_with_the_numbers() -> None:
     assert out["total"].tolist() == [10, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["advertise", "neighbour", "share", "routed", "report", "ask", "reveal"])
 @pytest.mark.parametrize("salt", range(4))
 def test_single_lost_messages_never_make_a_wrong_sum(kind: str, salt: int) -> None:

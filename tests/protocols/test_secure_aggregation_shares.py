@@ -65,6 +65,7 @@ def test_a_classifier_finds_masked_values_empty(
     assert (found.verdict == "violated") is not masked
 
 
+@pytest.mark.slow
 def test_an_audit_of_ciphertexts_finds_what_a_modelled_one_does() -> None:
     options: dict[str, Any] = {"cluster_size": 3, "trials": 300, "delta": 0.0}
     found = [

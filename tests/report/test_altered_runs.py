@@ -34,6 +34,7 @@ ALTERED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alter", "named"), ALTERED.values(), ids=ALTERED.keys())
 def test_what_was_altered_is_named(runs, tmp_path, alter, named):
     shutil.copytree(runs / "peers", tmp_path / "peers")

@@ -24,6 +24,7 @@ def figures(root):
     return {svg.get("id", "").removeprefix("picture-"): svg for svg in root.iter(f"{SVG}svg")}
 
 
+@pytest.mark.slow
 def test_pictures_say_what_the_tables_say(runs):
     found = {name: text_of(svg) for name, svg in figures(read(page("html", runs / "peers"))).items()}
     for view in manifest(runs / "peers")["notes"]["privacy"]["views"]:
@@ -95,6 +96,7 @@ def test_no_model_has_no_interval():
     assert document.intervals(None) == {}
 
 
+@pytest.mark.slow
 def test_measured_exact_and_promised_stand_side_by_side(audited):
     root = read(page("html", audited))
     head, *rows = tables(root, "privacy")[0]

@@ -69,6 +69,7 @@ def test_other_people_have_nothing_together():
     assert together(runs[:1], AT) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "md"])
 def test_the_page_says_it(tmp_path, form):
     paths = []

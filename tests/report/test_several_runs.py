@@ -180,6 +180,7 @@ def test_runs_that_differ_by_their_seeds_are_one_point(runs):
     assert [figures._numbered(numbers) for numbers in ([1], [1, 2, 3, 5], [2, 4])] == ["1", "1-3, 5", "2, 4"]
 
 
+@pytest.mark.slow
 def test_runs_on_other_data_are_not_joined(runs):
     told = many(runs, 3)
     told[2]["data"]["name"] = "others"

@@ -59,6 +59,7 @@ def check(half: ConeSide, wanted: list[Event], way: str) -> None:
     assert half.users == len({end for end in ends if end.startswith("user:")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_cones_are_those_followed_by_hand(name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(trace_reader, "BATCH", 7)

@@ -178,6 +178,7 @@ CASES: list[tuple[Any, str, dict[str, float]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "view", "point"), CASES)
 def test_audits_do_not_exceed_the_law(protocol: Any, view: str, point: dict[str, float]) -> None:
     trials = 1500 if isinstance(protocol, SecureAggregation) else 20_000

@@ -136,6 +136,7 @@ def test_a_crowd_of_unknown_size_is_asked_for() -> None:
         privacy.profile(SHUFFLE, "shuffler+3*user", cluster_size=3)
 
 
+@pytest.mark.slow
 def test_the_local_budget_that_a_crowd_turns_into_another() -> None:
     found = privacy.calibrate(EncryptedShuffle, vary="epsilon", cluster_size=500, epsilon=0.5, delta=DELTA)
     assert epsilon(EncryptedShuffle(found.value), size=500) == pytest.approx(0.5, abs=1e-6)
