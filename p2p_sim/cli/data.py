@@ -36,8 +36,8 @@ class DataCommand(TableOptions):
 
         as_json = wants_json(self.json, self.format)
         if self.file is not None:
-            told = self._described(self.file)
-            sys.stdout.write(terminal.as_json(told) if as_json else _as_text(told))
+            described = self._described(self.file)
+            sys.stdout.write(terminal.as_json(described) if as_json else _as_text(described))
             return 0
         said = [name for name in ("label", "cluster_column") if getattr(self, name) is not None]
         said += self.given_of_tables()
@@ -59,19 +59,19 @@ class DataCommand(TableOptions):
         )
 
 
-def _as_text(told: dict[str, Any]) -> str:
+def _as_text(described: dict[str, Any]) -> str:
     from p2p_sim.report import terminal
 
-    columns = told["columns"]
+    columns = described["columns"]
     warned = [f"warning: column {row['column']}: {row['warning']}" for row in columns if row["warning"]]
     head = ("column", "kind", "range", "missing", "distinct", "becomes")
-    lines = [f"{told['source']}: {told['rows']:,} rows", *told["read_as"]]
+    lines = [f"{described['source']}: {described['rows']:,} rows", *described["read_as"]]
     return (
         "; ".join(lines)
         + "\n\n"
         + terminal.table_of(head, columns)
         + "".join(
             f"{terminal.visible(line)}\n"
-            for line in ([""] if warned or told["notes"] else []) + warned + told["notes"]
+            for line in ([""] if warned or described["notes"] else []) + warned + described["notes"]
         )
     )

@@ -192,8 +192,8 @@ class StatsCommand:
         from p2p_sim.trace.stats import stats as statistics
 
         as_json = wants_json(self.json, self.format)
-        told = _looked(self.run, "counting", lambda run: message_text.stats_document(statistics(run)))
-        sys.stdout.write(terminal.as_json(told) if as_json else message_text.stats_text(told))
+        document = _looked(self.run, "counting", lambda run: message_text.stats_document(statistics(run)))
+        sys.stdout.write(terminal.as_json(document) if as_json else message_text.stats_text(document))
         return 0
 
 
@@ -228,10 +228,10 @@ class ConeCommand:
             raise InputError("--message is missing: give the id of one, such as report:3:17:0:0")
         check_least("limit", self.limit, 1)
         message, limit = self.message, self.limit
-        told = _looked(
+        document = _looked(
             self.run,
             "following",
             lambda run: message_text.cone_document(cone_of(run, message, limit=limit)),
         )
-        sys.stdout.write(terminal.as_json(told) if as_json else message_text.cone_text(told))
+        sys.stdout.write(terminal.as_json(document) if as_json else message_text.cone_text(document))
         return 0

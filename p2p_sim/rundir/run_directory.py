@@ -158,23 +158,23 @@ def check_free(path: Path, force: bool) -> None:
 def _is_run(path: Path) -> bool:
     """Whether a folder holds a run of some version; other programs have files called run.json, too."""
     try:
-        told = regular_files.json_of(path, RUN)
+        content = regular_files.json_of(path, RUN)
     except InputError:
         return False
-    return told is not None and {"format", "protocol"} <= set(told)
+    return content is not None and {"format", "protocol"} <= set(content)
 
 
 def described(run: RunRecord, population: bool) -> dict[str, Any]:
     """Return what run.json holds; without the population, nothing from which labels could be recomputed."""
-    told = describe(run)
+    content = describe(run)
     if not population:
         notes = dict(run.notes)
         if "command" in notes:
             words = notes["command"]
             told_in_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
             notes["command"] = run_json.without_seed(words) if told_in_words else None
-        told |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
-    return told
+        content |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
+    return content
 
 
 def describe(run: RunRecord) -> dict[str, Any]:
@@ -221,11 +221,11 @@ def light(path: Path) -> dict[str, Any]:
 
 
 def _outputs(path: Path) -> dict[str, Columns]:
-    told = read_run_json(path)
-    integrity.check(path, told["sha256"], "outputs")
-    outputs: dict[str, dict[str, Any]] = {role: {} for role in told["outputs"]}
+    content = read_run_json(path)
+    integrity.check(path, content["sha256"], "outputs")
+    outputs: dict[str, dict[str, Any]] = {role: {} for role in content["outputs"]}
     found = parquet_columns.read_apart(path, "outputs")
-    named = {role: names for role, names in told["outputs"].items() if names}
+    named = {role: names for role, names in content["outputs"].items() if names}
     agree(path, "outputs", named, "outputs", {role: list(columns) for role, columns in found.items()})
     return outputs | found
 
@@ -248,9 +248,9 @@ HEAVY: dict[str, Callable[[Path], Any]] = {"outputs": _outputs, "faulty": _fault
 
 
 def _light(path: Path) -> dict[str, Any]:
-    told = read_run_json(path)
-    plain = {key: told[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
-    read = Fields(path, told)
+    content = read_run_json(path)
+    plain = {key: content[key] for key in ("protocol", "backend", "trace", "digest", "timings", "notes")}
+    read = Fields(path, content)
     seed, level = read("seed", _seed), read("trace", TraceLevel.parse)
     counts, faults = read("costs", manifest.rows_as_counts), read("faults", Faults.of)
     seen = read("faults_seen", lambda rows: from_list(rows, *_SEEN))
@@ -258,24 +258,25 @@ def _light(path: Path) -> dict[str, Any]:
     most = read("most", lambda rows: None if rows is None else from_list(rows, *_MOST, values=2))
     work = read("work", lambda rows: from_list(rows, *_WORK))
     parameters = read("parameters", lambda each: {name: _from_json(value) for name, value in each.items()})
-    program = read("parameters", lambda _: _program(told["protocol"], parameters))
+    program = read("parameters", lambda _: _program(content["protocol"], parameters))
     trace: Mapping[str, Any] = {}
     if folder_of(path) is not None:
-        stored = of_run(path, told)
+        stored = of_run(path, content)
         trace = OnDemand(stored)
         for name in ("protocol", "users"):
-            agree(path, name, told[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
-        agree(path, "trace", told["trace"], f"{MESSAGES}/{manifest.NAME}", stored.manifest["level"])
+            agree(path, name, content[name], f"{MESSAGES}/{manifest.NAME}", stored.manifest[name])
+        agree(path, "trace", content["trace"], f"{MESSAGES}/{manifest.NAME}", stored.manifest["level"])
         if stored.complete:
             agree(path, "costs", counts, f"{MESSAGES}/{manifest.NAME}", stored.counts)
     elif level.name != "none":
         raise InputError(f"{str(path / MESSAGES)!r} holds no trace: restore it, or run the protocol again")
+    kept = population_file.was_kept(path, content["stored_hash"])
     return {
-        **plain, "seed": seed, "seed_source": told["seed_source"], "parameters": parameters, "counts": counts,
+        **plain, "seed": seed, "seed_source": content["seed_source"], "parameters": parameters, "counts": counts,
         "source": program, "faults": faults, "faults_seen": seen,
-        "population": UnreadPopulation(path, told) if population_file.was_kept(path, told["stored_hash"]) else None,
-        "users": told["users"], "compute": compute, "most": most,
-        "crypto": told["crypto"], "work": work, "versions": told["versions"], "_trace": trace,
+        "population": UnreadPopulation(path, content) if kept else None,
+        "users": content["users"], "compute": compute, "most": most,
+        "crypto": content["crypto"], "work": work, "versions": content["versions"], "_trace": trace,
     }  # fmt: skip
 
 
@@ -411,20 +412,20 @@ def whole_or_cut_off(path: Path, load: Callable[[Path], RunRecord]) -> RunRecord
 def _of_messages(folder: Path) -> dict[str, Any]:
     """Return what is known of a run that was cut off."""
     stored = Stored(folder)
-    told = stored.manifest
+    content = stored.manifest
     nothing = dict.fromkeys(("seed", "digest", "faults", "population", "source"))
     return {
-        **nothing, "seed_source": _origin(told),
-        "protocol": told["protocol"], "trace": told["level"], "users": told["users"],
+        **nothing, "seed_source": _origin(content),
+        "protocol": content["protocol"], "trace": content["level"], "users": content["users"],
         "parameters": {}, "timings": {}, "compute": {}, "work": {}, "most": None, "counts": {},
         "outputs": {}, "faulty": {}, "faults_seen": {}, "versions": {}, "notes": {},
         "backend": "unknown", "crypto": MODELLED, "_trace": OnDemand(stored),
     }  # fmt: skip
 
 
-def _origin(told: Mapping[str, Any]) -> str | None:
+def _origin(content: Mapping[str, Any]) -> str | None:
     """Return "fresh" or None: whether a given seed can be guessed is not known where it is not kept."""
-    return seeds.FRESH if told.get("seed_source") == seeds.FRESH else None
+    return seeds.FRESH if content.get("seed_source") == seeds.FRESH else None
 
 
 __all__ = ["Kept", "Source", "Stored", "open_trace", "source"]
@@ -441,9 +442,9 @@ def open_trace(path: str | Path) -> Source:
 def _opened(folder: Path) -> Source:
     here = folder_of(folder)
     if os.path.lexists(folder / run_json.RUN):
-        told = run_json.read_run_json(folder)
+        content = run_json.read_run_json(folder)
         if here is not None:
-            return of_run(folder, told)
+            return of_run(folder, content)
     for place in (here, folder):
         if place is not None and os.path.lexists(place / manifest.NAME):
             return Stored(place)

@@ -109,24 +109,24 @@ class Stored:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        told = manifest.read(folder)
-        entries = told["files"]
+        listing = manifest.read(folder)
+        entries = listing["files"]
         self._broken, self._uneven = 0, list[str]()
-        if not told["complete"]:
-            entries, self._broken = _found(folder, told["kinds"])
+        if not listing["complete"]:
+            entries, self._broken = _found(folder, listing["kinds"])
             self._uneven = uneven(entries)
-        self.manifest: Mapping[str, Any] = told
-        self.kinds = tuple(told["kinds"])
-        self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(told["counts"])
-        self.complete: bool = told["complete"]
+        self.manifest: Mapping[str, Any] = listing
+        self.kinds = tuple(listing["kinds"])
+        self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(listing["counts"])
+        self.complete: bool = listing["complete"]
         by_name: dict[str, File] = {}
-        self._files = [File(folder, entry, told["kinds"][entry["kind"]], by_name) for entry in entries]
+        self._files = [File(folder, entry, listing["kinds"][entry["kind"]], by_name) for entry in entries]
         by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
         for file in self._files:
             file.check()
             file.check_footer_or_sum()
         self.kept = sum(file.rows for file in self._files)
-        self.missing = missing_of(told["level"], self.kept, self.counts) if self.complete else self._cut_off()
+        self.missing = missing_of(listing["level"], self.kept, self.counts) if self.complete else self._cut_off()
 
     def rows(
         self,
@@ -219,8 +219,8 @@ class Stored:
             for file in self._files:
                 if file.kind == kind:
                     rounds[file.round] = rounds.get(file.round, 0) + file.rows
-            told = ", ".join(f"{rows:,} in round {round}" for round, rows in sorted(rounds.items()))
-            held.append(f"{kind}: {told or 'none'}")
+            rounds_held = ", ".join(f"{rows:,} in round {round}" for round, rows in sorted(rounds.items()))
+            held.append(f"{kind}: {rounds_held or 'none'}")
         said = f"; {self._broken} unfinished file(s) cannot be read" if self._broken else ""
         for kind in self._uneven:
             rows = sum(file.rows for file in self._files if file.kind == kind)
@@ -259,11 +259,11 @@ def folder_of(path: Path) -> Path | None:
     return None if file is None else file.parent
 
 
-def of_run(path: Path, told: Mapping[str, Any]) -> Stored:
+def of_run(path: Path, run_json: Mapping[str, Any]) -> Stored:
     """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
     folder = folder_of(path) or path / MESSAGES
     manifest.check_format(folder)  # a newer one is refused as such
-    integrity.check(path, told["sha256"], MESSAGES)
+    integrity.check(path, run_json["sha256"], MESSAGES)
     return Stored(folder)
 
 
@@ -271,8 +271,8 @@ def _found(folder: Path, kinds: Mapping[str, Any]) -> tuple[list[dict[str, Any]]
     """Return the entries of the files of an incomplete trace, and how many cannot be read."""
     paths = sorted(folder.glob(PARTS))
     noted = integrity.read(folder)
-    told = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
-    entries = [entry for entry in told if entry["kind"] in kinds]
+    ended = [_of_file(folder / name, found) for name, found in noted.items() if _ended(folder / name)]
+    entries = [entry for entry in ended if entry["kind"] in kinds]
     names = {entry["file"] for entry in entries}
     whole = [entry for entry in entries if set(sources_of(entry)) <= names]
     return whole, len(paths) - len(whole) + sum(1 for _ in folder.glob(UNFINISHED))

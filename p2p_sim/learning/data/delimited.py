@@ -42,9 +42,9 @@ def read(data: bytes, what: str, usual: str, reading: Reading) -> Text:
     InputError: not text, a separator that cannot be told, no header, names missing or twice, unequal lines, no rows.
     """
     text, encoding = _decoded(data, what, reading.encoding)
-    told = re.match(rb"sep=([\t -~])\r?\n", text)  # the first line by which Excel is told
-    text = text[told.end() :] if told else text
-    separator = reading.mark or (told[1].decode() if told else _sniffed(text, usual, what))
+    first_line = re.match(rb"sep=([\t -~])\r?\n", text)  # the first line by which Excel is told
+    text = text[first_line.end() :] if first_line else text
+    separator = reading.mark or (first_line[1].decode() if first_line else _sniffed(text, usual, what))
     first = next(_lines(text, separator), None)
     if first is None and text.strip():
         raise InputError(

@@ -91,15 +91,15 @@ class Fitted:
 
     def notes(self, noise: LabelNoise) -> list[str]:
         """Return what the model assumes, whether that is in doubt, and whether it is of use, in words."""
-        told = [] if self.model.converged else ["the corrected model did not converge"]
+        notes = [] if self.model.converged else ["the corrected model did not converge"]
         if noise.whose != "cluster":
-            return told
-        told.append(ASSUMED)
+            return notes
+        notes.append(ASSUMED)
         if self.astray:
-            told.append(
+            notes.append(
                 f"here they do (correlation within a cluster {self.correlation:.2g}), so its labels weigh less"
             )
-        return told + ([FLAT] if self.constant else [])
+        return notes + ([FLAT] if self.constant else [])
 
 
 ASSUMED = "matching by cluster assumes that, given the features, labels do not depend on the cluster"
@@ -137,8 +137,8 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     some: Array = labels.counts.sum(axis=1) > 0
     if np.bincount(labels.bag).max() == 1:  # labels of known users
         return Fitted(first)
-    told = _weights_told(x, labels, some)
-    free = int(some.sum()) - told
+    rank = _rank_of_means(x, labels, some)
+    free = int(some.sum()) - rank
     if free < 1:
         return Fitted(first)
     model, weights, rho = _weighed(x, labels, lie, first, free / some.sum())
@@ -146,8 +146,8 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     astray = bool(chdtrc(others * free, others * off.sum() / RESAMPLED) < ASTRAY)
     flat = Regression(noise.labels).constant(x, starting_shares(labels, lie, weights))
     left, whole = (weights @ _misfit(each.probabilities(x), labels, lie) for each in (model, flat))
-    ratio = max(whole - left, 0.0) / max(told - 1, 1) / (left / free) if left else np.inf
-    if told > 1 and fdtrc(others * (told - 1), others * free, ratio) > TELLING:
+    ratio = max(whole - left, 0.0) / max(rank - 1, 1) / (left / free) if left else np.inf
+    if rank > 1 and fdtrc(others * (rank - 1), others * free, ratio) > TELLING:
         return Fitted(flat, rho, astray, constant=True)
     return Fitted(model, rho, astray)
 
@@ -182,7 +182,7 @@ def _misfit(probabilities: Array, labels: Bags, lie: float) -> Array:
     return np.asarray(off.sum(axis=1) / (probabilities.shape[1] - 1))
 
 
-def _weights_told(x: Array, labels: Bags, some: Array) -> int:
+def _rank_of_means(x: Array, labels: Bags, some: Array) -> int:
     """Return how many weights of a class, with the constant, the clusters' mean features can tell apart."""
     spread = x.std(axis=0)
     scaled = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

@@ -156,24 +156,24 @@ class Look:
 
 
 def lanes(
-    run: RunRecord, told: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Viewer]
+    run: RunRecord, known: Known, found: Found, look: Look, eyes_of: Callable[[RunRecord, str, Known], Viewer]
 ) -> dict[str, Any]:
     """Return lanes and messages as JSON values; raises InputError for a kind, round or view that there is not.
 
     What the view cannot read is not among them.
     """
-    query.check_kind(told.kinds, look.kind)
-    query.check_round(told, look.round)
-    eyes = eyes_of(run, look.view, told) if look.view else None
+    query.check_kind(known.kinds, look.kind)
+    query.check_round(known, look.round)
+    eyes = eyes_of(run, look.view, known) if look.view else None
     wanted = _filtered(found.part, look)
     shown = neighbourhood.first(wanted, MARKS)
-    notes = [note for note in found.notes if note != told.cut]  # which the whole run says already
+    notes = [note for note in found.notes if note != known.cut]  # which the whole run says already
     if "*user" in look.view:
         notes.append(f"{look.view} looks: here, {eyes}")
     if len(wanted) > len(shown):
         notes.append(f"only {len(shown):,} of {len(wanted):,} messages are drawn: choose a kind or a round")
     return {
-        "lanes": _lanes(run, told, found, named=eyes is None),
+        "lanes": _lanes(run, known, found, named=eyes is None),
         "messages": _rows(shown, eyes, look.channels),
         "total": len(wanted), "users": found.users, "most": LANES,
         "cluster": found.cluster, "clusters": _clusters(neighbourhood.sizes_of(run)),
@@ -198,12 +198,12 @@ def _filtered(part: Slice, look: Look) -> Slice:
     return replace(part, kinds=kinds)
 
 
-def _lanes(run: RunRecord, told: Known, found: Found, named: bool) -> list[dict[str, str]]:
+def _lanes(run: RunRecord, known: Known, found: Found, named: bool) -> list[dict[str, str]]:
     """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
     table, shown = scene.flat(found.part), []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
-    for number in scene.page_lanes(table, found.ids, told.servers):
+    for number in scene.page_lanes(table, found.ids, known.servers):
         if number is None:
             shown.append({"id": OTHERS, "title": "others", "user": "", "state": ""})
             continue
