@@ -205,7 +205,8 @@ def documents(paths: Sequence[str], seed: bool = True, delta: float | None = Non
         for run, path, name in zip(loaded, paths, names, strict=True)
     ]
     joint = several_runs.together(loaded, _joint_delta(runs) if delta is None else delta)
-    return {"format": FORMAT, "runs": runs, "cautions": cautions(runs), "together": terminal.plain(joint)}
+    found = {"format": FORMAT, "runs": runs, "cautions": cautions(runs)}
+    return found if joint is None else found | {"together": terminal.plain(joint)}
 
 
 def _joint_delta(runs: Sequence[Document]) -> float:
