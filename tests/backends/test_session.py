@@ -195,7 +195,7 @@ def test_a_cluster_of_two_nodes_by_address() -> None:
 
 def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
-    start, use = re.findall(r"```sh\n(.*?)```", page[page.index("## A Ray cluster") :], re.DOTALL)
+    start, use = re.findall(r"```bash\n(.*?)```", page[page.index("## A Ray cluster") :], re.DOTALL)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     rays = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets need a short path
