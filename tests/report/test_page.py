@@ -130,6 +130,7 @@ class Tags(html.parser.HTMLParser):
 def test_no_name_breaks_out(audited, tmp_path, evil):
     place = tmp_path / "$1 <b>&"
     shutil.copytree(audited, place)
+    evil = evil.replace("\ud800", "")  # half of a character is refused where a run is read
     told = manifest(place)
     notes = told["notes"]
     notes["data"] |= {"name": evil, "source": evil, "positive": evil}
