@@ -126,7 +126,9 @@ class Stored:
             file.check()
             file.check_footer_or_sum()
         self.kept = sum(file.rows for file in self._files)
-        self.missing = missing_of(listing["level"], self.kept, self.counts) if self.complete else self._cut_off()
+        self.missing = (
+            missing_of(listing["level"], self.kept, self.counts) if self.complete else self._cut_off()
+        )
 
     def rows(
         self,
