@@ -75,7 +75,7 @@ def footer(file: Path) -> Any:
         names = found.schema.to_arrow_schema().names
     except PermissionError:
         raise
-    except (ArrowException, OSError, ValueError, NotImplementedError) as error:
+    except (ArrowException, OSError, ValueError) as error:
         raise damaged(file, f"its Parquet footer cannot be read ({error})") from error
     if len(names) > _MOST_COLUMNS:
         raise damaged(file, f"it has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
