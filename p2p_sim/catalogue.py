@@ -135,6 +135,8 @@ def _installed() -> tuple[type[Protocol], ...]:
         told = f"entry point {point.name} = {point.value} of {point.dist.name if point.dist else 'a package'}"
         try:
             kinds = _loaded(point)
+            for kind in kinds:
+                kind.check_declaration()
         except Exception as error:  # whatever a stranger's module raises
             _left_out(f"{told}: {type(error).__name__}: {error}")
             continue

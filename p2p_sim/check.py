@@ -109,6 +109,7 @@ class _Outcome:
     """A run by name: its error, or its messages by kind, outputs by role and digest."""
 
     name: str
+    again: bool
     error: str
     messages: Mapping[str, dict[str, Array]]
     outputs: Mapping[str, dict[str, Array]]
@@ -136,23 +137,24 @@ def check(
         for hash_seed in () if left_out else _HASH_SEEDS:
             there = _elsewhere(world, hash_seed)
             runs += len(there)
-            found = found or _first_difference(world, [first[0], *there], _PROCESSES)
+            found = _first_difference(world, [first[0], *there], _PROCESSES)
+            if found is not None:
+                break
     difference, cause = found or ("", "")
     name = f"{type(protocol).__module__}:{type(protocol).__name__}"
     return Checked(name, world.population.users, columns, runs, first[0].digest, difference, cause, left_out)
 
 
-def quick(protocol: Protocol, like: Population | None = None, seed: int = 0) -> str:
+def quick(protocol: Protocol) -> str:
     """Check a protocol in this process alone, in 1, 2 and n blocks; return why that could not be done, empty if it was.
 
-    ``like``: a population whose features and further columns the small world repeats.  Raises ProtocolError for a
-    result that differs.
+    Raises ProtocolError for a result that differs.
     """
     try:
-        world, _ = _world_of(protocol, None, seed, None, like)
+        world, _ = _world_of(protocol, None, 0, None)
     except (InputError, ProtocolError) as error:
         return f"{type(protocol).__name__} was not checked in a small world, where it does not run: {error}"
-    found = _first_difference(world, [*_runs(world, "here", 1), _outcome(world, 1, "here, again")])
+    found = _first_difference(world, [*_runs(world, "here", 1), _outcome(world, 1, "here", again=True)])
     if found is not None:
         raise ProtocolError(
             f"{type(protocol).__name__}, in a small world of {world.population.users} users: {found[0]}; {found[1]}"
@@ -172,7 +174,7 @@ def _check_arguments(protocol: Protocol, population: Population | None, users: i
 
 
 def _world_of(
-    protocol: Protocol, given: Population | None, seed: int, users: int | None, like: Population | None = None
+    protocol: Protocol, given: Population | None, seed: int, users: int | None
 ) -> tuple[_World, tuple[str, ...]]:
     """Return the small world, in which the protocol ran once, and the names of the columns that were made up."""
     protocol.check()
@@ -183,20 +185,18 @@ def _world_of(
     sizes = USERS if users is None else (users,)
     for size in sizes:
         try:
-            return _made_up(protocol, size, seed, like)
+            return _made_up(protocol, size, seed)
         except (InputError, ProtocolError) as error:
             if size == sizes[-1] or isinstance(error, ProtocolError):
                 raise
     raise AssertionError("the last size returns or raises")
 
 
-def _made_up(
-    protocol: Protocol, users: int, seed: int, like: Population | None
-) -> tuple[_World, tuple[str, ...]]:
+def _made_up(protocol: Protocol, users: int, seed: int) -> tuple[_World, tuple[str, ...]]:
     """Return a world of so many users, with what columns the program turns out to read."""
-    columns: dict[tuple[str, str], Array] = {} if like is None else _columns_like(like, users)
+    columns: dict[tuple[str, str], Array] = {}
     made: list[str] = []
-    graph = protocol.graph_over() is not None or (like is not None and like.graph is not None)
+    graph = protocol.graph_over() is not None
     while True:
         world = _World(protocol, _population(protocol, users, seed, columns, graph), seed)
         try:
@@ -213,14 +213,6 @@ def _made_up(
             made.append(error.what)
         else:
             return world, tuple(made)
-
-
-def _columns_like(like: Population, users: int) -> dict[tuple[str, str], Array]:
-    rows = np.arange(users) % like.users
-    found = {("x", "x"): like.x[rows]} if like.x is not None else {}
-    for part, columns in (("public", like.public), ("secret", like.secret)):
-        found |= {(part, name): column[rows] for name, column in columns.items()}
-    return found
 
 
 def _population(
@@ -250,16 +242,17 @@ def _runs(world: _World, where: str, times: int) -> Iterator[_Outcome]:
     for number in range(times):
         for blocks in dict.fromkeys((1, min(2, world.population.users), world.population.users)):
             count = f"{blocks} block{'s' if blocks > 1 else ''}"
-            yield _outcome(world, blocks, f"{count}, {where}{', again' if number else ''}")
+            yield _outcome(world, blocks, f"{count}, {where}", again=number > 0)
 
 
-def _outcome(world: _World, blocks: int, name: str) -> _Outcome:
+def _outcome(world: _World, blocks: int, where: str, *, again: bool) -> _Outcome:
+    name = f"{where}, again" if again else where
     try:
         finished = _run(world, blocks)
     except (InputError, ProtocolError) as error:
-        return _Outcome(name, str(error), {}, {}, None)
+        return _Outcome(name, again, str(error), {}, {}, None)
     messages = sorted_trace(world.protocol, finished.totals.trace, _FULL)
-    return _Outcome(name, "", dict(messages), finished.outputs, finished.totals.digest)
+    return _Outcome(name, again, "", dict(messages), finished.outputs, finished.totals.digest)
 
 
 def _first_difference(
@@ -267,7 +260,7 @@ def _first_difference(
 ) -> tuple[str, str] | None:
     """Return the first difference from the first run and its likely cause (``cause``, or by the run); None if none."""
     one = outcomes[0]
-    repeated = [other for other in outcomes[1:] if "again" in other.name]
+    repeated = [other for other in outcomes[1:] if other.again]
     for other in [*repeated[:1], *outcomes[1:]]:
         found = f"{other.name}: {other.error}" if other.error else _difference(world.protocol, one, other)
         if found:

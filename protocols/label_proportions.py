@@ -40,11 +40,6 @@ class LabelProportions(Protocol):
     def __post_init__(self) -> None:
         check_whole("bag_size", self.bag_size)
 
-    @classmethod
-    def in_clusters(cls) -> bool:
-        """Return that clusters do not matter by themselves: without them, bags are cut out of everybody."""
-        return False
-
     def bag_sums(self) -> BagSums:
         """Return the bags."""
         return BagSums(self.bag_size)

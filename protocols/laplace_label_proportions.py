@@ -47,11 +47,6 @@ class LaplaceLabelProportions(Protocol):
         check_whole("bag_size", self.bag_size)
         check_noise(self.epsilon, self.grid, LAPLACE_LIMIT)
 
-    @classmethod
-    def in_clusters(cls) -> bool:
-        """Return that clusters do not matter by themselves: without them, bags are cut out of everybody."""
-        return False
-
     def bag_sums(self) -> BagSums:
         """Return the bags."""
         return BagSums(self.bag_size, self.grid)

@@ -170,11 +170,6 @@ class SecureAggregation(Protocol):
         """How many neighbours can recover a user's secrets, at least, whatever number joined: that where t did."""
         return int(self.needed(self.least, min(self.least - 1, self.degree)))
 
-    @classmethod
-    def in_clusters(cls) -> bool:
-        """Return that clusters do not matter by themselves: without them, bags are cut out of everybody."""
-        return False
-
     def bag_sums(self) -> BagSums:
         """Return the bags."""
         return BagSums(self.bag_size, self.grid, self.least)

@@ -83,6 +83,12 @@ def test_nothing_installed_is_nothing_more(install):
         ("x = 3", "odd = oddly:Odd", ["odd = oddly:Odd of oddly", "AttributeError", "Odd"]),
         ("x = 3", "odd = oddly", ["odd = oddly of oddly", "defines no protocol"]),
         ("x = 3", "odd = nowhere:Odd", ["odd = nowhere:Odd of oddly", "ModuleNotFoundError"]),
+        (
+            OWN.format(name="Odd").replace("@dataclass(frozen=True)\n", ""),
+            "odd = oddly:Odd",
+            ["ProtocolError", "frozen"],
+        ),
+        ("from p2p_sim.core import Protocol", "odd = oddly:Protocol", ["of oddly", "Protocol"]),
         (OWN.format(name="PeerToPeer"), "odd = oddly:PeerToPeer", ["of oddly", "peer-to-peer, as a shipped"]),
         (OWN.format(name="Fine"), "odd = oddly:Fine", ["of oddly", "is called fine, as that of finely is"]),
     ],

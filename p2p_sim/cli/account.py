@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
     EXECUTION,
@@ -39,6 +38,7 @@ from p2p_sim.cli.options import (
 )
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.cli.users import Joined, synthetic, users_of_data
+from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.report import terminal
@@ -91,7 +91,7 @@ class AccountCommand(TableOptions):
         from p2p_sim.learning import experiment
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words)
         if self.times is not None and parameters.takes(words, offered, "--times"):  # not the verb's option
             words = [*(self.words or []), "--times", str(self.times)]
             return replace(self, words=words, times=None).execute(_command)
@@ -148,8 +148,8 @@ class AccountCommand(TableOptions):
         from p2p_sim.report import curves
 
         check_delta(self.delta)
-        if self.channels not in ("plain", "encrypted"):
-            raise InputError(f"channels = {self.channels!r}: must be plain or encrypted")
+        if self.channels not in CHANNELS:
+            raise InputError(f"channels = {self.channels!r}: must be {' or '.join(CHANNELS)}")
         if self.cluster_size is not None and self.cluster_size < 1:
             raise InputError(f"cluster_size = {self.cluster_size}: must be at least 1")
         check_seed(self.seed)

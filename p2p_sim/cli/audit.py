@@ -92,7 +92,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
     """Return the protocol of a run; raises InputError if the arguments contradict it, or must name it and do not."""
     from p2p_sim.cli import parameters
 
-    words, offered = parameters.resolve(command.words or [], catalogue.everything())
+    words, offered = parameters.resolve(command.words)
     if not words:
         if run.source is None:
             raise InputError(
@@ -102,7 +102,7 @@ def _program(command: Any, run: RunRecord) -> Protocol:
     if run.source is not None and words[0].startswith("-"):
         words = [run.source.command_name(), *words]
     named, _, values = parameters.parse(words, offered, "audit")
-    if f"{named.__module__}:{named.__name__}" != run.protocol:
+    if catalogue.class_name(named) != run.protocol:
         raise _contradicts(named.command_name(), command.run, run.protocol)
     for name, value in values.items():
         if value != run.parameters.get(name):
@@ -269,7 +269,7 @@ class AuditCommand:
     def _chosen(self) -> Chosen:
         from p2p_sim.cli import parameters
 
-        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words)
         try:
             return parameters.choose(words, offered, "audit")
         except InputError as error:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.options import (
     EXECUTION,
@@ -91,7 +90,7 @@ class CalibrateCommand(TableOptions):
         from p2p_sim.cli.progress import Progress
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words)
         if self.times is not None and parameters.takes(words, offered, "--times"):  # not the verb's option
             words = [*(self.words or []), "--times", str(self.times)]
             return replace(self, words=words, times=None).execute(_command)
@@ -118,7 +117,7 @@ class CalibrateCommand(TableOptions):
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
-            between=ends, **({"times": times_of(self.times)} | fixed),
+            between=ends, **({"times": self.times} | fixed),
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)

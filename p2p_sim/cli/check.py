@@ -40,7 +40,7 @@ class CheckCommand:
         from p2p_sim.cli import parameters
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered, "check")
         with terminal.stdout_to_stderr():
             found = check(chosen.protocol, seed=self.seed, users=self.users)

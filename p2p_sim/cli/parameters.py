@@ -12,6 +12,7 @@ from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.report import terminal
 from p2p_sim.rundir import run_json
 
 Protocols = Sequence[type[Protocol]]
@@ -73,12 +74,14 @@ def by_name(protocols: Protocols) -> dict[str, type[Protocol]]:
     return {kind.command_name(): kind for kind in protocols}
 
 
-def resolve(words: list[str], protocols: Protocols) -> tuple[list[str], Protocols]:
+def resolve(words: Sequence[str] | None) -> tuple[list[str], Protocols]:
     """Return the words and the protocols they may name; a ``module:Class`` among the words is imported."""
-    name = custom_name(words)
-    if not name.partition(":")[2]:
-        return words, protocols
-    found = catalogue.imported(name)
+    words, name = list(words or []), custom_name(words or [])
+    with terminal.stdout_to_stderr():  # modules that are imported may print
+        protocols = catalogue.everything()
+        if not name.partition(":")[2]:
+            return words, protocols
+        found = catalogue.imported(name)
     return [found.command_name() if word == name else word for word in words], (*protocols, found)
 
 
@@ -96,9 +99,10 @@ def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
 
 
 def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
-    """Whether the protocol that words name has a parameter of this name that they do not give."""
-    kind = by_name(protocols).get(next((word for word in words if not word.startswith("-")), ""))
-    return kind is not None and option in parameters(kind) and option not in words
+    """Whether the protocol that words name has a parameter of this name."""
+    names, _ = _split(list(words))
+    kind = by_name(protocols).get(names[0] if names else "")
+    return kind is not None and option in parameters(kind)
 
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
-from p2p_sim.cli.options import OUTPUT, REQUEST, Json, flag, ratio, text
+from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, flag, ratio, text
 from p2p_sim.cli.programs import Programs, with_programs
-from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal
 from p2p_sim.report.delta import check_delta
 
@@ -45,8 +44,7 @@ class ReportCommand:
         from p2p_sim.report import document, sections
 
         form = "json" if self.json else self.format
-        if form not in sections.FORMATS:
-            raise InputError(f"--format {self.format!r}: allowed are {', '.join(sections.FORMATS)}")
+        check_format(form, sections.FORMATS)
         delta = None if self.delta is None else check_delta(self.delta)
         out = None if self.out is None else output_files.check(self.out)
         with Progress() as progress, terminal.stdout_to_stderr():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from p2p_sim import catalogue, costing
+from p2p_sim import costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, tell_unchecked
 from p2p_sim.cli.options import (
@@ -146,17 +146,18 @@ class RunCommand(TableOptions):
         from p2p_sim.report import privacy_table, run_summary
 
         as_json = wants_json(self.json, self.format)
-        words, offered = parameters.resolve(self.words or [], catalogue.everything())
+        words, offered = parameters.resolve(self.words)
         chosen = parameters.choose(words, offered)
         self._check()
         faults_of(self.fault, chosen.protocol)
         experiment.check(chosen.protocol, self.graph)
-        unchecked = quickly(chosen.protocol)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = run_folders.choose(self.out, stem, self.force)
+        with terminal.stdout_to_stderr():
+            unchecked = quickly(chosen.protocol)
         with (
             place.claimed(),
             place.draft(self._announce_size) as draft,

@@ -94,7 +94,7 @@ class Block:
         """Keep what a program returns."""
         try:
             self.output = _columns(self.me, value)
-        except ProtocolError:
+        except (ProtocolError, MemoryError, RunLostError):
             raise
         except Exception as error:  # columns that are none, such as ragged lists
             raise self._placed(error) from error

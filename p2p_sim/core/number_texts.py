@@ -50,7 +50,7 @@ def read_whole(text: str) -> int:
         raise ValueError(_too_large() if overflow else form) from None
     if abs(size) > WHOLE_LIMIT:
         raise ValueError(_too_large())
-    exact = Fraction(text)
+    exact = Fraction(0 if size == 0 else text)  # of 0e999999999 a power would be computed
     if exact.denominator != 1:
         raise ValueError("must be a whole number")
     if abs(exact) >= WHOLE_LIMIT:

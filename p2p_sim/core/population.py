@@ -79,7 +79,7 @@ class Population:
         labels = _labels(y)
         members = None if cluster is None else groups.clusters(array_of("cluster", cluster))
         features = None if x is None else _finite(array_of("x", x))
-        open_columns, hidden = _named("public", public), _named("secret", secret)
+        open_columns, hidden = named_columns("public", public), named_columns("secret", secret)
         columns = {f"public column {k!r}": v for k, v in open_columns.items()}
         columns |= {f"secret column {k!r}": v for k, v in hidden.items()}
         columns |= {} if features is None else {"x": features}
@@ -279,7 +279,7 @@ def array_of(name: str, values: Any) -> Array:
         raise InputError(f"{name} is no array with one row a user ({error}): make all rows alike") from error
 
 
-def _named(part: str, columns: Any) -> dict[str, Array]:
+def named_columns(part: str, columns: Any) -> dict[str, Array]:
     """Return further columns by name, owned; raises InputError for what is no mapping, or holds objects."""
     if columns is None:
         return {}
@@ -331,13 +331,17 @@ def _named_columns(table: Any) -> tuple[list[Any], list[Any]]:
         _refuse_doubles(names)
         return names, [table[name] for name in names]
     _refuse_doubles(arrow)
-    kept = [
-        name
-        for name in (table.schema.pandas_metadata or {}).get("index_columns", [])
-        if isinstance(name, str)
-    ]
+    kept = pandas_index(table)
     found = {name: part for name, part in zip(arrow, table.columns, strict=True) if name not in kept}
     return list(found), list(found.values())
+
+
+def pandas_index(table: Any) -> list[str]:
+    """Return the columns of an Arrow table in which pandas kept its index: they number rows, and are no data."""
+    kept = (table.schema.pandas_metadata or {}).get(
+        "index_columns", []
+    )  # names, or ranges that are no columns
+    return [name for name in kept if isinstance(name, str) and name in table.column_names]
 
 
 def _refuse_doubles(names: list[Any]) -> None:

@@ -100,9 +100,11 @@ class Protocol:
         """Return whether clusters of users matter, at some parameters at least.
 
         They do if users talk to each other, or if the users' program reads ``me.cluster``, itself or in a method or a
-        function of its module that it passes ``me`` on under that name; a protocol in which they matter otherwise, or
-        not though they are read, says so itself.
+        function of its module that it passes ``me`` on under that name.  They do not for sums of bags, which are cut
+        out of everybody where there are no clusters.  A protocol in which they matter otherwise says so itself.
         """
+        if cls.bag_sums is not Protocol.bag_sums:
+            return False
         return cls.users_talk() or reads(cls, USER, "cluster")
 
     @classmethod
@@ -182,11 +184,29 @@ class Protocol:
 def check_kept(parameters: Mapping[str, Any]) -> None:
     """Check that a run directory can keep parameters: numbers, text, None or tuples of them; raises InputError."""
     for name, value in parameters.items():
-        if not all(isinstance(part, _KEPT) for part in (value if isinstance(value, tuple) else (value,))):
+        parts = value if isinstance(value, tuple) else (value,)
+        if all(isinstance(part, _KEPT) for part in parts):
+            if not all(map(_can_be_read, parts)):
+                raise InputError(
+                    f"{name} = {value!r}: a run directory keeps integers of 64 bits, numbers and Unicode text: "
+                    "give such a one, or run it without a folder"
+                )
+        else:
             raise InputError(
                 f"{name} = {value!r}: a run directory keeps parameters that are numbers, text, None or tuples of them, "
                 f"not a {type(value).__name__}: run it without a folder, or make it a class attribute"
             )
+
+
+def _can_be_read(part: Any) -> bool:
+    """Whether one value is among those that are read from a run directory (``rundir.regular_files``)."""
+    if isinstance(part, str):
+        return not any(0xD800 <= ord(letter) < 0xE000 for letter in part)
+    if isinstance(part, Fraction):
+        return _can_be_read(part.numerator) and _can_be_read(part.denominator)
+    if isinstance(part, (int, np.integer)):
+        return -(1 << 63) <= int(part) < 1 << 64
+    return part is None or bool(part == part)  # not a nan
 
 
 _KEPT = (bool, int, float, str, type(None), Fraction, np.bool_, np.integer, np.floating)

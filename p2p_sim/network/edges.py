@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, joined
+from p2p_sim.core.population import pandas_index
 from p2p_sim.network.adjacency import require_connected, require_nobody_alone
 from p2p_sim.network.blocks import keys
 
@@ -31,10 +32,7 @@ def read(path: str | Path) -> Array:
     try:
         if source.suffix == ".parquet":
             table = parquet.ParquetFile(source).read()
-            kept = (table.schema.pandas_metadata or {}).get("index_columns", [])  # which are no ends of edges
-            table = table.drop_columns(
-                [name for name in kept if isinstance(name, str) and name in table.column_names]
-            )
+            table = table.drop_columns(pandas_index(table))  # which are no ends of edges
         else:
             with source.open(encoding="utf-8-sig", errors="replace") as lines:
                 head = [part.strip(' "\r\n') for part in lines.readline().split(",")]

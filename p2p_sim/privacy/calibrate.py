@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -98,7 +99,7 @@ def calibrate(
     users: str = "curious",
     faults: Faults | Sequence[str] | None = None,
     between: tuple[float, float] | None = None,
-    times: int = 1,
+    times: int | None = None,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
@@ -119,11 +120,12 @@ def calibrate(
     *Source:* bisection over the accountant's δ(ε), which grows with theta and epsilon and falls with alpha; for
     cluster_size, and ``between`` two values, that it is monotonic is presumed, and what is found itself is checked.
     """
+    if "times" in {parameter.name for parameter in fields(kind)}:  # type: ignore[arg-type]  # its own parameter
+        fixed, times = fixed if times is None else {**fixed, "times": times}, None
+    times = 1 if times is None else times
+    check_times(times)
     where, lookers = _range(kind, vary, fixed, between), Coalition.parse(view, kind.roles()).user_count
     check_target(epsilon, delta)
-    if "times" in {parameter.name for parameter in fields(kind)}:  # type: ignore[arg-type]  # its own parameter
-        fixed, times = {**fixed, "times": times}, 1
-    check_times(times)
     if vary == "cluster_size":
         where = replace(where, useful=lookers + 1)
         for name, given in (("cluster_size", cluster_size), ("population", population)):
@@ -136,6 +138,7 @@ def calibrate(
         "faults": faults,
     }
 
+    @functools.lru_cache(maxsize=4)  # what is found is looked at more than once
     def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:
         size, parameters = cluster_size, dict(fixed)
         if vary == "cluster_size":

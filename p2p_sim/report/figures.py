@@ -149,10 +149,12 @@ def utility(runs: Sequence[Document]) -> str:
     figure, grid = panels(1, 1, 0.9 + (_LINE * len(groups) if alone else _WIDE_LINE * len(runs)))
     axes = grid[0, 0]
     for k, key in enumerate(groups):
+        label = ACCURACY[key]  # of the first run that has such a model
         for y, run in enumerate(runs):
             if run["accuracy"].get(key) is not None:
                 place = k if alone else y + _APART * (k - (len(groups) - 1) / 2)
-                _accuracy(axes, run, key, place, ACCURACY[key] if y == 0 else "")
+                _accuracy(axes, run, key, place, label)
+                label = ""
     name_lines(axes, [ACCURACY[key] for key in groups] if alone else [run["run"] for run in runs])
     axes.set_xlabel("test accuracy, %")
     axes.set_xlim(right=min(axes.get_xlim()[1], 100.5))
@@ -162,8 +164,10 @@ def utility(runs: Sequence[Document]) -> str:
         axes.set_xlim(right=axes.get_xlim()[1] + 5)
     else:
         legend(figure)
-    values = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'].get(key, 0):.2f} %" for key in groups)
-    return svg(figure, "utility", f"Test accuracy: {values}" if alone else "Test accuracy of every run")
+    if not alone:
+        return svg(figure, "utility", "Test accuracy of every run")
+    values = "; ".join(f"{ACCURACY[key]} {100 * runs[0]['accuracy'][key]:.2f} %" for key in groups)
+    return svg(figure, "utility", f"Test accuracy: {values}")
 
 
 def _accuracy(axes: Any, run: Document, key: str, y: float, label: str) -> None:

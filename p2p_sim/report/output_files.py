@@ -17,14 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir.regular_files import FILE_TYPES
 
 _MAX_LINKS = 40  # as Linux
 _OPEN_FILES = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
 _WRITTEN_INTO = (stat.S_IFCHR, stat.S_IFIFO)
-_FILE_TYPES = {
-    stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a character device", stat.S_IFIFO: "a FIFO",
-}  # fmt: skip
 
 
 def check(name: str, option: str = "--out") -> Path:
@@ -76,7 +73,7 @@ def _find(place: Path, shown: str) -> tuple[Path, os.stat_result | None]:
     # A socket cannot be opened by its name; some programs give one as stdout, though.
     if kind not in (stat.S_IFREG, *_WRITTEN_INTO) and not (kind == stat.S_IFSOCK and _is_open_file(path)):
         raise InputError(
-            f"{shown} is {_FILE_TYPES.get(kind, 'no file')}, and not written to: give a file in a folder that exists"
+            f"{shown} is {FILE_TYPES.get(kind, 'no file')}, and not written to: give a file in a folder that exists"
         )
     if not path.absolute().parent.is_dir():
         if path != place:

@@ -169,7 +169,7 @@ def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
     """Return a paragraph for every view that is not consistent with the claims, with the reason."""
     return [
         Paragraph(
-            f"{whose(run, runs)}{row['view']}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
+            f"{whose(run, runs)}{audit_table.title(row)}: {audit_table.verdict_of(row)}: {audit_table.why(row)}",
             row["failed"],
         )
         for row in run["attacks"]
@@ -179,16 +179,11 @@ def _reasons(run: Document, runs: Sequence[Document]) -> list[Block]:
 
 def _limits(run: Document, runs: Sequence[Document]) -> list[Block]:
     """Return a paragraph for every view: the smallest violation that could have been shown, and what stood still."""
-    said = {
-        row["view"]: [
-            *audit_table.smallest(row),
-            *(f"not varied: {text}" for text in row.get("not_varied") or ()),
-        ]
-        for row in run["attacks"]
-    }
-    return [
-        Paragraph(f"{whose(run, runs)}{view}: {'; '.join(texts)}.") for view, texts in said.items() if texts
-    ]
+    said = []
+    for row in run["attacks"]:
+        texts = [*audit_table.smallest(row), *(f"not varied: {text}" for text in row["not_varied"])]
+        said += [f"{whose(run, runs)}{audit_table.title(row)}: {'; '.join(texts)}."] if texts else []
+    return [Paragraph(text) for text in said]
 
 
 _RARE = ("ε by cluster", "measured")

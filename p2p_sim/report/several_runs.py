@@ -90,9 +90,13 @@ def _check_quick(runs: Sequence[Run]) -> None:
 def _composed(runs: Sequence[Run], view: str) -> PrivacyProfile:
     """Compose runs of one seed by their shared coins, and then those of different seeds."""
     by_seed: dict[int | None, list[PrivacyProfile]] = {}
+    looked_at: list[tuple[Any, ...]] = []
     for run in runs:
         if run.source is None:
             raise InputError(f"{run.protocol} is not a protocol that is known here")
+        if (run.seed, run.source, run.faults) in looked_at:
+            continue  # the same messages, once more
+        looked_at.append((run.seed, run.source, run.faults))
         profile = privacy.profile(run.source, view, population=run.population, faults=run.faults)
         by_seed.setdefault(run.seed, []).append(profile)
     groups = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import Message, Vector, field_dtype, field_shape
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, parquet_columns, regular_files
-from p2p_sim.rundir.regular_files import RESTORE, short
+from p2p_sim.rundir.regular_files import MOST_BYTES, RESTORE, short
 
 FORMAT = 2
 NAME = "manifest.json"
@@ -55,8 +56,14 @@ def rows_as_counts(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], C
 
 def write(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write the manifest, completely or not at all."""
+    text = text_of(manifest)
+    if len(text) > MOST_BYTES:
+        raise InputError(
+            f"the trace has {len(manifest['files']):,} files, more than are read again: run with fewer shards, or with "
+            "trace='sample=N'"
+        )
     fresh = folder / f"{NAME}.tmp"
-    fresh.write_text(text_of(manifest))
+    fresh.write_text(text)
     fresh.replace(folder / NAME)
 
 
@@ -112,9 +119,9 @@ def _contradiction(manifest: Mapping[str, Any]) -> str | None:
                     f"{part}.{place}.kind = {short(row['kind'])}: must be one of its kinds, {sorted(kinds)}"
                 )
     names = [entry["file"] for entry in manifest["files"]]
-    if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        return f"files: {twice!r} is there twice"
+    name, times = max(Counter(names).items(), key=lambda each: each[1], default=("", 0))
+    if times > 1:
+        return f"files: {name!r} is there twice"
     try:
         declared(kinds)
     except ProtocolError as error:

@@ -29,7 +29,8 @@ class Fits:
 MOST_GROUP = 1 << 18
 """Rows of a row group of a trace, at most: of so many rows, memory is taken at once."""
 
-_MOST_COLUMNS = 10_000
+MOST_COLUMNS = 10_000
+"""Columns of a file, at most."""
 
 
 def exactly(dtype: Any, length: int | None = None, *, octets: bool = True) -> Fits:
@@ -77,8 +78,8 @@ def footer(file: Path) -> Any:
         raise
     except (ArrowException, OSError, ValueError) as error:
         raise damaged(file, f"its Parquet footer cannot be read ({error})") from error
-    if len(names) > _MOST_COLUMNS:
-        raise damaged(file, f"it has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read")
+    if len(names) > MOST_COLUMNS:
+        raise damaged(file, f"it has {len(names):,} columns, and at most {MOST_COLUMNS:,} are read")
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise damaged(file, f"it has the column {twice[0]!r} twice")

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.rundir.parquet_schema import Fits, exactly
+from p2p_sim.rundir.parquet_schema import MOST_COLUMNS, Fits, exactly
 
 Array = npt.NDArray[Any]
 
@@ -99,6 +99,11 @@ def type_of(column: Array) -> ColumnType:
 
 def check(columns: Mapping[str, Array]) -> None:
     """Check that public columns can be stored; raises InputError naming one that cannot."""
+    if len(columns) > MOST_COLUMNS - 3:  # id, cluster and y
+        raise InputError(
+            f"{len(columns):,} public columns: a run directory keeps at most {MOST_COLUMNS - 3:,}; put numbers of a "
+            "kind into one column of several values a user"
+        )
     for name, column in columns.items():
         if not isinstance(name, str):
             raise InputError(f"public column {name!r}: a name is text; give {str(name)!r}")

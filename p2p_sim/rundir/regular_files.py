@@ -26,7 +26,7 @@ RESTORE = "restore it, or run the protocol again"
 
 _NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
-_OTHERS = {
+FILE_TYPES = {
     stat.S_IFDIR: "a folder", stat.S_IFBLK: "a block device", stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a character device", stat.S_IFIFO: "a FIFO",
 }  # fmt: skip
@@ -53,7 +53,7 @@ def find(root: Path, name: str, advice: str = RESTORE) -> Path | None:
                 f"{str(place)!r} is damaged: it is a link, and a run directory has none; {advice}"
             )
     if kind != stat.S_IFREG:
-        what = _OTHERS.get(kind, "something else")
+        what = FILE_TYPES.get(kind, "something else")
         raise InputError(f"{str(place)!r} is damaged: it is {what}, not a regular file; {advice}")
     return place
 

@@ -210,7 +210,7 @@ def load(path: Path) -> dict[str, Any]:
     """Read a run directory; return what ``Run`` is made of."""
     found = light(path) | guarded(path, lambda: {name: read(path) for name, read in HEAVY.items()})
     people, users = found["population"], found["users"]
-    if people is not None and not (people.proven and users is not None and users > _AT_ONCE):
+    if people is not None and not (users is not None and users > _AT_ONCE and people.proven):
         found["population"] = people.whole()
     return found
 
@@ -360,9 +360,9 @@ class LazyRun:
 
     def __init__(self, path: Path):
         self._path = path
-        here = folder_of(path) or path
-        self.cut_off = not os.path.lexists(path / run_json.RUN) and (here / manifest.NAME).is_file()
-        self.__dict__.update(_of_messages(here) if self.cut_off else light(path))
+        cut_off = guarded(path, lambda: _cut_off(path))
+        self.cut_off = cut_off is not None
+        self.__dict__.update(light(path) if cut_off is None else _of_messages(cut_off))
 
     @functools.cached_property
     def outputs(self) -> dict[str, Columns]:
@@ -405,8 +405,14 @@ def opened(run: RunRecord | str | Path) -> RunRecord:
 
 def whole_or_cut_off(path: Path, load: Callable[[Path], RunRecord]) -> RunRecord:
     """Return what ``load`` reads of a run directory, or what there is of a run that was cut off."""
-    run = LazyRun(path)
-    return run if run.cut_off else load(path)
+    return load(path) if guarded(path, lambda: _cut_off(path)) is None else LazyRun(path)
+
+
+def _cut_off(path: Path) -> Path | None:
+    """Return the folder of the messages of a run that was cut off, which left nothing else; None of any other."""
+    here = folder_of(path) or path
+    left = not os.path.lexists(path / run_json.RUN) and (here / manifest.NAME).is_file()
+    return here if left else None
 
 
 def _of_messages(folder: Path) -> dict[str, Any]:

@@ -264,8 +264,11 @@ def folder_of(path: Path) -> Path | None:
 def of_run(path: Path, run_json: Mapping[str, Any]) -> Stored:
     """Open the messages of a run directory; raises InputError unless they are those of which run.json tells."""
     folder = folder_of(path) or path / MESSAGES
-    manifest.check_format(folder)  # a newer one is refused as such
-    integrity.check(path, run_json["sha256"], MESSAGES)
+    try:
+        integrity.check(path, run_json["sha256"], MESSAGES)
+    except InputError:
+        manifest.check_format(folder)  # a newer one is refused as such
+        raise
     return Stored(folder)
 
 

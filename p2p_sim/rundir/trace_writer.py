@@ -19,7 +19,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import integrity, manifest, parquet_columns
+from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files
 from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_columns import (
     ADDRESSES,
@@ -112,7 +112,7 @@ class Folder:
     def check(self) -> None:
         """Raise InputError if this process does not see the folder."""
         try:
-            found = manifest.read(Path(self.path)).get("token")
+            found = (regular_files.json_of(Path(self.path), manifest.NAME) or {}).get("token")
         except InputError:
             found = None
         if found != self.token:
@@ -339,8 +339,9 @@ class Draft:
             return
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
-            content = manifest.read(self._folder / MESSAGES)
-            what = "messages" if content["complete"] else "messages so far"
+            what = "messages so far"
+            with contextlib.suppress(InputError):  # the first error is the one to be told
+                what = "messages" if manifest.read(self._folder / MESSAGES)["complete"] else what
             warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=2)
             return
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -146,8 +146,9 @@ def history(path: Path, user: int) -> tuple[LazyRun, Population, UserHistory]:
     Raises InputError for a folder that is no run directory, a run that cannot be replayed, an altered population, and
     an unknown user.
     """
-    guarded(path, lambda: run_json.read_run_json(path))  # of a run that was cut off there is none
     run = LazyRun(path)
+    if run.cut_off:
+        guarded(path, lambda: run_json.read_run_json(path))  # which says that there is none
     if run.seed is None or not run.has_population:
         raise InputError(NO_REPLAY)
     if run.source is None:

@@ -102,3 +102,8 @@ def test_an_audit_of_so_many_worlds_does_not_start(cli, text):
     done = cli("audit", "peer-to-peer", "--view", "learner", "--cluster-size", "20", "--trials", text)
     assert done.status == 2
     assert "--trials" in done.err
+
+
+def test_a_power_of_nothing_is_not_computed():
+    """Ten to a thousand million would be, for hours."""
+    assert read_whole("0e999999999") == 0

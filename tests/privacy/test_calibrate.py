@@ -230,3 +230,24 @@ def test_a_whole_number_stays_one() -> None:
 def test_where_one_cannot_look_is_said(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         calibrate(Forced, **(OWN | change))
+
+
+@dataclass(frozen=True)
+class Repeated(Protocol):
+    """A flip, and a parameter of the name of an argument of ``calibrate``."""
+
+    flip: float
+    times: int = 2
+    answer = Message("user", "learner", "says a label, flipped at times", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.answer(y=me.y ^ me.draw.bernoulli("flip", self.flip))
+
+    def learner(self, me: Party) -> Rounds:
+        return (yield self.answer.receive()).columns()
+
+
+def test_a_parameter_called_times_is_the_protocols() -> None:
+    asked: dict[str, Any] = {"vary": "flip", "between": (0.5, 0.01), "epsilon": 1.0, "delta": 0.0}
+    assert calibrate(Repeated, **asked).protocol.times == 2, "as declared, where it is not given"
+    assert calibrate(Repeated, **asked, times=5).protocol.times == 5

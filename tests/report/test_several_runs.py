@@ -154,6 +154,8 @@ def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
     text = told_page(told)
     assert "on what was released" in text
     assert "the same, corrected for lies" in text
+    turned = told_page(told[::-1]).partition('id="picture-utility"')[2].partition("</svg>")[0]
+    assert "the same, corrected for lies" in turned, "of the second run alone"
     for run in told:
         run["accuracy"]["accuracy_corrected"] = None
     text = told_page(told)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from pyarrow import parquet
 
 import p2p_sim
 from p2p_sim import InputError, Population
+from p2p_sim.core import Message, Protocol
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
 from tests.told import told_in
@@ -141,3 +145,23 @@ def test_whatever_was_altered_is_noticed_by_the_checksum(change, path):
     order = dict(reversed(json.loads(text).items()))
     (path / "run.json").write_text(json.dumps(order))  # another order and no spaces: the same values
     assert p2p_sim.load(path).seed == told_in(path)["seed"]
+
+
+@dataclass(frozen=True)
+class Strong(Protocol):
+    strength: Any
+    answer = Message("user", "learner", "says a label", y=bool)
+
+    def user(self, me):
+        yield self.answer(y=me.y)
+
+    def learner(self, me):
+        return (yield self.answer.receive()).columns()
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3**50), 1 << 70, "\udcff", math.nan, (1, 1 << 70)])
+def test_what_could_not_be_read_again_is_refused_before_the_run(value, tmp_path):
+    """It was written, and then called damaged."""
+    with pytest.raises(InputError, match=r"strength = .*: a run directory keeps integers of 64 bits"):
+        p2p_sim.run(Strong(value), PEOPLE, seed=1, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

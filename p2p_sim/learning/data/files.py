@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import pandas_index
 from p2p_sim.learning.data import cells, delimited, images, sources
 from p2p_sim.learning.data.reading_options import PLAIN, TEXT_ALONE, Reading, option
 from p2p_sim.learning.data.tables import (
@@ -114,10 +115,7 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
         if name not in reading.drop:
             columns[name], gap = _arrow_column(chunks.combine_chunks(), name, what, reading)
             gaps |= {} if gap is None else {name: gap}
-    kept = (table.schema.pandas_metadata or {}).get(
-        "index_columns", []
-    )  # names, or ranges that are no columns
-    index = [name for name in kept if isinstance(name, str) and name in columns]
+    index = [name for name in pandas_index(table) if name in columns]
     read_as = tuple(f"{name} numbers the rows (the index of pandas)" for name in index)
     return Table(columns, never_features=frozenset(index), missing=gaps, read_as=read_as)
 
@@ -188,7 +186,11 @@ def _block(
     flat = block.reshape(len(block), -1) if block.size else block.reshape(len(block), 0)
     check_names([*columns, *names], str(path))
     _check_named([*columns, *names], reading, str(path))
-    _check_finite(flat, what, path, reading)
+    kept = [i for i, name in enumerate(names) if name not in reading.drop]
+    if len(kept) < len(names):
+        flat, names = flat[:, kept], tuple(names[i] for i in kept)
+    columns = {name: column for name, column in columns.items() if name not in reading.drop}
+    _check_finite(flat, what, names, path, reading)
     gaps = dict[str, Gap]()
     for name, column in columns.items():
         if isinstance(column, Category):
@@ -200,7 +202,6 @@ def _block(
             columns[name], gap = _numbers(column, np.zeros(len(column), bool), None, name, str(path), reading)
             gaps |= {} if gap is None else {name: gap}
     table = Table(columns, flat, names, never_features=never, missing=gaps)
-    table = table.without(reading.drop, str(path)) if reading.drop else table
     texts = [name for name in table.matrix_names if name in reading.categorical]
     if not texts or table.matrix is None:
         return table
@@ -304,7 +305,7 @@ def _svmlight(data: bytes, path: Path, reading: Reading) -> Table:
     return _block(sparse.toarray(), names, {"label": marks}, "a feature", path, reading)
 
 
-def _check_finite(block: Array, what: str, path: Path, reading: Reading) -> None:
+def _check_finite(block: Array, what: str, names: tuple[str, ...], path: Path, reading: Reading) -> None:
     """Refuse what is no number in a block of features; what is missing is left where it is not refused."""
     if block.dtype.kind != "f":
         return
@@ -312,8 +313,8 @@ def _check_finite(block: Array, what: str, path: Path, reading: Reading) -> None
     if wrong.any():
         row, feature = (int(i[0]) for i in np.nonzero(wrong))
         raise InputError(
-            f"{path}: {what} is {block[row, feature]} in row {row + 1}, feature {feature}; every value must be a "
-            "number; fill it, or say --missing drop or --missing impute where it is nan"
+            f"{path}: {what} is {block[row, feature]} in row {row + 1}, feature {names[feature]!r}; every value must "
+            "be a number; fill it, leave the feature out (--drop), or where it is nan say --missing drop or impute"
         )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.population import MAX_USERS, check_seed
+from p2p_sim.core.population import MAX_USERS, check_seed, named_columns
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
@@ -125,27 +124,13 @@ def world_size(cluster_size: Any) -> int:
 
 def given_public(public: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
     """Return the public columns of the users of a world, by name; raises InputError for what cannot be such."""
-    if public is None:
-        return {}
-    if not isinstance(public, Mapping):
-        raise InputError(
-            f"public = {public!r}: give a dict of names to columns, of a row for each user of a world"
-        )
-    columns = {}
-    for name, values in public.items():
-        column = np.asarray(values)
-        if not isinstance(name, str) or column.dtype.hasobject:
-            what = f"has type {column.dtype}" if isinstance(name, str) else "has a name that is no text"
+    columns = named_columns("public", public)
+    for name, column in columns.items():
+        if len(column) != size:
             raise InputError(
-                f"public column {name!r} {what}: give text as the name, and an array of numbers or text"
+                f"public column {name!r} has {len(column):,} rows, a world has {size:,} users: give one row a user, "
+                "the victim's first, then those of the colluders"
             )
-        if column.ndim == 0 or len(column) != size:
-            rows = "one value" if column.ndim == 0 else f"{len(column):,} rows"
-            raise InputError(
-                f"public column {name!r} has {rows}, a world has {size:,} users: give one row a user, the victim's "
-                "first, then those of the colluders"
-            )
-        columns[name] = column
     return columns
 
 

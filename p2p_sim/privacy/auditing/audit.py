@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -216,6 +217,7 @@ def audit(
     edges = None if joined is None else joined.graph
     situation = Situation(protocol, coalition, size, ones, channels, edges, columns)
 
+    @functools.cache  # every look asks for it
     def here(composition: int) -> Law | None:
         there = options | {"composition": composition}
         there |= {"cluster_size": size} if joined is None else {}
@@ -232,7 +234,7 @@ def audit(
         more = f"labels are 0 to {protocol.label_count() - 1}; the law knows 0 to {known.label_count() - 1}"
         tested = LawTest(0.0, True, (), more, false_alarm)
     best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
-    found = replace(best.found, cap=max(each.look.cap for each in looked), points=_points(looked))
+    found = replace(best.found, cap=max(each.look.cap for each in looked), points=_curve(looked).found.points)
     reads = law.law is None or law.law.pure() > 0
     claimed = tuple(
         replace(claim, detectable=_detectable(claim, looked, kind))
@@ -242,8 +244,17 @@ def audit(
     )
     verdict, why = _verdict(claimed, found, kind)
     if len(pairs.looked_at) > 1 and verdict == VIOLATED:
-        why += f" (labels {best.look.labels[0]} and {best.look.labels[1]})"
-    how = "as was asked" if composition != "worst" else "a pilot" if best.pilot else "the worst by the law"
+        shown = best if any(claim.verdict == VIOLATED for claim in claimed) else _curve(looked)
+        why += f" (labels {shown.look.labels[0]} and {shown.look.labels[1]})"
+    by_law = chosen is not None and best.look.labels == (0, 1)
+    how = (
+        "a pilot"
+        if best.pilot
+        else "the worst by the law"
+        if by_law
+        else "half of them; no law names a worst"
+    )
+    how = "as was asked" if composition != "worst" else how
     return Audit(
         type(protocol).__name__, view, size, best.composition, channels, kind, at, found.lower, found.cap,
         best.look.trials, confidence, best.look.statistic, claimed, found.points, tested, verdict, why,
@@ -256,11 +267,11 @@ def audit(
     )  # fmt: skip
 
 
-def _points(looked: list[Looked]) -> tuple[Point, ...]:
-    """Return the points of the curve of the first look that has any, rather of one with a violated one."""
-    found = [each.found.points for each in looked if each.found.points]
-    bad = (points for points in found if any(point.verdict == VIOLATED for point in points))
-    return next(bad, next(iter(found), ()))
+def _curve(looked: list[Looked]) -> Looked:
+    """Return the first look with points of the curve, rather one with a violated one; the first if none has any."""
+    found = [each for each in looked if each.found.points]
+    bad = (each for each in found if any(point.verdict == VIOLATED for point in each.found.points))
+    return next(bad, next(iter(found), looked[0]))
 
 
 def _detectable(claim: Claim, looked: list[Looked], kind: str) -> float | None:

@@ -72,8 +72,10 @@ class LawTest:
     def with_rest(self, rest: float) -> LawTest:
         """Return this test and that of the rest of the view as one, of which each has half of the false alarms."""
         both = min(1.0, 2 * min(self.p_value, rest))
-        why = self.why if self.rejected or not rest <= self.false_alarm / 2 else _REST
-        return replace(self, p_value=both, rejected=both <= self.false_alarm, why=why, rest=rest)
+        rejected = both <= self.false_alarm
+        why = "" if self.rejected and not rejected else self.why
+        why = _REST if rejected and rest < self.p_value else why
+        return replace(self, p_value=both, rejected=rejected, why=why, rest=rest)
 
 
 def law_test(

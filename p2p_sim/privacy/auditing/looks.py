@@ -156,6 +156,5 @@ def whole_test(tests: list[LawTest]) -> LawTest | None:
         worst,
         p_value=min(1.0, worst.p_value * len(tests)),
         tests=tuple(each for test in tests for each in test.tests),
-        rejected=worst.rejected,
         false_alarm=worst.false_alarm * len(tests),
     )

@@ -79,8 +79,8 @@ def compose(
     ``parts``: profiles, or (profile, times) with 0 <= times <= 10^9.  ``view``: a name of the joint view; needed
     where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several
     (clusters, compositions) and there is one part, the worst case is the same in every run.  ``coins``: "shared" for
-    runs of one seed, whose users draw the same words: equal parts are one run, randomized responses of one protocol
-    have a law, and anything else is refused.
+    runs of one seed, whose users draw the same words: the ``times`` of a part are one run, randomized responses of one
+    protocol have a law, and anything else is refused.
 
     Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
     counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise

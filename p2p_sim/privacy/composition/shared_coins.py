@@ -15,9 +15,7 @@ from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.profile import PrivacyProfile
 
-ONE_RUN = (
-    "runs of equal parts are the same protocol with the same parameters, so that they send the same messages"
-)
+ONE_RUN = "the runs of a part are of one protocol with the same parameters, so they send the same messages"
 ONE_WORD = "in every run a user lies where the same random word lies below the run's probability of a lie"
 
 
@@ -26,16 +24,16 @@ def shared_law(profiles: list[PrivacyProfile]) -> tuple[Law, str] | str:
 
     ``profiles``: at least one, each with a law.
     """
-    distinct = [profile for i, profile in enumerate(profiles) if profile not in profiles[:i]]
-    laws = [profile.law for profile in distinct]
-    if len(distinct) == 1 and laws[0] is not None:
+    laws = [profile.law for profile in profiles]
+    if len(laws) == 1 and laws[0] is not None:
         return laws[0], ONE_RUN
     responses = [response for law in laws if law is not None and (response := law.response()) is not None]
-    alike = {(labels, profile.source) for (_, labels), profile in zip(responses, distinct, strict=False)}
+    alike = {(labels, profile.source) for (_, labels), profile in zip(responses, profiles, strict=False)}
     if len(responses) < len(laws) or len(alike) > 1:
         return (
-            "runs that share their coins are known only where they are equal, or where each is one randomized "
-            "response of one protocol over the same labels; give the runs different seeds (p2p-sim run without --seed)"
+            "runs that share their coins have a known law only where they are one part, (profile, times), or where "
+            "each is one randomized response of one protocol over the same labels; give the runs different seeds "
+            "(p2p-sim run without --seed)"
         )
     return one_word([budget for budget, _ in responses], responses[0][1]), ONE_WORD
 

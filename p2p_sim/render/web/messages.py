@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,11 @@ class Found:
     users: int
     cluster: int | None
     notes: tuple[str, ...]
+
+    @functools.cached_property
+    def table(self) -> scene.Flat:
+        """All messages as one table, in order."""
+        return scene.flat(self.part)
 
 
 def gather(run: RunRecord, place: Place) -> Found:
@@ -200,7 +206,7 @@ def _filtered(part: Slice, look: Look) -> Slice:
 
 def _lanes(run: RunRecord, known: Known, found: Found, named: bool) -> list[dict[str, str]]:
     """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
-    table, shown = scene.flat(found.part), []
+    table, shown = found.table, []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
     for number in scene.page_lanes(table, found.ids, known.servers):

@@ -26,6 +26,17 @@ def refused(path, reading=PLAIN, **how):
     return str(caught.value)
 
 
+def test_a_bad_feature_of_a_block_can_be_left_out(tmp_path):
+    """It was refused before what --drop names was dropped."""
+    x = np.arange(12.0).reshape(4, 3)
+    x[1, 2] = np.inf
+    np.savez(tmp_path / "a.npz", x=x, label=np.array([0, 1, 0, 1]))
+    assert "'x2'; every value" in refused(str(tmp_path / "a.npz"), label="label")
+    data = load(str(tmp_path / "a.npz"), label="label", reading=Reading(drop=("x2",)))
+    assert data.features == ("x0", "x1")
+    assert data.x.tolist() == x[:, :2].tolist()
+
+
 @pytest.mark.parametrize(
     ("content", "reading"),
     [

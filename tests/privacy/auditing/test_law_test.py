@@ -15,7 +15,7 @@ from p2p_sim import InputError, backends
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.privacy.auditing.audit import statistic_of
-from p2p_sim.privacy.auditing.law_test import CELLS, EXPECTED, LEAST_WORLDS, law_test
+from p2p_sim.privacy.auditing.law_test import CELLS, EXPECTED, LEAST_WORLDS, LawTest, law_test
 from p2p_sim.privacy.auditing.worlds import Situation, batches
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -207,3 +207,15 @@ def test_false_alarm_is_checked(rate: Any) -> None:
 def test_the_seed_is_checked() -> None:
     with pytest.raises(InputError, match="seed = -1"):
         law_test(stat_of("learner", 8), {}, -1, 0.1)
+
+
+def test_a_test_that_does_not_reject_says_nothing_against_the_law():
+    """Alone it rejects at 4e-7 of 1e-6; beside a silent second test it has half of that, and does."""
+    near = LawTest(8e-7, True, (), "the law does not fit", 1e-6)
+    both = near.with_rest(1.0)
+    assert (both.rejected, both.why) == (False, "")
+    sure = LawTest(1e-7, True, (), "the law does not fit", 1e-6)
+    assert (sure.with_rest(1.0).rejected, sure.with_rest(1.0).why) == (True, "the law does not fit")
+    found = LawTest(1.0, False, (), "", 1e-6).with_rest(1e-9)
+    assert found.rejected
+    assert found.why
