@@ -48,6 +48,14 @@ def folders(monkeypatch):
     return found
 
 
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch):
+    """The Ray that other tests of this process have joined is neither used nor ended."""
+    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(session.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(session, "_own", [])
+
+
 def start(address=None):
     with session.session(address, 61, 0):
         pytest.fail("Ray cannot have started")

@@ -29,7 +29,7 @@ from protocols import PeerToPeer
 TABLE = """
 told = account.table_of(AccountRequest(PeerToPeer(0.1), 1e-6, cluster_size=10**6), lambda *_: [], None)
 found = {row["view"]: row["exact"] for row in told["views"]}
-print(json.dumps([memory.peak("local")["bytes"], found]))
+print(json.dumps([memory.peak_memory("local")["bytes"], found]))
 """
 HUGE = """
 views = ("learner", "user", "wire", "learner+wire")
@@ -37,7 +37,7 @@ found = {v: privacy.profile(PeerToPeer(0.1), v, cluster_size=10**9).delta_bracke
 asked = AccountRequest(PeerToPeer(0.1), 1e-6, cluster_size=10**9, only=("learner+user", "3*user+learner"))
 told = account.table_of(asked, lambda *_: [], None)
 found |= {row["name"]: row["refused"] for row in told["views"]}
-print(json.dumps([memory.peak("local")["bytes"], found]))
+print(json.dumps([memory.peak_memory("local")["bytes"], found]))
 """
 CHILDREN = {"a million": PROGRAM + TABLE, "a thousand million": PROGRAM + HUGE}
 

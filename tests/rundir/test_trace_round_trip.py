@@ -111,6 +111,9 @@ def written(folder: Path, made: Any) -> trace_reader.Stored:
             sink.take(kind, round, addresses, fields)
         files += sink.cut()
     counts = {(kind, 0): Count() for kind in FIELDS}
+    for kind, round, batches in made:
+        count = counts.setdefault((kind, round), Count())
+        count.messages += sum(len(plain_rows(kind, round, batch)) for batch in batches)
     manifest.write(folder, manifest.ended(manifest.begun(PROTOCOL, "full", 50, ""), counts, files))
     return trace_reader.Stored(folder)
 

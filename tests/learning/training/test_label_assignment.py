@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.learning import experiment
-from p2p_sim.learning.training import label_assignment
+from p2p_sim.learning.training import label_assignment, noise_correction
 from protocols import EncryptedShuffle, PeerToPeer
 
 CLUSTER = np.array([7, 3, 7, 30, 3, 7])
@@ -62,14 +62,14 @@ def test_shuffled_labels_are_learned_from_cluster_by_cluster() -> None:
     found = experiment.learn(EncryptedShuffle(4.0), "digits", clusters=25, seed=0)
     assert found.comparison is not None
     assert found.comparison.accuracy_private > found.comparison.baseline + 0.15
-    assert found.comparison.note == label_assignment.NOTE
+    assert found.comparison.note == f"{label_assignment.NOTE}; {noise_correction.ASSUMED}"
     everybody = experiment.learn(EncryptedShuffle(4.0, over="everybody"), "digits", seed=0)
     assert everybody.comparison is None
     assert everybody.run.notes["released"]["untrained"] == label_assignment.NO_FEATURES
     assert everybody.run.notes["clusters"] is None
     peers = experiment.learn(PeerToPeer(0.1), "digits", clusters=25, seed=0)
     assert peers.comparison is not None
-    assert peers.comparison.note == ""
+    assert peers.comparison.note == noise_correction.ASSUMED
     assert p2p_sim.run(EncryptedShuffle(4.0), found.examples.population, seed=0).digest == found.run.digest
 
 
