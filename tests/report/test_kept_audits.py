@@ -73,7 +73,7 @@ def test_a_violation_stands_out(copy, runs):
     assert "warning" not in [p.get("class") for p in attacks_of(copy)]
     again(copy, "--view", "wire", "--claim", "0.1", "--delta", "0.05")
     (warning,) = [p for p in attacks_of(copy) if p.get("class") == "warning"]
-    assert words(warning).startswith("wire: violated: epsilon is at least ")
+    assert words(warning).startswith("wire, plain channels: violated: epsilon is at least ")
     assert re.search(r"\(exact\); 0.1 \(claimed: --claim\)", page("html", copy))
 
 

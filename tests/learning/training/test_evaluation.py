@@ -161,12 +161,17 @@ def test_failing_to_converge_is_said_and_no_crash(digits, monkeypatch):
 
 def test_other_warnings_reach_the_caller(digits, monkeypatch):
     class Loud:
+        classes_ = np.array([False, True])
+
         def fit(self, x, y):
             warnings.warn("look here", UserWarning, stacklevel=1)
             return self
 
         def predict(self, x):
             return np.zeros(len(x), bool)
+
+        def predict_proba(self, x):
+            return np.tile([1.0, 0.0], (len(x), 1))
 
     monkeypatch.setattr(evaluation, "make", lambda name: Loud())
     x, y, x_test, y_test = digits
