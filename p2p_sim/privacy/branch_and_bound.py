@@ -50,14 +50,18 @@ def search(
 
     ``bound(low, high)`` is at least every single of the block.  A block is opened only while its bound is above all
     found so far, by more than the part ``slack``.  ``growth``: of the first blocks, which are longer where an end is
-    well below the best.  ``budget``: evaluations after
-    which the search stops.  ``upper`` is what blocks that were not opened allow.
+    well below the best.  ``budget``: evaluations after which the search stops; there are then fewer first blocks than
+    half of it (or four), as a block without a bound allows anything.  ``upper`` is what blocks that were not opened
+    allow.
     """
     ends = [(single(0), 0), (single(size - 1), size - 1)]
     best, at = max([(floor, -1), *ends], key=itemgetter(0))
     spent, closed = 2, best
     extra = [_ROOM * size * (1 - value / best) if best > 0 else 0.0 for value, _ in ends]
     inner = blocks(max(0, size - 2), growth, (extra[0], extra[1]))
+    while budget is not None and len(inner) > max(4, budget // 2):
+        growth *= 2
+        inner = blocks(max(0, size - 2), growth, (extra[0], extra[1]))
     heap = [(-float("inf"), low + 1, high + 1) for low, high in inner]
     heapq.heapify(heap)
     while heap and -heap[0][0] > best * (1 + slack) and (budget is None or spent < budget):

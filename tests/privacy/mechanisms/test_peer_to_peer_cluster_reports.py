@@ -264,6 +264,49 @@ def test_a_search_stops_within_its_slack() -> None:
         assert found.value <= max(values) <= found.upper <= found.value * (1 + max(slack, 1e-15))
 
 
+@pytest.mark.parametrize("growth", [0.01, 0.05, 0.5, 4.0])
+@pytest.mark.parametrize("budget", [16, 150])
+def test_a_search_that_stops_early_has_bounded_every_block(growth: float, budget: int) -> None:
+    values = [1 + 1e-4 * math.sin(i) for i in range(12_000)]
+
+    def bound(low: int, high: int) -> float:
+        return max(values[low : high + 1]) * (1 + 1e-4 * (high - low))
+
+    found = search(12_000, values.__getitem__, bound, growth=growth, budget=budget)
+    assert found.value <= max(values) <= found.upper <= 1.0001 * (1 + 1.2)
+
+
+def test_ends_meet_in_a_large_cluster_whose_labels_are_nearly_coins() -> None:
+    """Against tails from scipy at some compositions: the upper end is above all, and close to the worst."""
+    alpha, n = 0.485, 12_000
+    law = ClusterReports(alpha, 1.0, n)
+    for epsilon in (1e-4, 1e-3):
+        low, value, high = law.delta(epsilon)
+        worst = law.at_worst(epsilon).composition
+        assert worst is not None
+        gains = [tails_of_all_reports(alpha, n, ones, epsilon) for ones in (0, 3000, 5999, n - 1, worst)]
+        assert max(gains) == pytest.approx(value, rel=1e-9)
+        assert gains[-1] >= max(gains) * (1 - 1e-9)
+        assert low <= value
+        assert max(gains) * (1 - 1e-9) <= high <= 1.011 * max(gains)
+
+
+def tails_of_all_reports(alpha: float, n: int, ones: int, epsilon: float) -> float:
+    """Delta from 0 to 1 where everybody reports: the best of the events that at least k ones are reported."""
+    first, second = (
+        binom.pmf(np.arange(count + 1), count, p) for count, p in ((ones, 1 - alpha), (n - 1 - ones, alpha))
+    )
+    urn = np.convolve(first, second)
+    low, high = (int(np.searchsorted(np.cumsum(urn), share)) for share in (1e-17, 1 - 1e-15))
+    counts = np.arange(low, high + 2)
+    spread = math.sqrt(n / 2)
+    at = (low + high) // 2 + (spread * np.arange(-2.0, 7.0, 0.01)).astype(np.int64)
+    tails = np.stack([binom.sf(k - 1, n, counts / n) for k in at])
+    more, rest = np.diff(tails, axis=1) @ urn[low : high + 1], tails[:, :-1] @ urn[low : high + 1]
+    keep = (1 - alpha) - alpha * math.exp(epsilon)
+    return float((keep * more - math.expm1(epsilon) * rest).max())
+
+
 def test_a_huge_cluster_with_colluders_answers_soon() -> None:
     began = time.process_time()
     profile = of(10**9, 3, 0.1, 0.1)
