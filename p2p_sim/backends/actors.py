@@ -12,7 +12,7 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
-from p2p_sim.backends.session import ended, session
+from p2p_sim.backends.session import Hosted, hosts, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
@@ -32,9 +32,8 @@ def run(
     check_users(population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
-    actors: list[Any] = []
-    with session(settings.address, population.users + 1, STORE_BYTES), ended(actors):
-        engine = _set_up(protocol, population, seed, settings, actors)
+    with session(settings.address, population.users + 1, STORE_BYTES), hosts() as hosted:
+        engine = _set_up(protocol, population, seed, settings, hosted)
         begun = time.perf_counter()
         finished = engine.run(settings.digest, kernels_numpy)
         done = time.perf_counter()
@@ -43,9 +42,9 @@ def run(
 
 
 def _set_up(
-    protocol: Protocol, population: Population, seed: int, settings: Settings, actors: list[Any]
+    protocol: Protocol, population: Population, seed: int, settings: Settings, hosted: list[Hosted]
 ) -> Engine:
-    """Start one actor a party; each is added to ``actors`` as soon as it starts.  Return the engine over them."""
+    """Find or start one actor a party; each is added to ``hosted`` at once.  Return the engine over them."""
     users, servers = population.users, [role for role in protocol.roles() if role != USER]
     world = layout.world_of(protocol, population, settings.crypto)
     directory = Directory(
@@ -65,11 +64,11 @@ def _set_up(
         (f"actor of {role!r}", (plan, users + i, [role], 0, [0], {}, shared_ref))
         for i, role in enumerate(servers)
     ]
-    hosts = SiteActors.of(protocol, actors)
+    actors = SiteActors.of(protocol, hosted, num_cpus=0)
     for name, given in arguments:
-        hosts.start(name, given, num_cpus=0)
+        actors.start(name, given)
         if settings.progress is not None:
-            settings.progress("starting actors", len(actors), len(arguments))
-    hosts.check()
-    places: list[SiteHandle] = [*hosts.places(directory.sites)]
+            settings.progress("starting actors", len(hosted), len(arguments))
+    actors.check()
+    places: list[SiteHandle] = [*actors.places(directory.sites)]
     return Engine(protocol, directory, places, users, settings.progress)

@@ -6,6 +6,7 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import ray
 
 from p2p_sim.backends import layout, session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
+from p2p_sim.backends.session import Hosted
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
@@ -83,10 +85,13 @@ class SiteActor:
         columns: Any,
         shared: Any,
     ) -> bool:
-        """Set up the site; raises InputError if it cannot write its trace.
+        """Set up the site of a run; raises InputError if it cannot write its trace.
 
         ``columns``: of its users; ``shared``: tables that all sites read.
         """
+        self.site: Site | None = (
+            None  # that of the run before, if any, need not share the memory with the new one
+        )
         compute = computing.load(plan.compute)
         whole = {
             name: replace(members, **shared[name]) if name in shared else members
@@ -102,53 +107,69 @@ class SiteActor:
         flags = (plan.digest, plan.trace, None, injection, plan.costs)
         seals = layout.seals_of(plan.protocol, plan.world, plan.seed, 1)  # this process is one of many
         extra: dict[str, Any] = {"clock": time.thread_time, "seals": seals}
-        self.site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *flags, **extra)
-        target = self.site.trace.target
+        site = Site(plan.protocol, plan.world, plan.directory, number, parties, compute, *flags, **extra)
+        self.site, target = site, site.trace.target
         if target is not None:
             target.check()
         return True
 
     def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:
         """Run ``Site.advance``; the report and each site's bundle are separate Ray results."""
+        assert self.site is not None
         report, out = self.site.advance(role, clock, wanted, list(bundles))
         return (report, *out)
 
     def finish(self, *bundles: Any) -> Any:
-        """Run ``Site.finish``."""
-        return self.site.finish(list(bundles))
+        """Run ``Site.finish``, and forget the site: this process may wait long for another run."""
+        assert self.site is not None
+        site, self.site = self.site, None
+        return site.finish(list(bundles))
 
 
 @dataclass
 class SiteActors:
-    """Starts the actors of a run, a few at a time; ``actors``: receives each one as soon as it is started.
+    """Finds or starts the actors of a run, a few at a time; ``hosted``: receives each one at once.
 
     No round is run unless every actor has the code of this process.
     """
 
-    actors: list[Any]
+    hosted: list[Hosted]
     modules: tuple[str, ...]
     here: dict[str, str]
+    options: dict[str, Any]
     names: list[str] = field(default_factory=list)
-    _starting: dict[Any, tuple[str, Any]] = field(default_factory=dict)
+    _starting: dict[Any, tuple[str, Hosted, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, protocol: Protocol, actors: list[Any]) -> SiteActors:
-        """Return a starter of actors for a protocol."""
+    def of(cls, protocol: Protocol, hosted: list[Hosted], **options: Any) -> SiteActors:
+        """Return what finds or starts actors for a protocol; ``options``: for Ray."""
         modules = code_fingerprint.modules_of(protocol)
-        return cls(actors, modules, code_fingerprint.code_of(modules))
+        return cls(hosted, modules, code_fingerprint.code_of(modules), options)
 
-    def start(self, name: str, given: tuple[Any, ...], **options: Any) -> None:
-        """Start an actor with what ``SiteActor.ready`` is given; wait first if a few are starting.
+    def start(self, name: str, given: tuple[Any, ...]) -> None:
+        """Hand an actor what ``SiteActor.ready`` is given; wait first if a few are starting.
 
         All at once, their processes would starve each other.
         """
-        if len(self._starting) >= STARTING_AT_ONCE:
-            self._check_one()
-        actor = ray.remote(SiteActor).options(**options).remote(module_finder.opened())
-        self.actors.append(actor)
+        host = session.idle(self._made_for(), self._has_code)
+        if host is None:
+            if len(self._starting) >= STARTING_AT_ONCE:
+                self._check_one()
+            actor = ray.remote(SiteActor).options(**self.options).remote(module_finder.opened())
+            host = Hosted(actor, self._made_for())
+        self.hosted.append(host)
         self.names.append(name)
-        check = actor.code.remote(self.modules)
-        self._starting[actor.ready.remote(*given)] = (name, check)
+        known = self.here.keys() <= host.code.keys()  # and the same, or it would not have been taken
+        check = None if known else host.actor.code.remote(self.modules)
+        self._starting[host.actor.ready.remote(*given)] = (name, host, check)
+
+    def _made_for(self) -> Hashable:
+        """Return what an actor keeps from its start: its class, what it holds, and where it finds modules."""
+        return SiteActor, tuple(self.options.items()), module_finder.opened()
+
+    def _has_code(self, host: Hosted) -> bool:
+        """Whether nothing that a worker has loaded was changed since, as far as this run needs it."""
+        return all(host.code.get(name, value) == value for name, value in self.here.items())
 
     def check(self) -> None:
         """Wait for all actors; raises InputError if one has other code than this process, or cannot write its trace."""
@@ -157,13 +178,18 @@ class SiteActors:
 
     def places(self, sites: int) -> list[RaySite]:
         """Return the engine's handles on the actors."""
-        return [RaySite(actor, sites, name) for actor, name in zip(self.actors, self.names, strict=True)]
+        return [RaySite(host.actor, sites, name) for host, name in zip(self.hosted, self.names, strict=True)]
 
     def _check_one(self) -> None:
         waiting = list(self._starting)
-        names = ", ".join(name for name, _ in self._starting.values())
+        names = ", ".join(name for name, *_ in self._starting.values())
         ready = wait(waiting, f"start of {names}", START_SECONDS)
-        name, check = self._starting.pop(ready)
+        name, host, check = self._starting.pop(ready)
+        if check is not None:
+            self._check_code(name, host, check)
+        fetch(ready, f"start of {name}")
+
+    def _check_code(self, name: str, host: Hosted, check: Any) -> None:
         try:
             where, there = fetch(check, f"start of {name}")
         except RunLostError as error:
@@ -177,7 +203,7 @@ class SiteActors:
             raise InputError(
                 f"{_OTHER_CODE.format(where)} ({', '.join(other[:_SHOWN])}{more}); {_INSTALL_SAME}"
             )
-        fetch(ready, f"start of {name}")
+        host.code |= there
 
 
 class RaySite:

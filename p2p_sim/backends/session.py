@@ -13,7 +13,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -57,10 +58,13 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
     ``store_bytes``: size of the object store, limited to 100 MiB to 2 GiB.  Meanwhile the standard output of Ray's
     processes goes to standard error.  The environment does not count: RAY_ADDRESS is no address.  Raises InputError
     within 20 seconds if Ray does not answer at the address, and if it does not start; RunLostError if it ends.
+
+    Actors of one run stay for the next one inside the outermost of nested sessions, and end with it.
     """
     if ray.is_initialized():
         _check_running(address)
-        yield
+        with _idle_actors():
+            yield
         return
     if address is not None:
         probe(address)
@@ -74,7 +78,7 @@ def session(address: str | None, actors: int, store_bytes: int) -> Iterator[None
             token = {} if node is None else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": node.token}
             kept.enter_context(_environment(dict.fromkeys(ray_node.ELSEWHERE) | token))
             _join(node.address() if node is not None else str(address), node, joining)
-            with _named_losses():
+            with _named_losses(), _idle_actors():
                 yield
         finally:
             with _signals_later():
@@ -278,15 +282,78 @@ def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
         change(before)
 
 
+@dataclass
+class Hosted:
+    """An actor in this session; ``made_for``: what must be the same for another run to use it.
+
+    ``code``: of its process as far as it was checked, by file and package.
+    """
+
+    actor: Any
+    made_for: Hashable
+    code: dict[str, str] = field(default_factory=dict)
+
+
+_idle: list[Hosted] | None = None
+"""Actors that no run uses now; None outside of sessions."""
+
+
 @contextlib.contextmanager
-def ended(actors: list[Any]) -> Iterator[None]:
-    """Kill the actors that are in the list at the end, also after an error."""
+def _idle_actors() -> Iterator[None]:
+    """Keep actors between the runs of a session; at the end of the outermost one, kill them."""
+    global _idle
+    if _idle is not None:
+        yield
+        return
+    _idle = []
     try:
         yield
     finally:
-        for actor in actors if lost() is None else ():
-            with contextlib.suppress(Exception):  # Ray itself may be gone
-                ray.kill(actor)
+        left, _idle = _idle, None
+        kill(left)
+
+
+@contextlib.contextmanager
+def hosts() -> Iterator[list[Hosted]]:
+    """Give an empty list of the actors of one run; at its end they become idle, and after an error they are killed.
+
+    After an error nobody knows what an actor is still busy with.
+    """
+    used: list[Hosted] = []
+    try:
+        yield used
+    except BaseException:
+        kill(used)
+        raise
+    keep(used)
+
+
+def keep(actors: list[Hosted]) -> None:
+    """Leave actors idle for another run of this session; outside of any, kill them."""
+    if _idle is None:
+        kill(actors)
+    else:
+        _idle.extend(actors[::-1])  # the next run takes the last one first
+
+
+def idle(made_for: Hashable, fits: Callable[[Hosted], bool]) -> Hosted | None:
+    """Take an idle actor that is made for a run and fits it, None if there is none.
+
+    Others that it meets are killed: nobody may need them again, and they may hold the processors of a cluster.
+    """
+    while _idle:
+        host = _idle.pop()
+        if host.made_for == made_for and fits(host):
+            return host
+        kill([host])
+    return None
+
+
+def kill(actors: list[Hosted]) -> None:
+    """Kill actors, unless Ray itself has ended."""
+    for each in actors if lost() is None else ():
+        with contextlib.suppress(Exception):  # Ray itself may be gone
+            ray.kill(each.actor)
 
 
 @contextlib.contextmanager

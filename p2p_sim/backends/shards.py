@@ -12,7 +12,7 @@ import ray
 from p2p_sim.backends import layout
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_site import Plan, SiteActors, resolve, strip_tables, tables
-from p2p_sim.backends.session import ended, session
+from p2p_sim.backends.session import Hosted, hosts, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
@@ -33,12 +33,11 @@ def run(
     wanted = min(settings.shards or os.cpu_count() or 1, population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
-    actors: list[Any] = []
-    with session(settings.address, wanted, population.users * STORE_BYTES_A_USER), ended(actors):
+    with session(settings.address, wanted, population.users * STORE_BYTES_A_USER), hosts() as hosted:
         if settings.address is not None:
             wanted = _fitting(wanted, population.users, settings)
         compute = computing.choose(population.users)
-        engine = _set_up(protocol, population, seed, wanted, settings, compute, actors)
+        engine = _set_up(protocol, population, seed, wanted, settings, compute, hosted)
         begun = time.perf_counter()
         finished = engine.run(settings.digest, compute)
         done = time.perf_counter()
@@ -65,10 +64,11 @@ def _set_up(
     shards: int,
     settings: Settings,
     compute: Any,
-    actors: list[Any],
+    hosted: list[Hosted],
 ) -> Engine:
-    """Start one actor a shard, each added to ``actors`` as it starts; return the engine once all are ready."""
-    hosts = SiteActors.of(protocol, actors)
+    """Find or start one actor a shard, each added to ``hosted`` at once; return the engine once all are ready."""
+    cpus = 0 if settings.address is None else 1
+    actors = SiteActors.of(protocol, hosted, num_cpus=cpus, scheduling_strategy="SPREAD")
     world = layout.world_of(protocol, population, settings.crypto)
     servers = [r for r in protocol.roles() if r != USER]
     bounds = layout.edges(population.users, shards)
@@ -78,18 +78,16 @@ def _set_up(
     plan = Plan(protocol, world, directory, seed, kernels, *flags, settings.faults, settings.costs)
     shared, without_tables = tables(population)
     shared_ref, binary = ray.put(shared), protocol.label_count() == 2
-    cpus = 0 if settings.address is None else 1
-    options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD"}
     for number, (low, high) in enumerate(itertools.pairwise(bounds)):
         columns = strip_tables(layout.slice_of(population, low, high, binary), shared, without_tables)
         parts = min(high - low, settings.blocks or -(-(high - low) // compute.BLOCK))
         cuts = layout.edges(high - low, parts)
         name = f"shard {number} (users {low} to {high - 1})"
-        hosts.start(name, (plan, number, [], low, cuts, columns, shared_ref), **options)
+        actors.start(name, (plan, number, [], low, cuts, columns, shared_ref))
     parties = {role: [layout.server_party(role, seed, compute, real=world.real)] for role in servers}
     injection = layout.injection_of(settings.faults, seed, compute)
     extra: dict[str, Any] = {"clock": time.thread_time, "seals": layout.seals_of(protocol, world, seed)}
     here = Site(protocol, world, directory, shards, parties, compute, *flags, injection=injection, **extra)
-    hosts.check()
-    places: list[SiteHandle] = [*hosts.places(directory.sites), LocalSite(here, resolve)]
+    actors.check()
+    places: list[SiteHandle] = [*actors.places(directory.sites), LocalSite(here, resolve)]
     return Engine(protocol, directory, places, population.users, settings.progress)
