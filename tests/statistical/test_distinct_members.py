@@ -150,12 +150,13 @@ def test_the_law_of_a_peer_by_enumeration_and_found_on_the_program():
     for size in (3, 4, 9):
         found = privacy.profile(ToTwo(), "user", cluster_size=size)
         assert found.basis == "exact", found.why
+        assert "watched with 3 and 4 users" in found.assumes[0]
         assert found.delta(0.0) == pytest.approx(0.5 * 2 / (size - 1), abs=1e-12)
 
 
 def test_an_enumeration_of_too_few_is_refused_by_name():
     two = Population.from_arrays(y=np.zeros(2, np.bool_))
-    with pytest.raises(ProtocolError, match="'peers'.* 2 distinct others of a group of 2 users"):
+    with pytest.raises(ProtocolError, match=r"'peers'.* 2 distinct others of a group of 2 users"):
         privacy.enumerate_view(ToTwo(), two, view="user")
     assert "'peers'" in privacy.profile(ToTwo(), "user", cluster_size=2).why
 

@@ -57,9 +57,10 @@ ReadFields = dict[Key, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True)
 class ProgramEvents:
-    """What the program of each role read and sent, in order."""
+    """What the program of each role read and sent, in order, in a run of so many ``users``."""
 
     events: Mapping[str, tuple[Event, ...]]
+    users: int
 
     @property
     def sends(self) -> tuple[str, ...]:
@@ -124,7 +125,7 @@ def _watched_runs(protocol: Protocol, numbers: Sequence[int]) -> list[ProgramEve
             return str(error)
         except Exception as error:
             return f"a run of {users} users stops with {type(error).__name__}: {error}"
-        found.append(ProgramEvents({role: tuple(events) for role, events in watched.events.items()}))
+        found.append(ProgramEvents({role: tuple(events) for role, events in watched.events.items()}, users))
     return found
 
 
