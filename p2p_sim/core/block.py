@@ -14,7 +14,13 @@ import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage
-from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError, RunLostError
+from p2p_sim.core.errors import (
+    InputError,
+    MissingColumnError,
+    ProtocolError,
+    RunLostError,
+    TooFewMembersError,
+)
 from p2p_sim.core.mail import Batch
 from p2p_sim.core.message import USER, Message, Receive, Send
 from p2p_sim.core.outgoing import Answer, compose
@@ -110,6 +116,8 @@ class Block:
         placed = text if text.startswith("role ") else f"{where}: {text}"
         if isinstance(error, MissingColumnError):  # who made the population says better what to do
             return MissingColumnError(placed, error.part, error.name)
+        if isinstance(error, TooFewMembersError):
+            return TooFewMembersError(placed, error.needed)
         return ProtocolError(placed)
 
     def waits(self, item: Item) -> bool:

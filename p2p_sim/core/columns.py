@@ -12,13 +12,19 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.message import SEALED, Message, field_dtype, field_shape
+from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape
 
 Array = npt.NDArray[Any]
 
 
 class Layout:
-    """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``."""
+    """Which party of a block holds which messages: party p holds ``starts[p] .. starts[p + 1] - 1``.
+
+    ``server``: whether they are a server's, whose plain arrays then have one entry a message.  ``given``: whether they
+    stand for no inbox, but for whatever the program pairs them with (``me.each``).
+    """
+
+    server = given = False
 
     def __init__(self, starts: Array | None, parties: int = 0):
         if starts is None:  # every party holds exactly one: nothing need be stored
@@ -68,11 +74,15 @@ class Layout:
         """Return the layout of the messages that a mask keeps."""
         counts = np.zeros(self.size + 1, np.int64)
         np.cumsum(mask, out=counts[1:])
-        return Layout(counts[self.starts])
+        kept = Layout(counts[self.starts])
+        kept.server = self.server
+        return kept
 
     def same(self, other: Layout) -> bool:
         """Whether columns of the two can be combined element by element."""
-        return self is other or (self.dense and other.dense and self.parties == other.parties)
+        if self is other or (self.dense and other.dense and self.parties == other.parties):
+            return True
+        return self.server and other.server and (self.given or other.given) and self.size == other.size
 
 
 @dataclass(frozen=True)
@@ -249,6 +259,28 @@ class PerMessage(NDArrayOperatorsMixin):
         taken.flags.writeable = False  # so that sending it needs no copy
         return self._moved(taken, self.layout, places)
 
+    def look_up(self, table: Any) -> PerMessage:
+        """Return the entry of a plain array at each message's place, 0 to its length - 1; rows of one of more axes.
+
+        Raises ProtocolError for places outside, for what are no places, and for a table that is a message column.
+        """
+        if isinstance(table, PerMessage):
+            raise ProtocolError(
+                "look_up: the table is a plain array; column.take(order) reorders a message column"
+            )
+        array, places = np.asarray(table), self.data
+        if places.dtype.kind not in "uib" or array.ndim == 0:
+            raise ProtocolError(
+                f"look_up: places are integers, of type {places.dtype} here, and a table has at least one axis, "
+                f"{array.ndim} here"
+            )
+        if places.size and not 0 <= int(places.min()) <= int(places.max()) < len(array):
+            raise ProtocolError(
+                f"look_up: the column holds {int(places.min())} to {int(places.max())}; the table has "
+                f"{len(array)} entries, from 0"
+            )
+        return PerMessage(np.take(array, places, axis=0), self.layout)
+
     def _moved(self, data: Array, layout: Layout, which: Array) -> PerMessage:
         envelope = None if self.envelope is None else self.envelope.pick(which)
         return PerMessage(data, layout, self.sealed_for, envelope)
@@ -266,19 +298,26 @@ class PerMessage(NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function is not np.where or len(args) != 3:
             raise ProtocolError(
-                f"numpy.{function.__name__} is not defined for message columns: use operators or np.where"
+                f"numpy.{function.__name__} is not defined for message columns: use operators, np.where or "
+                "column.look_up(table)"
             )
         layout = next(x.layout for x in args if isinstance(x, PerMessage))
         return PerMessage(np.where(*(aligned(x, layout) for x in args)), layout)
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self.layout.server:  # all messages are its own, so that a plain array has one entry a message
+            return np.array(self.data, dtype, copy=copy)
         raise ProtocolError(
-            "a message column is not a party column: .sum(), .first(default) or .count lead back"
+            "a message column is not a party column: .sum(), .first(default) or .count lead back; "
+            "column.look_up(table) is the entry of a table for each message"
         )
 
 
 def aligned(value: Any, layout: Layout) -> Any:
-    """Return a value as one entry a message: message columns as they are, party columns spread, scalars kept."""
+    """Return a value as one entry a message: message columns as they are, party columns spread, scalars kept.
+
+    A server's plain array of as many entries as there are messages is one entry a message, too.
+    """
     if isinstance(value, PerMessage):
         if not value.layout.same(layout):
             raise ProtocolError(
@@ -287,8 +326,8 @@ def aligned(value: Any, layout: Layout) -> Any:
             )
         return value.data
     array = np.asarray(value)
-    if array.ndim == 0:
-        return value
+    if array.ndim == 0 or (layout.server and len(array) == layout.size):
+        return value if array.ndim == 0 else array
     if len(array) != layout.parties:
         raise ProtocolError(
             f"a column of length {len(array)} is neither one a party ({layout.parties}) nor a message column"
@@ -312,7 +351,9 @@ class Inbox:
     def rows(self) -> Rows:
         """The sorted rows."""
         self.looked = True
-        return self._load()
+        rows = self._load()
+        rows.layout.server = self._reader != USER
+        return rows
 
     def __getattr__(self, name: str) -> PerMessage:
         if name.startswith("_"):

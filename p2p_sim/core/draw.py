@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from p2p_sim.core import exact
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
-from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.errors import ProtocolError, TooFewMembersError
 from p2p_sim.core.groups import Members
+from p2p_sim.core.message import USER
 from p2p_sim.core.random_words import Words, own_words, stream
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
@@ -61,7 +62,10 @@ class Draw:
 
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party, the same object every time, so that columns combine."""
-        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+        if times not in self._several:
+            layout = self._several[times] = Layout(np.arange(len(self.ids) + 1) * times)
+            layout.server = layout.given = self.role != USER
+        return self._several[times]
 
     def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw true with probability p (a number, Fraction or column): word < floor(p * 2^64)."""
@@ -93,21 +97,66 @@ class Draw:
             raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
         return self._observed(name, self.compute.below(words, limit.astype(np.uint64)), layout)
 
-    def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
-        """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id."""
+    def member(
+        self,
+        name: str,
+        members: Members,
+        *,
+        each: Any = None,
+        times: int | None = None,
+        distinct: bool = False,
+        others: bool = False,
+    ) -> Any:
+        """Draw the id of a uniform member of a group (``me.cluster``, ``me.neighbours``): its k-th in ascending id.
+
+        ``distinct``: the ``times`` members that a party draws differ; every order of every choice is equally likely.
+        ``others``: never the drawer herself.  Raises ProtocolError for a group with too few to choose from.
+        """
         if not isinstance(members, Members):
             raise ProtocolError(
                 f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {_kind(members)}"
             )
-        words, layout = self._words(name, each, times)
-        codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
-        if members.has_empty and not bool((members.size > 0).all()):
+        if distinct and times is None:
             raise ProtocolError(
-                f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
+                f"{self._where(name)}: distinct= goes with times=, how many members a party draws"
             )
-        rows = self.compute.member(words, codes, members.starts, members.order)
+        words, layout = self._words(name, each, times)
+        if distinct or others:
+            rows = self._chosen(name, members, (words, layout), distinct, others)
+        else:
+            codes = members.codes if layout is None else np.ascontiguousarray(layout.spread(members.codes))
+            if members.has_empty and not bool((members.size > 0).all()):
+                raise ProtocolError(
+                    f"{self._where(name)}: a party has nobody to choose from; give every user a neighbour"
+                )
+            rows = self.compute.member(words, codes, members.starts, members.order)
         self._members.append(rows)
         return self._observed(name, rows, layout)
+
+    def _chosen(
+        self, name: str, members: Members, items: tuple[Words, Layout | None], distinct: bool, others: bool
+    ) -> Array:
+        """Return the rows of members who differ, without the drawer, or both.
+
+        The k-th draw is one of those who are left, in ascending order: as many as the group has without the ``barred``.
+        """
+        words, layout = items
+        times = layout.size // layout.parties if distinct and layout is not None else 1
+        holder = slice(None) if layout is None else layout.holder[::times]
+        own = np.where(others, members.places(whole(self.ids)), -1)
+        check_enough(self._where(name), members.size, own, times, distinct=distinct)
+        start, own = members.starts[members.codes][holder], own[holder]
+        left = members.size[holder] - (own >= 0)
+        barred = [np.where(own >= 0, own, _NOBODY)]
+        places = np.empty((len(left), times), np.int64)
+        for k in range(times):
+            place = self.compute.below(words[k::times], (left - k).astype(np.uint64))
+            for before in np.sort(np.stack(barred), axis=0):
+                place = place + (place >= before)
+            places[:, k] = place
+            barred.append(place)
+        rows = (places + start[:, None]).reshape(-1)
+        return rows.astype(np.int32) if members.order is None else np.asarray(members.order[rows])
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
@@ -177,6 +226,27 @@ class Draw:
 
     def _where(self, name: str) -> str:
         return f"role {self.role!r}, step {self.step}, draw {name!r}"
+
+
+_NOBODY = np.int64(2**62)  # no place in a group
+
+
+def check_enough(where: str, sizes: Array, own: Array, times: int, *, distinct: bool) -> None:
+    """Check that parties can draw ``times`` members each of groups of some sizes.
+
+    ``own``: the place of each party who is not to draw herself, -1 of the rest.  Raises TooFewMembersError.
+    """
+    short = sizes - (own >= 0) < times
+    if not bool(short.any()):
+        return
+    first = int(np.flatnonzero(short)[0])
+    size, out = int(sizes[first]), int(own[first] >= 0)
+    what = f"{times} distinct {'others' if out else 'members'}" if distinct else "another member"
+    raise TooFewMembersError(
+        f"{where}: draws {what} of a group of {size} user{'' if size == 1 else 's'}: groups of at least {times + out} "
+        "are needed; make clusters larger or give more neighbours, or draw fewer",
+        times + out,
+    )
 
 
 def _kind(value: Any) -> str:

@@ -43,3 +43,15 @@ class MissingColumnError(ProtocolError):
     def what(self) -> str:
         """The column in words."""
         return f"{self.part} column {self.name!r}" if self.part in ("public", "secret") else f"me.{self.part}"
+
+
+class TooFewMembersError(ProtocolError):
+    """A program draws from groups too small for it; ``needed``: users in the smallest that would do."""
+
+    def __init__(self, text: str, needed: int):
+        super().__init__(text)
+        self.needed = needed
+
+    def __reduce__(self) -> tuple[type[TooFewMembersError], tuple[str, int]]:
+        """Keep all parts on the way from another process."""
+        return type(self), (str(self), self.needed)

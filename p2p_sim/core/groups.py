@@ -83,6 +83,20 @@ class Members:
         low, high = int(self.starts[code]), int(self.starts[code + 1])
         return np.arange(low, high) if self.order is None else self.order[low:high].astype(np.int64)
 
+    def places(self, ids: Array) -> npt.NDArray[np.int64]:
+        """Return the place of each party (by row) in her own group, from 0; -1 where she does not belong to it."""
+        low, end = self.starts[self.codes], self.starts[self.codes + 1]
+        if self.order is None:
+            return np.where((low <= ids) & (ids < end), ids - low, -1)
+        first, high = low.copy(), end.copy()
+        while bool((low < high).any()):  # bisection, for all parties at once
+            middle = (low + high) // 2
+            left = (low < high) & (self.order[np.minimum(middle, len(self.order) - 1)] < ids)
+            low, high = np.where(left, middle + 1, low), np.where(left, high, np.minimum(middle, high))
+        here = low < end
+        here[here] = self.order[low[here]] == ids[here]
+        return np.where(here, low - first, -1)
+
     def everybody(self) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Return the rows of all users of each party's group, one group after the other, and where each begins."""
         size = self.size

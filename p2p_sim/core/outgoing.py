@@ -35,7 +35,7 @@ def compose(send: Send, me: Party, world: World, block: int) -> Batch | Answer:
     _check_lengths(send, me, where)
     inbox = send.answers
     plain = send.when is True and not any(isinstance(v, PerMessage) for v in send.fields.values())
-    plain = plain and send.message.sealed_for is None
+    plain = plain and send.message.sealed_for is None and not _one_a_message(send, me)
     if inbox is not None and inbox.ticket is not None and not inbox.looked and plain:
         one_each = Layout.one_each(me.size)
         return Answer(
@@ -153,6 +153,17 @@ def _check_roles(send: Send, me: Party, where: str) -> None:
         )
 
 
+def _one_a_message(send: Send, me: Party) -> bool:
+    """Whether a server gives plain arrays with one entry a message, such as a table at places of its inbox."""
+    plain = [v for v in send.fields.values() if not isinstance(v, PerMessage) and np.ndim(v)]
+    return me.role != USER and any(len(v) != me.size for v in plain)
+
+
+def _messages(send: Send, me: Party) -> int:
+    """Return how many messages a send is about, before ``when``."""
+    return (_layout(send, me) if send.answers is None else send.answers.layout).size
+
+
 def _check_lengths(send: Send, me: Party, where: str) -> None:
     for name, value in {"to": send.to, "when": send.when, **send.fields}.items():
         if name in ("to", "when") and not isinstance(value, PerMessage) and np.ndim(value) > 1:
@@ -162,12 +173,15 @@ def _check_lengths(send: Send, me: Party, where: str) -> None:
             )
         alone = value is None or isinstance(value, PerMessage) or np.ndim(value) == 0
         if not alone and len(value) != me.size:
-            fix = (
-                "a server wraps its many values in me.each(...)"
-                if me.role != USER
-                else "use times= or an inbox's columns"
-            )
-            raise ProtocolError(f"{where}: {name} has {len(value)} entries for {me.size} parties; {fix}")
+            if me.role == USER:
+                raise ProtocolError(
+                    f"{where}: {name} has {len(value)} entries for {me.size} parties; use times= or an inbox's columns"
+                )
+            if len(value) != (messages := _messages(send, me)):
+                raise ProtocolError(
+                    f"{where}: {name} has {len(value)} entries for {messages} messages; give one entry a message, and "
+                    "to send several where there is no inbox wrap them, and to=, in me.each(...)"
+                )
 
 
 def _frozen(array: Array) -> Array:

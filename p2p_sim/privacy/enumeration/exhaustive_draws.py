@@ -17,9 +17,10 @@ import numpy as np
 
 from p2p_sim.core import exact
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
-from p2p_sim.core.draw import whole
+from p2p_sim.core.draw import check_enough, whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
+from p2p_sim.core.message import USER
 
 MOST_OUTCOMES = 5040
 """Most outcomes of a single draw that are followed."""
@@ -110,7 +111,10 @@ class TapeDraw:
 
     def several(self, times: int) -> Layout:
         """Return the layout of ``times`` items a party."""
-        return self._several.setdefault(times, Layout(np.arange(len(self.ids) + 1) * times))
+        if times not in self._several:
+            layout = self._several[times] = Layout(np.arange(len(self.ids) + 1) * times)
+            layout.server = layout.given = self.role != USER
+        return self._several[times]
 
     def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Branch into false and true."""
@@ -123,14 +127,33 @@ class TapeDraw:
         layout = self._layout(each, times)
         return self._values(name, [_even(name, int(limit)) for limit in self._column(m, layout)], layout)
 
-    def member(self, name: str, members: Members, *, each: Any = None, times: int | None = None) -> Any:
-        """Branch into the members of each party's group."""
+    def member(
+        self,
+        name: str,
+        members: Members,
+        *,
+        each: Any = None,
+        times: int | None = None,
+        distinct: bool = False,
+        others: bool = False,
+    ) -> Any:
+        """Branch into the members of each party's group, those that are left where they are to differ."""
         layout = self._layout(each, times)
-        codes = members.codes if layout is None else layout.spread(members.codes)
-        groups = [members.rows_of(int(code)) for code in codes]
-        picks = self._take([_even(name, len(group)) for group in groups])
-        rows = np.array([group[pick] for group, pick in zip(groups, picks, strict=True)], np.int64)
-        return self._observed(name, rows, layout)
+        ids = whole(self.ids)
+        if distinct or others:
+            own = np.where(others, members.places(ids), -1)
+            check_enough(
+                f"draw {name!r}", members.size, own, (times or 1) if distinct else 1, distinct=distinct
+            )
+        drawn: dict[int, set[int]] = {}
+        rows = []
+        for holder in range(len(ids)) if layout is None else layout.holder.tolist():
+            barred = drawn.setdefault(holder, {int(ids[holder])} if others else set())
+            group = [row for row in members.rows_of(int(members.codes[holder])).tolist() if row not in barred]
+            rows.append(group[self._take([_even(name, len(group))])[0]])
+            if distinct:
+                barred.add(rows[-1])
+        return self._observed(name, np.array(rows, np.int64), layout)
 
     def categorical(
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None

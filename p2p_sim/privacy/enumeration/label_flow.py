@@ -8,7 +8,7 @@ What is sealed for somebody else can be handed on, and can decide nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -19,7 +19,7 @@ import numpy as np
 from p2p_sim.backends import local
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError
+from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError, TooFewMembersError
 from p2p_sim.core.message import SEALED, USER, Message, Send
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -29,6 +29,9 @@ from p2p_sim.privacy.enumeration.stand_ins import OUTSIDERS
 
 USERS = (2, 3)
 """Users of the runs that are watched."""
+
+MOST_WATCHED = 64
+"""Users of the largest such run, of a program that needs more of them."""
 
 MOST_COLLUDERS = 2
 """Colluders in the pairs of runs that look for who carries a label on."""
@@ -54,9 +57,10 @@ ReadFields = dict[Key, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True)
 class ProgramEvents:
-    """What the program of each role read and sent, in order."""
+    """What the program of each role read and sent, in order, in a run of so many ``users``."""
 
     events: Mapping[str, tuple[Event, ...]]
+    users: int
 
     @property
     def sends(self) -> tuple[str, ...]:
@@ -100,8 +104,12 @@ _GIVEN = {
 @memoized
 def watched_runs(protocol: Protocol) -> list[ProgramEvents] | str:
     """Return what programs read and sent, in runs of two and of three users; or why they cannot be run."""
+    return _watched_runs(protocol, USERS)
+
+
+def _watched_runs(protocol: Protocol, numbers: Sequence[int]) -> list[ProgramEvents] | str:
     found = []
-    for users in USERS:
+    for users in numbers:
         watched = _Watched(protocol)
         try:
             program = cast(Protocol, watched)  # it passes on whatever else a protocol is asked
@@ -109,11 +117,15 @@ def watched_runs(protocol: Protocol) -> list[ProgramEvents] | str:
         except MissingColumnError as error:  # whose values a law for everybody cannot know
             given = _GIVEN.get(error.part, "")
             return f"what a user sends depends on {error.what}, not on her label and draws alone{given}"
+        except TooFewMembersError as error:  # who draws more others than there are is watched among more
+            if error.needed <= users or error.needed > MOST_WATCHED:
+                return str(error)
+            return _watched_runs(protocol, (error.needed, error.needed + 1))
         except (InputError, ProtocolError) as error:
             return str(error)
         except Exception as error:
             return f"a run of {users} users stops with {type(error).__name__}: {error}"
-        found.append(ProgramEvents({role: tuple(events) for role, events in watched.events.items()}))
+        found.append(ProgramEvents({role: tuple(events) for role, events in watched.events.items()}, users))
     return found
 
 

@@ -49,7 +49,7 @@ from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, fits
 
 ASSUMES = (
-    "nobody else's messages that this view sees depend on her label or draws (reads watched with 2 and 3 users)",
+    "nobody else's messages that this view sees depend on her label or draws (reads watched with {} and {} users)",
     "programs read the same fields with more users",
 )
 
@@ -80,9 +80,10 @@ def found_law(protocol: Protocol, setting: Setting) -> PrivacyProfile:
     law = _law(user, tuple(protocol.messages().values()), label_flow.colluding(setting.view), channels)
     where = f"a cluster of {setting.size:,} users" if user.sized else "any number of users"
     ways = f"enumerating one user's draws ({user.ways:,} {'way' if user.ways == 1 else 'ways'} a label)"
+    assumes = tuple(text.format(*(run.users for run in runs)) for text in ASSUMES)
     nothing = "" if law.pure() else "no message of hers that this view can read depends on her label; "
     source = f"{nothing}found on the program by {ways}; holds for {where}"
-    return PrivacyProfile(setting.text, "exact", source, ASSUMES, "", law)
+    return PrivacyProfile(setting.text, "exact", source, assumes, "", law)
 
 
 def _followed(protocol: Protocol, setting: Setting) -> tuple[OneUser, list[label_flow.ProgramEvents]]:

@@ -5,7 +5,7 @@ Each stops the program as soon as it looks at what is not the user's own, and re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.columns import Layout, PerMessage
+from p2p_sim.core.draw import check_enough
 from p2p_sim.core.message import USER
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw
 
@@ -54,16 +55,20 @@ class StandInCluster:
         self.sized = True
         return self._users
 
-    def draw(self, tape: Tape) -> int:
-        """Branch into herself, each who was met, a new colluder and a new honest user; return the row."""
+    def draw(self, tape: Tape, barred: Collection[int] = ()) -> int:
+        """Branch into herself, each who was met, a new colluder and a new honest user; return the row.
+
+        ``barred``: rows, each of herself or of somebody met, of whom it is none.
+        """
         users = self.count()
         first = [self._colluders, users - 1 - self._colluders]
-        drawn = [0, *self._drawn[0], *self._drawn[1]]
+        drawn = [row for row in (0, *self._drawn[0], *self._drawn[1]) if row not in barred]
+        left = users - len(barred)
         fresh = [
-            Fraction(all_ - len(taken_rows), users)
+            Fraction(all_ - len(taken_rows), left)
             for all_, taken_rows in zip(first, self._drawn, strict=True)
         ]
-        taken = tape.choose([Fraction(1, users)] * len(drawn) + fresh)
+        taken = tape.choose([Fraction(1, left)] * len(drawn) + fresh)
         if taken < len(drawn):
             return drawn[taken]
         side = taken - len(drawn)
@@ -114,12 +119,29 @@ class SingleUserDraw(TapeDraw):
 
     crowd: Any = None
 
-    def member(self, name: str, members: Any, *, each: Any = None, times: int | None = None) -> Any:  # noqa: ARG002
+    def member(
+        self,
+        name: str,
+        members: Any,
+        *,
+        each: Any = None,
+        times: int | None = None,
+        distinct: bool = False,
+        others: bool = False,
+    ) -> Any:
         """Branch into who can be met."""
         if members is not self.crowd:
             self.crowd.refuse("other groups of users than her cluster")
         layout = self._layout(each, times)
-        rows = [self.crowd.draw(self.tape) for _ in range(1 if layout is None else layout.size)]
+        items = 1 if layout is None else layout.size
+        if distinct or others:
+            sizes, own = np.array([self.crowd.count()]), np.array([0 if others else -1])
+            check_enough(f"draw {name!r}", sizes, own, items if distinct else 1, distinct=distinct)
+        barred: set[int] = {0} if others else set()
+        rows: list[int] = []
+        for _ in range(items):
+            rows.append(self.crowd.draw(self.tape, barred))
+            barred |= {rows[-1]} if distinct else set()
         drawn = np.array(rows, np.int64)
         return DrawnPeer(drawn, self.crowd) if layout is None else DrawnPeers(drawn, layout, self.crowd)
 
