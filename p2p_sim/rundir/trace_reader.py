@@ -389,7 +389,7 @@ def _joined(message: Message, parts: list[dict[str, Array]], sizes: dict[str, in
         parts[0] |= {
             k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()
         }
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = parquet_columns.joined(parts)
     for name in ("sender", "recipient"):
         columns[name] = columns[name].astype(np.int64)
     order = np.lexsort((columns["seq"], columns["sender"], columns["recipient"], columns["round"]))

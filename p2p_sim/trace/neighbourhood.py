@@ -17,7 +17,7 @@ from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
-from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut
+from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut, in_order
 
 Array = npt.NDArray[Any]
 
@@ -204,9 +204,7 @@ def _scanned(source: Source, message: Message, wanted: _Users, round: int | None
 
 def _ordered(parts: list[Columns]) -> Columns:
     """Join messages in the order (round, recipient, sender, seq), each once."""
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    address = np.column_stack([joined[name] for name in ADDRESS])
-    order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
-    same = (address[order][1:] == address[order][:-1]).all(axis=1)
-    kept = order[np.concatenate([np.ones(min(len(order), 1), np.bool_), ~same])]
-    return {name: column[kept] for name, column in joined.items()}
+    together = in_order(parts)
+    address = np.column_stack([together[name] for name in ADDRESS])
+    new = np.concatenate([np.ones(min(len(address), 1), np.bool_), (address[1:] != address[:-1]).any(axis=1)])
+    return {name: column[new] for name, column in together.items()}
