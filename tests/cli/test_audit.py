@@ -217,7 +217,10 @@ CASES = {
     "too few trials": ((*SMALL[:-1], "2"), ["trials = 2: too few", "give at least"]),
     "no trials": ((*SMALL[:-1], "0"), ["trials = 0"]),
     "confidence": ((*SMALL, "--confidence", "1"), ["confidence = 1.0", "below 1"]),
-    "confidence nan": ((*SMALL, "--all-views", "--confidence", "nan"), ["'--confidence': 'nan' must be a number"]),
+    "confidence nan": (
+        (*SMALL, "--all-views", "--confidence", "nan"),
+        ["'--confidence': 'nan' must be a number"],
+    ),
     "two points": ((*SMALL, "--delta", "0.1", "--at-epsilon", "1"), ["--delta and --at-epsilon"]),
     "delta 1": ((*SMALL, "--delta", "1"), ["delta = 1.0", "below 1"]),
     "epsilon negative": ((*SMALL, "--at-epsilon", "-1"), ["epsilon = -1.0"]),

@@ -93,7 +93,7 @@ CASES = {
     "npz without x": ("a.npz", npz(z=X, y=[0, 1]), {}, ["no array 'x'", "'z', 'y'"]),
     "npz flat": ("a.npz", npz(x=[1, 2], y=[0, 1]), {}, ["'x'", "(2,)", "(n, d)"]),
     "npz lengths": ("a.npz", npz(x=X, y=[0, 1, 1]), {}, ["'y'", "(3,)", "2 rows"]),
-    "npz nan": ("a.npz", npz(x=[[1, 2], [3, np.nan]], y=[0, 1]), {}, ["'x'", "nan", "row 2", "feature 1"]),
+    "npz nan": ("a.npz", npz(x=[[1, 2], [3, np.nan]], y=[0, 1]), {}, ["'x'", "nan", "row 2", "feature 'x1'"]),
     "npz no rows": ("a.npz", npz(x=np.zeros((0, 2)), y=np.zeros(0)), {}, ["no rows"]),
     "npz complex": ("a.npz", npz(x=X * 1j, y=[0, 1]), {}, ["complex"]),
     "not idx": ("a-images-idx3-ubyte", "hello there", {}, ["not an IDX file"]),

@@ -197,11 +197,11 @@ def test_what_worlds_do_not_have_is_named():
 @pytest.mark.parametrize(
     ("public", "why"),
     [
-        ([1, 2], "public = .*: give a dict of names to columns"),
+        ([1, 2], "public = .*: give columns by name"),
         ({"town": [1, 2]}, "public column 'town' has 2 rows, a world has 3 users: give one row a user"),
-        ({"town": 7}, "public column 'town' has one value, a world has 3 users"),
-        ({"town": [{}, 1, 2]}, "public column 'town' has type object"),
-        ({7: [0, 1, 2]}, "public column 7 has a name that is no text"),
+        ({"town": 7}, "public column 'town' = 7: give one row a user"),
+        ({"town": [{}, 1, 2]}, "public column 'town' holds objects: give numbers"),
+        ({7: [0, 1, 2]}, "public = {7: .*: give columns by name"),
     ],
 )
 def test_columns_that_cannot_be(public, why):
