@@ -1,8 +1,10 @@
-"""One file of a trace: reading rows, finding users, and sorting rows in bounded memory."""
+"""Parts of a trace, files or columns in memory: reading rows, finding users, and sorting rows in bounded memory."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,12 +24,85 @@ Columns = dict[str, Array]
 _CHUNK = 1 << 20
 
 
+class Part(typing.Protocol):
+    """Some messages of one kind and round."""
+
+    kind: str
+    round: int
+    rows: int
+
+    @property
+    def ordered(self) -> list[Any] | None:
+        """The addresses of the first and the last row, if rows are in the order (recipient, sender, seq)."""
+
+    def columns(self, low: int, high: int) -> Columns:
+        """Return rows ``low .. high - 1`` as ``Source.rows`` does."""
+
+    def at(self, places: Array) -> Columns:
+        """Return some rows (numbers, ascending)."""
+
+    def column(self, name: str, low: int, high: int) -> Array:
+        """Return rows ``low .. high - 1`` of an address column, in any integer type."""
+
+    def places(self, users: Sequence[int]) -> Array:
+        """Return the rows in which one of some users is sender or recipient, ascending."""
+
+
+class InMemory:
+    """A part of a trace in memory, in order; see ``Part``.  ``about``: the manifest's entry of its kind."""
+
+    def __init__(self, kind: str, round: int, about: Mapping[str, Any], columns: Columns):
+        self.kind, self.round, self.rows = kind, round, len(columns["round"])
+        self._columns = columns
+        self._ends = [end for end in ("sender", "recipient") if about[end] == USER]
+
+    @property
+    def ordered(self) -> list[Any]:
+        """See ``Part.ordered``."""
+        return [[int(self._columns[name][row]) for name in ("recipient", "sender", "seq")] for row in (0, -1)]
+
+    def columns(self, low: int, high: int) -> Columns:
+        """See ``Part.columns``; copies, so that the run stays as it is."""
+        return {name: column[low:high].copy() for name, column in self._columns.items()}
+
+    def at(self, places: Array) -> Columns:
+        """See ``Part.at``."""
+        return {name: column[places] for name, column in self._columns.items()}
+
+    def column(self, name: str, low: int, high: int) -> Array:
+        """See ``Part.column``."""
+        return self._columns[name][low:high]
+
+    def places(self, users: Sequence[int]) -> Array:
+        """See ``Part.places``."""
+        if not self._ends:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(
+            np.logical_or.reduce([_is_one_of(self._columns[end], users) for end in self._ends])
+        )
+
+
+def memory_parts(kind: str, about: Mapping[str, Any], columns: Columns | None) -> Iterator[InMemory]:
+    """Yield the messages of a kind by round, from columns in the order (round, recipient, sender, seq)."""
+    if columns is None or not len(columns["round"]):
+        return
+    rounds = columns["round"]
+    cuts = [0, *(np.flatnonzero(rounds[1:] != rounds[:-1]) + 1).tolist(), len(rounds)]
+    for low, high in itertools.pairwise(cuts):
+        part = {name: column[low:high] for name, column in columns.items()}
+        yield InMemory(kind, int(rounds[low]), about, part)
+
+
+def _is_one_of(column: Array, users: Sequence[int]) -> Array:
+    return column == users[0] if len(users) == 1 else np.isin(column, users)
+
+
 class ReplacedError(InputError):
     """A file of a trace was replaced after the run was opened."""
 
 
 class File:
-    """A file of a trace.
+    """A file of a trace; see ``Part``.
 
     ``entry``: the manifest's entry of the file; ``about``: the manifest's entry of its kind; ``others``: all files of
     the trace by name, to which ``{"as": ...}`` refers.
@@ -43,16 +118,16 @@ class File:
 
     @property
     def ordered(self) -> list[Any] | None:
-        """The addresses of the first and the last row, if rows are in the order (recipient, sender, seq)."""
+        """See ``Part.ordered``."""
         return self.entry.get("ordered")
 
     def columns(self, low: int, high: int) -> Columns:
-        """Return rows ``low .. high - 1`` as ``Source.rows`` does."""
+        """See ``Part.columns``."""
         stored = self._stored([*ADDRESSES, *self._about["fields"]], low, high)
         return self._complete(stored, low, high)
 
     def at(self, places: Array) -> Columns:
-        """Return some rows (numbers, ascending)."""
+        """See ``Part.at``."""
         spans = _spans(places, self._starts)
         parts = [
             {name: column[places[mine] - low] for name, column in self.columns(low, high).items()}
@@ -61,7 +136,7 @@ class File:
         return parquet_columns.joined(parts) if parts else self.columns(0, 0)
 
     def column(self, name: str, low: int, high: int) -> Array:
-        """Return rows ``low .. high - 1`` of an address column, in any integer type."""
+        """See ``Part.column``."""
         rule = self.entry[name]
         if rule == STORED:
             return self._stored([name], low, high)[name]
@@ -72,7 +147,7 @@ class File:
         )
 
     def places(self, users: Sequence[int]) -> Array:
-        """Return the rows in which one of some users is sender or recipient, ascending."""
+        """See ``Part.places``."""
         ends = [self.where(end, users) for end in ("sender", "recipient") if self._about[end] == USER]
         return np.unique(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
 
@@ -102,8 +177,7 @@ class File:
             if wanted:
                 low, high = int(self._starts[group]), int(self._starts[group + 1])
                 column = self.column(end, low, high)
-                here = column == wanted[0] if len(wanted) == 1 else np.isin(column, wanted)
-                found.append(np.flatnonzero(here) + low)
+                found.append(np.flatnonzero(_is_one_of(column, wanted)) + low)
         return np.concatenate(found)
 
     def _stored(self, names: list[str], low: int, high: int) -> Columns:
@@ -288,52 +362,52 @@ def order_of(recipient: Array, sender: Array, seq: Array, round: Array | None = 
     return np.lexsort((seq, sender, recipient) if round is None else (seq, sender, recipient, round))
 
 
-def places_of(files: list[File], low: int, high: int) -> Array:
-    """Return the positions of the rows ``low .. high - 1`` of that order, in files of one round laid end to end."""
-    rows = sum(file.rows for file in files)
-    places, before = (np.arange(rows), 0) if rows <= _FEW else _candidates(files, low, high)
-    keys = [_at(files, name, places) for name in ("recipient", "sender", "seq")]
+def places_of(parts: list[Part], low: int, high: int) -> Array:
+    """Return the positions of the rows ``low .. high - 1`` of that order, in parts of one round laid end to end."""
+    rows = sum(part.rows for part in parts)
+    places, before = (np.arange(rows), 0) if rows <= _FEW else _candidates(parts, low, high)
+    keys = [_at(parts, name, places) for name in ("recipient", "sender", "seq")]
     return places[order_of(keys[0], keys[1], keys[2])[low - before : high - before]]
 
 
-def _candidates(files: list[File], low: int, high: int) -> tuple[Array, int]:
+def _candidates(parts: list[Part], low: int, high: int) -> tuple[Array, int]:
     """Return the positions of rows among which are ``low .. high - 1``, and how many rows come before all of them.
 
     They are the rows in the same bins by recipient: one pass finds the bins, a second one their rows.
     """
     sizes = np.zeros(_BINS, np.int64)
-    for _, recipients in _chunks(files):
+    for _, recipients in _chunks(parts):
         sizes += np.bincount(_bin(recipients), minlength=_BINS)
     ends = np.cumsum(sizes)
     first, last = np.searchsorted(ends, [low, high - 1], side="right")
     found = []
-    for start, recipients in _chunks(files):
+    for start, recipients in _chunks(parts):
         bins = _bin(recipients)
         found.append(np.flatnonzero((bins >= first) & (bins <= last)) + start)
     return np.concatenate(found), int(ends[first] - sizes[first])
 
 
-def _chunks(files: list[File]) -> Iterator[tuple[int, Array]]:
-    """Yield the first position and the recipients of each chunk, in files laid end to end."""
+def _chunks(parts: list[Part]) -> Iterator[tuple[int, Array]]:
+    """Yield the first position and the recipients of each chunk, in parts laid end to end."""
     before = 0
-    for file in files:
-        for low in range(0, file.rows, _CHUNK):
-            yield before + low, file.column("recipient", low, min(low + _CHUNK, file.rows))
-        before += file.rows
+    for part in parts:
+        for low in range(0, part.rows, _CHUNK):
+            yield before + low, part.column("recipient", low, min(low + _CHUNK, part.rows))
+        before += part.rows
 
 
 def _bin(recipients: Array) -> Array:
     return np.asarray(np.minimum(recipients >> _SHIFT, _BINS - 1))
 
 
-def _at(files: list[File], name: str, places: Array) -> Array:
-    """Return an address column at some positions (ascending), in files laid end to end."""
+def _at(parts: list[Part], name: str, places: Array) -> Array:
+    """Return an address column at some positions (ascending), in parts laid end to end."""
     found, before = [], 0
-    for file in files:
-        for low in range(0, file.rows, _CHUNK):
-            high = min(low + _CHUNK, file.rows)
+    for part in parts:
+        for low in range(0, part.rows, _CHUNK):
+            high = min(low + _CHUNK, part.rows)
             cut = slice(*np.searchsorted(places, [before + low, before + high]).tolist())
             if cut.start < cut.stop:
-                found.append(file.column(name, low, high)[places[cut] - (before + low)])
-        before += file.rows
+                found.append(part.column(name, low, high)[places[cut] - (before + low)])
+        before += part.rows
     return np.concatenate(found)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 import shlex
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,55 +15,21 @@ import numpy.typing as npt
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import USER, Message, field_dtype, field_shape
+from p2p_sim.core.message import Message, field_dtype, field_shape
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import integrity, manifest, parquet_columns, parquet_schema, regular_files
 from p2p_sim.rundir.manifest import kinds_of
 from p2p_sim.rundir.run_json import on_command_line, recomputing
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.rundir.trace_file import File, order_of, places_of, sources_of
+from p2p_sim.rundir.trace_file import File, Part, memory_parts, order_of, places_of, sources_of
 from p2p_sim.rundir.trace_writer import MESSAGES, PARTS, UNFINISHED, Draft, uneven, unfinished
 
-Columns = dict[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
 
 BATCH = 1 << 20
 """Most rows that ``batches`` gives at once."""
-
-
-class Source(typing.Protocol):
-    """What can be asked of a trace.
-
-    ``manifest``: JSON values; ``manifest["kinds"]`` says of each kind its sender and recipient role, text, sealed_for,
-    fields (dtype, length) and nbytes.  ``counts``: of the whole run, by (kind, round), whatever the trace holds; empty
-    if they are not known.  ``complete``: whether the trace holds all that its level keeps; ``missing``: what of the run
-    it lacks, in words, None if nothing; ``kept``: how many messages it holds.
-    """
-
-    manifest: Mapping[str, Any]
-    kinds: tuple[str, ...]
-    counts: Mapping[tuple[str, int], Count]
-    complete: bool
-    missing: str | None
-    kept: int
-
-    def rows(
-        self,
-        kind: str,
-        *,
-        round: int | None = None,
-        user: int | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> tuple[Columns, int]:
-        """Return messages of a kind, and how many match in all.
-
-        ``user``: only those that she sent or received.  Raises InputError for an unknown kind, a negative limit or
-        offset, a trace that keeps no messages, and a file that was altered.
-        """
-
-    def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
-        """Return all messages of a kind, at most 2^20 at a time.  Raises InputError as ``rows`` does."""
 
 
 def check_kind(kind: str, kinds: tuple[str, ...], level: str) -> None:
@@ -98,37 +64,27 @@ def missing_of(level: str, kept: int, counts: Mapping[tuple[str, int], Count]) -
     return f"the trace ({level}) holds {kept:,} of the {whole:,} messages of the run"
 
 
-Array = npt.NDArray[Any]
+class Source(abc.ABC):
+    """What can be asked of a trace: of messages in a folder, ``Stored``, and in memory, ``Kept``.
 
-
-class Stored:
-    """The messages of a folder ``messages``; see ``Source``.  Raises InputError for a folder without a manifest.
-
-    Files are checked for their size, columns and rows at once, and against their checksum when they are first read.
+    ``manifest``: JSON values; ``manifest["kinds"]`` says of each kind its sender and recipient role, text, sealed_for,
+    fields (dtype, length) and nbytes.  ``counts``: of the whole run, by (kind, round), whatever the trace holds; empty
+    if they are not known.  ``complete``: whether the trace holds all that its level keeps; ``missing``: what of the run
+    it lacks, in words, None if nothing; ``kept``: how many messages it holds.
     """
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        listing = manifest.read(folder)
-        entries = listing["files"]
-        self._broken, self._uneven = 0, list[str]()
-        if not listing["complete"]:
-            entries, self._broken = _found(folder, listing["kinds"])
-            self._uneven = uneven(entries)
-        self.manifest: Mapping[str, Any] = listing
-        self.kinds = tuple(listing["kinds"])
-        self.counts: Mapping[tuple[str, int], Count] = manifest.rows_as_counts(listing["counts"])
-        self.complete: bool = listing["complete"]
-        by_name: dict[str, File] = {}
-        self._files = [File(folder, entry, listing["kinds"][entry["kind"]], by_name) for entry in entries]
-        by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
-        for file in self._files:
-            file.check()
-            file.check_footer_or_sum()
-        self.kept = sum(file.rows for file in self._files)
-        self.missing = (
-            missing_of(listing["level"], self.kept, self.counts) if self.complete else self._cut_off()
-        )
+    def __init__(
+        self,
+        listing: Mapping[str, Any],
+        counts: Mapping[tuple[str, int], Count],
+        parts: Sequence[Part],
+        cut_off: str | None = None,
+    ):
+        self.manifest, self.kinds, self.counts = listing, tuple(listing["kinds"]), counts
+        self.kept = sum(part.rows for part in parts)
+        self.complete = cut_off is None
+        self.missing = missing_of(listing["level"], self.kept, counts) if cut_off is None else cut_off
+        self._parts = sorted(parts, key=lambda part: part.round)
 
     def rows(
         self,
@@ -139,68 +95,61 @@ class Stored:
         limit: int | None = None,
         offset: int = 0,
     ) -> tuple[Columns, int]:
-        """See ``Source.rows``."""
+        """Return messages of a kind, and how many match in all.
+
+        ``user``: only those that she sent or received.  Raises InputError for an unknown kind, a negative limit or
+        offset, a trace that keeps no messages, and a file that was altered.
+        """
         check_span(limit, offset)
-        rounds = self._of(kind, round)
         if user is not None:
-            return self._of_user(kind, rounds, user, offset, limit)
-        total = sum(file.rows for files in rounds.values() for file in files)
+            return self._of_user(kind, user, round, offset, limit)
+        rounds = self._of(kind, round)
+        total = sum(part.rows for parts in rounds.values() for part in parts)
         end = total if limit is None else min(offset + limit, total)
         self._check_memory(kind, end - offset)
-        parts, before = [self._nothing(kind)], 0
-        for files in rounds.values():
-            size = sum(file.rows for file in files)
+        found, before = [self._nothing(kind)], 0
+        for parts in rounds.values():
+            size = sum(part.rows for part in parts)
             low, high = max(offset - before, 0), min(end - before, size)
             if low < high:
-                parts.append(_ordered(files, low, high))
+                found.append(_ordered(parts, low, high))
             before += size
-        return (parts[1] if len(parts) == 2 else parquet_columns.joined(parts)), total
+        return (found[1] if len(found) == 2 else parquet_columns.joined(found)), total
 
     def of_users(self, kind: str, users: Sequence[int], round: int | None = None) -> Columns:
-        """Return the messages of one kind that any of some users sent or received, each once, by file and place.
+        """Return the messages of one kind that any of some users sent or received, each once, by part and place.
 
-        A file is read once, for all of them.
+        A part is read once, for all of them.
         """
-        parts = [self._nothing(kind)]
-        for files in self._of(kind, round).values():
-            parts += [file.at(file.places(users)) for file in files]
-        return parquet_columns.joined(parts)
+        found = [self._nothing(kind)]
+        for parts in self._of(kind, round).values():
+            found += [part.at(part.places(users)) for part in parts]
+        return parquet_columns.joined(found)
 
     def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
-        """See ``Source.batches``."""
-        files = [file for group in self._of(kind, round).values() for file in group]
+        """Return all messages of a kind, at most 2^20 at a time.  Raises InputError as ``rows`` does."""
+        parts = [part for group in self._of(kind, round).values() for part in group]
         return (
-            file.columns(low, min(low + BATCH, file.rows))
-            for file in files
-            for low in range(0, file.rows, BATCH)
+            part.columns(low, min(low + BATCH, part.rows))
+            for part in parts
+            for low in range(0, part.rows, BATCH)
         )
 
-    def verify(self) -> None:
-        """Read every file and compare it with its checksum; raises InputError for one that was altered."""
-        for file in self._files:
-            file.verify()
-
     def _of_user(
-        self, kind: str, rounds: Mapping[int, list[File]], user: int, offset: int, limit: int | None
+        self, kind: str, user: int, round: int | None, offset: int, limit: int | None
     ) -> tuple[Columns, int]:
-        parts = [self._nothing(kind)]
-        parts += [file.at(file.places([user])) for files in rounds.values() for file in files]
-        found = parquet_columns.joined(parts)
+        found = self.of_users(kind, [user], round)
         order = order_of(found["recipient"], found["sender"], found["seq"], found["round"])
         chosen = order[offset : None if limit is None else offset + limit]
         return {name: column[chosen] for name, column in found.items()}, len(order)
 
-    def _check_memory(self, kind: str, rows: int) -> None:
-        width = sum(column.itemsize * math.prod(column.shape[1:]) for column in self._nothing(kind).values())
-        parquet_schema.check_memory(self.folder, rows, width, "ask for fewer at once, by limit= and offset=")
-
-    def _of(self, kind: str, round: int | None) -> dict[int, list[File]]:
-        """Return the files of a kind by round, ascending."""
+    def _of(self, kind: str, round: int | None) -> dict[int, list[Part]]:
+        """Return the parts of a kind by round, ascending."""
         check_kind(kind, self.kinds, self.manifest["level"])
-        rounds: dict[int, list[File]] = {}
-        for file in sorted(self._files, key=lambda file: file.round):
-            if file.kind == kind and round in (None, file.round):
-                rounds.setdefault(file.round, []).append(file)
+        rounds: dict[int, list[Part]] = {}
+        for part in self._parts:
+            if part.kind == kind and round in (None, part.round):
+                rounds.setdefault(part.round, []).append(part)
         return rounds
 
     def _nothing(self, kind: str) -> Columns:
@@ -213,10 +162,47 @@ class Stored:
             columns[name] = np.zeros((0, *width), field["dtype"])
         return columns | {"nbytes": np.zeros(0, np.int64)}
 
-    def _cut_off(self) -> str:
+    @abc.abstractmethod
+    def _check_memory(self, kind: str, rows: int) -> None:
+        """Check that so many messages fit into memory; raises InputError."""
+
+
+class Stored(Source):
+    """The messages of a folder ``messages``.  Raises InputError for a folder without a manifest.
+
+    Files are checked for their size, columns and rows at once, and against their checksum when they are first read.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        listing = manifest.read(folder)
+        entries = listing["files"]
+        self._broken, self._uneven = 0, list[str]()
+        if not listing["complete"]:
+            entries, self._broken = _found(folder, listing["kinds"])
+            self._uneven = uneven(entries)
+        by_name: dict[str, File] = {}
+        self._files = [File(folder, entry, listing["kinds"][entry["kind"]], by_name) for entry in entries]
+        by_name |= {entry["file"]: file for entry, file in zip(entries, self._files, strict=True)}
+        for file in self._files:
+            file.check()
+            file.check_footer_or_sum()
+        cut_off = None if listing["complete"] else self._cut_off(listing)
+        super().__init__(listing, manifest.rows_as_counts(listing["counts"]), self._files, cut_off)
+
+    def verify(self) -> None:
+        """Read every file and compare it with its checksum; raises InputError for one that was altered."""
+        for file in self._files:
+            file.verify()
+
+    def _check_memory(self, kind: str, rows: int) -> None:
+        width = sum(column.itemsize * math.prod(column.shape[1:]) for column in self._nothing(kind).values())
+        parquet_schema.check_memory(self.folder, rows, width, "ask for fewer at once, by limit= and offset=")
+
+    def _cut_off(self, listing: Mapping[str, Any]) -> str:
         """Say what a run left that did not come to its end."""
         held = []
-        for kind in self.kinds:
+        for kind in listing["kinds"]:
             rounds: dict[int, int] = {}
             for file in self._files:
                 if file.kind == kind:
@@ -232,7 +218,7 @@ class Stored:
                 "one of them"
             )
         return (
-            f"the run was cut off, and its trace ({self.manifest['level']}) is incomplete: it holds {'; '.join(held)}"
+            f"the run was cut off, and its trace ({listing['level']}) is incomplete: it holds {'; '.join(held)}"
             f"{said}; what came after, and the counts of the run, are not known"
         )
 
@@ -294,45 +280,45 @@ def _of_file(path: Path, noted: list[dict[str, Any]]) -> dict[str, Any]:
     return next((entry for entry in reversed(noted) if entry.get("bytes") == size), noted[-1])
 
 
-def _ordered(files: list[File], low: int, high: int) -> Columns:
+def _ordered(parts: list[Part], low: int, high: int) -> Columns:
     """Return rows ``low .. high - 1`` of one round, in the order (recipient, sender, seq)."""
-    spans = [file.ordered for file in files]
+    spans = [part.ordered for part in parts]
     if all(spans):
-        files = sorted(files, key=lambda file: file.ordered or [])
-        ends = [file.ordered or [] for file in files]
+        parts = sorted(parts, key=lambda part: part.ordered or [])
+        ends = [part.ordered or [] for part in parts]
         if all(one[1] < next_one[0] for one, next_one in itertools.pairwise(ends)):
-            return _span(files, low, high)
-    if high - low == sum(file.rows for file in files):
-        whole = _span(files, low, high)
+            return _span(parts, low, high)
+    if high - low == sum(part.rows for part in parts):
+        whole = _span(parts, low, high)
         order = order_of(whole["recipient"], whole["sender"], whole["seq"])
         return {name: column[order] for name, column in whole.items()}
-    places = places_of(files, low, high)
+    places = places_of(parts, low, high)
     order = np.argsort(places)
-    starts = np.cumsum([0, *(file.rows for file in files)])
+    starts = np.cumsum([0, *(part.rows for part in parts)])
     cuts = np.searchsorted(places[order], starts)
-    parts = [
-        file.at(places[order[cuts[i] : cuts[i + 1]]] - starts[i])
-        for i, file in enumerate(files)
+    found = [
+        part.at(places[order[cuts[i] : cuts[i + 1]]] - starts[i])
+        for i, part in enumerate(parts)
         if cuts[i] < cuts[i + 1]
     ]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return {name: column[back] for name, column in parquet_columns.joined(parts).items()}
+    return {name: column[back] for name, column in parquet_columns.joined(found).items()}
 
 
-def _span(files: list[File], low: int, high: int) -> Columns:
-    """Return rows ``low .. high - 1`` of files laid end to end."""
-    parts, before = [], 0
-    for file in files:
-        first, last = max(low - before, 0), min(high - before, file.rows)
+def _span(parts: list[Part], low: int, high: int) -> Columns:
+    """Return rows ``low .. high - 1`` of parts laid end to end."""
+    found, before = [], 0
+    for part in parts:
+        first, last = max(low - before, 0), min(high - before, part.rows)
         if first < last:
-            parts.append(file.columns(first, last))
-        before += file.rows
-    return parts[0] if len(parts) == 1 else parquet_columns.joined(parts)
+            found.append(part.columns(first, last))
+        before += part.rows
+    return found[0] if len(found) == 1 else parquet_columns.joined(found)
 
 
-class Kept:
-    """Messages in memory, by kind; see ``Source``.  ``level``: the trace level; ``counts``: of the whole run."""
+class Kept(Source):
+    """Messages in memory, by kind.  ``level``: the trace level; ``counts``: of the whole run."""
 
     def __init__(
         self,
@@ -341,13 +327,11 @@ class Kept:
         counts: Mapping[tuple[str, int], Count],
         columns: Mapping[str, Columns],
     ):
-        self.manifest: Mapping[str, Any] = {"level": level, "kinds": kinds_of(program)}
-        self.kinds = tuple(self.manifest["kinds"])
-        self.counts = counts
-        self.complete = True
-        self._columns = columns
-        self.kept = sum(len(part["round"]) for part in columns.values())
-        self.missing = missing_of(level, self.kept, counts)
+        kinds = kinds_of(program)
+        parts = [
+            part for kind, about in kinds.items() for part in memory_parts(kind, about, columns.get(kind))
+        ]
+        super().__init__({"level": level, "kinds": kinds}, counts, parts)
 
     @classmethod
     def of(cls, run: RunRecord, protocol: Protocol | None = None) -> Kept:
@@ -364,41 +348,8 @@ class Kept:
             )
         return cls(program, run.trace, run.counts, run.kept_messages)
 
-    def rows(
-        self,
-        kind: str,
-        *,
-        round: int | None = None,
-        user: int | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> tuple[Columns, int]:
-        """See ``Source.rows``."""
-        check_span(limit, offset)
-        columns = self._of(kind)
-        about = self.manifest["kinds"][kind]
-        mask = np.ones(len(columns["round"]), np.bool_)
-        if round is not None:
-            mask &= columns["round"] == round
-        if user is not None:
-            ends = [columns[end] == user for end in ("sender", "recipient") if about[end] == USER]
-            mask &= np.logical_or.reduce(ends) if ends else False
-        places = np.flatnonzero(mask)
-        chosen = places[offset : None if limit is None else offset + limit]
-        return {name: column[chosen] for name, column in columns.items()}, len(places)
-
-    def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
-        """See ``Source.batches``."""
-        columns = self._of(kind)
-        low, high = 0, len(columns["round"])
-        if round is not None:
-            low, high = (int(np.searchsorted(columns["round"], round, side)) for side in ("left", "right"))
-        cuts = [*range(low, high, BATCH), high]
-        return ({name: column[a:b] for name, column in columns.items()} for a, b in itertools.pairwise(cuts))
-
-    def _of(self, kind: str) -> Columns:
-        check_kind(kind, self.kinds, self.manifest["level"])
-        return self._columns[kind]
+    def _check_memory(self, kind: str, rows: int) -> None:
+        """Check nothing: they are in memory."""
 
 
 def source_of(run: RunRecord, protocol: Protocol | None = None) -> Source:
@@ -438,7 +389,7 @@ def _joined(message: Message, parts: list[dict[str, Array]], sizes: dict[str, in
         parts[0] |= {
             k: np.zeros((0, *field_shape(f, sizes)), field_dtype(f)) for k, f in message.fields.items()
         }
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns = parquet_columns.joined(parts)
     for name in ("sender", "recipient"):
         columns[name] = columns[name].astype(np.int64)
     order = np.lexsort((columns["seq"], columns["sender"], columns["recipient"], columns["round"]))

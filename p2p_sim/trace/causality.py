@@ -21,7 +21,7 @@ from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
-from p2p_sim.trace.slices import Event, Slice
+from p2p_sim.trace.slices import Event, Slice, in_order
 
 Array = npt.NDArray[Any]
 
@@ -379,8 +379,8 @@ def _half(
         visited.join(following)
     counts = {key: number for key, number in counts.items() if number}
     total = {kind: sum(number for key, number in counts.items() if key[0] == kind) for kind in kinds}
-    joined = {kind: _joined(parts) for kind, parts in nearest.items() if total[kind]}
-    return ConeSide(counts, visited.users, Slice.of(kinds, joined, total))
+    found = {kind: in_order(parts) for kind, parts in nearest.items() if total[kind]}
+    return ConeSide(counts, visited.users, Slice.of(kinds, found, total))
 
 
 def _rounds(way: str, trace: Source, start: int) -> list[int]:
@@ -388,9 +388,3 @@ def _rounds(way: str, trace: Source, start: int) -> list[int]:
     if way == "before":
         return sorted((number for number in rounds if number < start), reverse=True)
     return sorted(number for number in rounds if number > start)
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
-    return {name: column[order] for name, column in joined.items()}

@@ -19,6 +19,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir.manifest import declared
+from p2p_sim.rundir.parquet_columns import joined
 from p2p_sim.rundir.run_directory import opened
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source
@@ -233,11 +234,11 @@ def _alone(trace: Source, kind: str, round: int, mine: Array) -> tuple[Array, Co
             first = _first(some)
             least.append({name: column[first : first + 1] for name, column in some.items()})
         low = high
-    joined = {name: np.concatenate([row[name] for row in least]) for name in least[0]}
-    if not len(joined["round"]):
-        return addresses[0], joined
-    first = _first(joined)
-    return np.concatenate(addresses), {name: column[first : first + 1] for name, column in joined.items()}
+    candidates = joined(least)
+    if not len(candidates["round"]):
+        return addresses[0], candidates
+    first = _first(candidates)
+    return np.concatenate(addresses), {name: column[first : first + 1] for name, column in candidates.items()}
 
 
 def _first(columns: Mapping[str, Array]) -> int:

@@ -14,10 +14,10 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir.population_file import rows_of, unread
 from p2p_sim.rundir.run_record import RunRecord
-from p2p_sim.rundir.trace_reader import Source, Stored
+from p2p_sim.rundir.trace_reader import Source
 from p2p_sim.trace import query
 from p2p_sim.trace.recompute import ids_of, population_of
-from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut
+from p2p_sim.trace.slices import ADDRESS, Columns, Slice, Viewer, cut, in_order
 
 Array = npt.NDArray[Any]
 
@@ -25,7 +25,7 @@ MAX_MESSAGES = 5_000_000
 """The largest number of messages that one call returns."""
 
 _FEW, _SMALL = 50, 1 << 20
-"""Up to ``_FEW`` users are looked up one by one, in kinds with more than ``_SMALL`` messages."""
+"""Up to ``_FEW`` users are looked up, in kinds with more than ``_SMALL`` messages."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +186,8 @@ def _gathered(source: Source, message: Message, wanted: _Users, round: int | Non
 
 
 def _one_by_one(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
-    """Look up each user's messages (in files, those of all users at once); a message between two of them once."""
-    if isinstance(source, Stored):
-        return _ordered([source.of_users(message.kind, sorted(wanted.users), round)])
-    parts = [source.rows(message.kind, round=round, user=user)[0] for user in sorted(wanted.users)]
-    return _ordered(parts or [source.rows(message.kind, limit=0)[0]])
+    """Look up the users' messages; one between two of them once."""
+    return _ordered([source.of_users(message.kind, sorted(wanted.users), round)])
 
 
 def _scanned(source: Source, message: Message, wanted: _Users, round: int | None) -> Columns:
@@ -207,9 +204,7 @@ def _scanned(source: Source, message: Message, wanted: _Users, round: int | None
 
 def _ordered(parts: list[Columns]) -> Columns:
     """Join messages in the order (round, recipient, sender, seq), each once."""
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    address = np.column_stack([joined[name] for name in ADDRESS])
-    order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
-    same = (address[order][1:] == address[order][:-1]).all(axis=1)
-    kept = order[np.concatenate([np.ones(min(len(order), 1), np.bool_), ~same])]
-    return {name: column[kept] for name, column in joined.items()}
+    together = in_order(parts)
+    address = np.column_stack([together[name] for name in ADDRESS])
+    new = np.concatenate([np.ones(min(len(address), 1), np.bool_), (address[1:] != address[:-1]).any(axis=1)])
+    return {name: column[new] for name, column in together.items()}

@@ -23,7 +23,7 @@ from p2p_sim.rundir.run_json import recomputing
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.rundir.trace_reader import Source, check_number
 from p2p_sim.trace import recompute
-from p2p_sim.trace.slices import Slice, Viewer, blind, cut, sees_every
+from p2p_sim.trace.slices import Slice, Viewer, blind, cut, in_order, sees_every
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
@@ -80,15 +80,9 @@ class Query:
             rows.append(columns)
             buffered += len(columns["round"])
             if self._end is not None and buffered > self._end + _SPARE:
-                rows = [self._first(rows)]
+                rows = [in_order(rows, self._end)]
                 buffered = len(rows[0]["round"])
-        return _part(self._first(rows), slice(self.offset, None)), total
-
-    def _first(self, parts: list[Columns]) -> Columns:
-        """Return the rows that come first, in order."""
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        order = np.lexsort([joined[name] for name in ("seq", "sender", "recipient", "round")])
-        return {name: column[order[: self._end]] for name, column in joined.items()}
+        return _part(in_order(rows, self._end), slice(self.offset, None)), total
 
     def _cuts(self, source: Source, message: Message, viewer: Viewer) -> Iterator[Columns]:
         nothing, _ = source.rows(message.kind, limit=0)

@@ -23,6 +23,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel, Watch
+from p2p_sim.rundir.parquet_columns import joined
 from p2p_sim.rundir.trace_reader import sorted_trace
 
 Array = npt.NDArray[Any]
@@ -60,10 +61,7 @@ class Recorder:
 
     def columns(self) -> Draws:
         """Return the draws recorded so far."""
-        return {
-            stream: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-            for stream, parts in self._parts.items()
-        }
+        return {stream: joined(parts) for stream, parts in self._parts.items()}
 
 
 def _select(places: Array, names: Array, value: Any) -> dict[str, Array]:
@@ -108,14 +106,14 @@ class UserHistory:
 
     def messages(self) -> dict[str, dict[str, Array]]:
         """Return all messages that she sent or received, by kind; a message to herself once."""
-        joined = {}
+        found = {}
         for kind in dict.fromkeys([*self.sent, *self.received]):
             parts = [part[kind] for part in (self.sent, self.received) if kind in part]
             if len(parts) == 2:  # between users
                 others = parts[1]["sender"] != self.user
                 parts[1] = {name: column[others] for name, column in parts[1].items()}
-            joined[kind] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        return joined
+            found[kind] = joined(parts)
+        return found
 
 
 @dataclass(frozen=True)

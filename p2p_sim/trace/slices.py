@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.message import USER, Message
+from p2p_sim.rundir.parquet_columns import joined
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
 
 ADDRESS = ("round", "sender", "recipient", "seq")
 _NOT_FIELDS = frozenset({*ADDRESS, "nbytes", "readable"})
+
+
+def in_order(parts: Sequence[Columns], most: int | None = None) -> Columns:
+    """Join parts of the messages of a kind in the order (round, recipient, sender, seq); ``most``: only the first."""
+    together = joined(parts)
+    order = np.lexsort([together[name] for name in ("seq", "sender", "recipient", "round")])
+    return {name: column[order[:most]] for name, column in together.items()}
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_what_differs_is_counted_and_named(change, whole, held, different):
     labels = dict(run._trace["label"])
     row = int(np.flatnonzero(labels["recipient"] == USER)[0])
     if change is not None:
-        trace._columns = {**run._trace, "label": change(labels, row)}
+        trace = Kept(run.source, "full", run.counts, {**run._trace, "label": change(labels, row)})
     found = diff.compared(life, trace, run.source.messages(), whole)
     assert (found.held - found.replayed, found.different) == (held, different)
     assert (found.first is None) == (different == 0)
