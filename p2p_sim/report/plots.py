@@ -204,10 +204,10 @@ def _thinned(axis: Any) -> bool:
         return False
     low, high = sorted(axis.get_view_interval())
     ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-    boxes = [_wider(tick.label1.get_window_extent()) for tick in ticks if tick.label1.get_text()]
+    boxes = [_wider(tick.label1.get_window_extent()) for tick in ticks if tick.label1.get_visible()]
     if not any(one.overlaps(other) for one, other in pairwise(boxes)):
         return False
-    axis.set_major_locator(MaxNLocator(max(1, len(ticks) - 2), steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(MaxNLocator(max(1, len(ticks) - 2), steps=[1, 2, 2.5, 5, 10], min_n_ticks=1))
     return True
 
 

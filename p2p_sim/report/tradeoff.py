@@ -78,6 +78,7 @@ def tradeoff(runs: Sequence[Document]) -> Plot:
         title = next(row["view"] for row in (row_of(run, name) for run in runs) if row)
         grid[0, column].set_title(viewer_name(title), fontsize=9)
         grid[-1, column].set_xlabel("ε (nats)")
+        _widen(grid[0, column])
     if trained:
         grid[0, 0].set_ylabel("test accuracy, %")
         table += _truths(runs)
@@ -96,6 +97,17 @@ _COLUMNS = (
     "bytes_per_user", "bytes_per_user_least", "bytes_per_user_greatest",
 )  # fmt: skip
 _LEADING = _COLUMNS.index("accuracy_percent")
+
+
+_LEAST_SPAN = 0.02  # of the greatest ε: closer ones differ by less than anybody reads
+
+
+def _widen(axes: Any) -> None:
+    """Keep an axis from showing the last digits of figures that are the same to a reader."""
+    low, high = axes.get_xlim()
+    lacks = _LEAST_SPAN * max(abs(low), abs(high)) - (high - low)
+    if lacks > 0:
+        axes.set_xlim(low - lacks / 2, high + lacks / 2)
 
 
 def _truths(runs: Sequence[Document]) -> list[list[Any]]:
@@ -126,11 +138,7 @@ _WHAT = {
 def _accuracies(run: Document) -> Heights:
     """Return the accuracy of the model that one would use, and of the one that takes noisy labels for true."""
     found = [(run["accuracy"].get(key), key) for key in (_CORRECTED, "accuracy_private")]
-    return [
-        (100 * float(value), key == _CORRECTED, _WHAT[key])
-        for value, key in found
-        if value is not None
-    ]
+    return [(100 * float(value), key == _CORRECTED, _WHAT[key]) for value, key in found if value is not None]
 
 
 def _bytes(run: Document) -> Heights:
@@ -221,12 +229,17 @@ def _setting(
         centres.append(y)
         if several:
             axes.errorbar(
-                [x], [y], [[y - min(ys)], [max(ys) - y]], [[x - min(xs)], [max(xs) - x]],
+                [x], [y], _reach(y, ys), _reach(x, xs),
                 fmt="none", ecolor=color, elinewidth=1, zorder=2,
             )  # fmt: skip
         axes.plot([x], [y], shape, color=color, mfc=color if filled else "white", ms=6)
     axes.vlines(x, min(centres), max(centres), color, lw=0.8, zorder=1)
     return x, centres[-1]
+
+
+def _reach(middle: float, values: Sequence[float]) -> list[list[float]]:
+    """Return how far values go below and above their mean, which rounding may put beyond all of them."""
+    return [[max(middle - min(values), 0.0)], [max(max(values) - middle, 0.0)]]
 
 
 def _numbered(numbers: Sequence[int]) -> str:
