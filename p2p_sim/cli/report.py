@@ -35,22 +35,31 @@ class ReportCommand:
     ] = None
     json: Json = False
     out: Annotated[str | None, text(OUTPUT, "A file that is written whole.", "FILE")] = None
+    figures: Annotated[
+        str | None, text(OUTPUT, "A new or empty folder for the figures: SVG, PNG and CSV.", "DIR")
+    ] = None
     protocol: Programs = None
 
     @with_programs("runs")
     def execute(self, _command: Command) -> int:
         """Gather and write."""
         from p2p_sim.cli.progress import Progress
-        from p2p_sim.report import document, sections
+        from p2p_sim.report import document, figure_files, sections
 
         form = "json" if self.json else self.format
         check_format(form, sections.FORMATS)
         delta = None if self.delta is None else check_delta(self.delta)
         out = None if self.out is None else output_files.check(self.out)
+        folder = None if self.figures is None else figure_files.check(self.figures)
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)
             reports = document.documents(self.runs, seed=not self.no_seed, delta=delta)
-            page = sections.page(reports, form)
+            made = None if form == "json" and folder is None else sections.laid_out(reports)
+            page = sections.page(reports, form, made)
+            if folder is not None and made is not None:
+                figure_files.write(folder, made.drawings(), progress)
+        if folder is not None:
+            print(f"Figures written to {terminal.visible(str(folder))}", file=sys.stderr)
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0

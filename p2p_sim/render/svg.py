@@ -133,7 +133,7 @@ _KEYS = {
 
 def svg(scene: Scene, dark: bool = True) -> str:
     """Return the scene as an SVG document; ``dark``: whether it has colours for dark pages, too."""
-    places = _places(scene)
+    places = lane_places(scene)
     page = Canvas(-_NARROW / 2, (places[-1] if places else 0.0) + _NARROW / 2)
     _above(page, scene)
     _heads(page, scene, places)
@@ -156,7 +156,7 @@ def svg(scene: Scene, dark: bool = True) -> str:
     return _document(page, scene, places, bands, (top, bottom), _style(dark))
 
 
-def _places(scene: Scene) -> list[float]:
+def lane_places(scene: Scene) -> list[float]:
     """Return the x of each lane: heads fit, and so does most text between neighbouring lanes."""
     heads = [max(map(width, _named(lane))) + 30 for lane in scene.lanes]
     gaps = [max(_NARROW, (one + other) / 2) for one, other in pairwise(heads)]

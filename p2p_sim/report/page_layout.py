@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 from p2p_sim.report.figure_text import Number, cell
 
@@ -21,11 +21,33 @@ class Table:
     notes: Sequence[str] = ()
 
 
+class Drawing(Protocol):
+    """What is drawn: ``name``, ``columns`` and ``rows`` as of ``plots.Plot``."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns of its table, with units."""
+
+    @property
+    def rows(self) -> Sequence[Sequence[Any]]:
+        """Its table."""
+
+    def svg(self) -> str:
+        """Return an SVG element."""
+
+    def png(self) -> bytes:
+        """Return a PNG file."""
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A picture: an SVG element, and its caption."""
+    """A picture, and its caption."""
 
-    svg: str
+    drawing: Drawing
     caption: str
 
 
@@ -155,7 +177,8 @@ def _block(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Picture):
-        return f"<figure>{_wide(block.svg, block.caption)}<figcaption>{_text(block.caption)}</figcaption></figure>"
+        drawn, caption = _wide(block.drawing.svg(), block.caption), _text(block.caption)
+        return f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
     if isinstance(block, CodeBlock):
         return f"<pre><code>{_text(block.text)}</code></pre>"
     kind = ' class="warning"' if block.warning else ""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.core.deliveries import Count
-from p2p_sim.core.message import Message
 from p2p_sim.privacy.auditing.claims import CONSISTENT
-from p2p_sim.render.scene import overview
-from p2p_sim.render.svg import svg
-from p2p_sim.report import audit_table, figure_text, figures, privacy_table, run_summary, terminal
+from p2p_sim.report import (
+    audit_table,
+    diagram,
+    figure_text,
+    figures,
+    privacy_table,
+    run_summary,
+    terminal,
+    tradeoff,
+)
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number, number_text, percent, seconds, size
 from p2p_sim.report.page_layout import (
     Block,
     CodeBlock,
+    Drawing,
     Facts,
     Paragraph,
     Picture,
@@ -42,15 +49,16 @@ def travel_section(runs: Sequence[Document]) -> list[Block]:
     caption = f"Bytes on the wire by {'round and ' if apart else ''}message kind."
     blocks += [Picture(figures.traffic(runs), caption), _kinds(runs), _counts(runs)]
     drawn: set[str] = set()
+    several = len({run["protocol"] for run in runs}) > 1
     for run in runs:
         every = run["messages"]
         if run["protocol"] in drawn or not every or not all(row["sender"] for row in every):
             continue
         drawn.add(run["protocol"])
         if len(every) <= figures.MAX_BARS:
-            blocks.append(
-                Picture(_sequence(run), f"{whose(run, runs)}who sent what to whom, round by round.")
-            )
+            name = f"messages-{len(drawn)}" if several else "messages"
+            caption = f"{whose(run, runs)}who sent what to whom, round by round."
+            blocks.append(Picture(diagram.sequence(run, name), caption))
         else:
             text = f"Who sent what to whom is not drawn: {len(every):,} rounds and kinds are too many here"
             blocks.append(Paragraph(f"{whose(run, runs)}{text}. See p2p-sim trace diagram."))
@@ -105,20 +113,6 @@ def _by_kind(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for name in ("messages", "travelled", "bytes"):
             known[name] += row[name]
     return list(sums.values())
-
-
-def _sequence(run: Document) -> str:
-    """Draw a run's counts as a sequence diagram, one lane a role."""
-    kinds = {}
-    for row in run["messages"]:
-        message = Message(row["sender"], row["recipient"], row["text"], sealed_for=row["sealed_for"])
-        message.kind = row["kind"]
-        kinds[row["kind"]] = message
-    counts = {
-        (row["kind"], row["round"]): Count(row["messages"], row["travelled"], row["bytes"])
-        for row in run["messages"]
-    }
-    return svg(overview(kinds, counts, run["users"], f"{run['run']}: {run['protocol']}"), dark=False)
 
 
 def attacks_section(runs: Sequence[Document]) -> list[Block]:
@@ -576,7 +570,7 @@ def opening(
             else [f"{run['run']}: {_missing(run)}" for run in runs if _missing(run)]
         )
         blocks.insert(1, Paragraph(f"Views without a figure: {'; '.join(map(str, each))}."))
-    if figures.shown(runs):
+    if tradeoff.shown(runs):
         text = (
             "Privacy against utility and cost: to the left is more private. Points are numbered as the runs above; "
             "runs that differ by their seeds alone are one point at their means, with bars from the least to the "
@@ -587,7 +581,7 @@ def opening(
                 " Filled marks are models that are corrected for lies, below or above them unfilled ones the same "
                 "without that; the dotted line is what true labels give."
             )
-        blocks.append(Picture(figures.tradeoff(runs), text))
+        blocks.append(Picture(tradeoff.tradeoff(runs), text))
     return blocks
 
 
@@ -618,7 +612,7 @@ def _choices(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
 def _views(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
     known = [run for run in runs if not isinstance(run["privacy"], str)]
     views = list(dict.fromkeys(
-        row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in figures.VIEWS
+        row["view"] for run in known for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS
     ))  # fmt: skip
     return [(f"ε: {figures.viewer_name(view)}", [epsilon(run, view) for run in runs]) for view in views]
 
@@ -650,7 +644,7 @@ def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
         ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
         ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
         ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None] * len(runs)),
-        ("bytes a user", [size(figures.bytes_each(run)) for run in runs]),
+        ("bytes a user", [size(tradeoff.bytes_each(run)) for run in runs]),
     ]
 
 
@@ -668,15 +662,34 @@ NAME = "report.html"
 _NAMED = 3  # runs and protocols, up to which all are in the title
 
 
-def page(document: Mapping[str, Any], form: str) -> str:
-    """Return ``documents`` as a page of one format."""
-    if form == "json":
-        return terminal.as_json(document)
+@dataclass(frozen=True)
+class Page:
+    """A report's title, what stands above its sections, and these."""
+
+    title: str
+    opening: Sequence[Block]
+    sections: Sequence[Section]
+
+    def drawings(self) -> list[Drawing]:
+        """Return what the page draws, in its order."""
+        blocks = [*self.opening, *(block for section in self.sections for block in section.blocks)]
+        return [block.drawing for block in blocks if isinstance(block, Picture)]
+
+
+def laid_out(document: Mapping[str, Any]) -> Page:
+    """Return ``documents`` as the parts of a page."""
     runs = document["runs"]
     protocols = list(dict.fromkeys(run["protocol"] for run in runs))
     title = f"{_some(protocols, 'protocols')}: {_some(names(runs), 'runs')} – p2p-sim"
-    first = opening(runs, document["cautions"], document.get("together"))
-    return (html if form == "html" else markdown)(title, first, sections(runs))
+    return Page(title, opening(runs, document["cautions"], document.get("together")), sections(runs))
+
+
+def page(document: Mapping[str, Any], form: str, made: Page | None = None) -> str:
+    """Return ``documents`` as a page of one format; ``made``: its parts, if they are laid out already."""
+    if form == "json":
+        return terminal.as_json(document)
+    made = laid_out(document) if made is None else made
+    return (html if form == "html" else markdown)(made.title, made.opening, made.sections)
 
 
 def tells_seed(document: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from scipy import stats
 
-from p2p_sim.report import audit_table, document, figure_text
+from p2p_sim.report import audit_table, document, figure_text, plots
 from p2p_sim.report import figures as figures_module
 from tests.report.conftest import SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
@@ -69,7 +69,7 @@ def test_a_run_without_figures_has_no_picture_of_them(runs, tmp_path):
 def test_bases_differ_in_their_marks_and_areas_in_their_hatches():
     bases = [figures_module.mark(basis) for basis in ("exact", "upper", "lower", "measured")]
     assert len({shape for shape, _, _ in bases}) == len({colour for _, colour, _ in bases}) == 4
-    areas = [(style["color"], style["hatch"]) for style in map(figures_module.filling, range(49))]
+    areas = [(style["color"], style["hatch"]) for style in map(plots.filling, range(49))]
     assert len(set(areas)) == 49
     assert all(len({hatch for _, hatch in areas[i : i + 7]}) == 7 for i in range(0, 49, 7))
 
@@ -147,9 +147,7 @@ def test_other_processes_draw_the_same(runs, tmp_path):
 
 
 def test_names_that_are_cut_keep_their_ends():
-    one, other = (
-        figures_module.short(f"/home/somebody/long/folder/{name}/peers") for name in ("first", "other")
-    )
+    one, other = (plots.short(f"/home/somebody/long/folder/{name}/peers") for name in ("first", "other"))
     assert (len(one), one[:9], one[-12:]) == (28, "/home/som", "/first/peers")
     assert one != other
-    assert (figures_module.short("x" * 28), figures_module.short("a\nb")) == ("x" * 28, "a b")
+    assert (plots.short("x" * 28), plots.short("a\nb")) == ("x" * 28, "a b")

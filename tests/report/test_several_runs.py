@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from p2p_sim.report import document, figure_text, figures, sections
+from p2p_sim.report import document, figure_text, figures, sections, tradeoff
 from p2p_sim.report.curves import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
@@ -126,9 +126,9 @@ def panels(told):
 def test_every_run_has_a_mark_inside_every_panel(runs, most):
     told = many(runs, 3)
     told[2]["messages"] = [row | {"bytes": most * row["bytes"]} for row in told[2]["messages"]]
-    for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in figures.VIEWS):
+    for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS):
         assert row["exact"]
-    every, views = list(panels(told).values()), len(figures.shown(told))
+    every, views = list(panels(told).values()), len(tradeoff.shown(told))
     assert len(every) == 2 * views
     for number, (marks, drawn) in enumerate(every):
         trained = number < views  # these panels come first
@@ -199,7 +199,7 @@ def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
     assert "picture-tradeoff" not in text
     assert "picture-privacy" in text
     assert figures.drawn(told) == figures.views(told[:1], 1)
-    assert figures.shown(told) == []
+    assert tradeoff.shown(told) == []
 
 
 def test_a_run_of_which_everything_is_refused_lacks_all_views(runs):
