@@ -121,8 +121,8 @@ _STYLE = """
 @media screen and (prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181d;--line:#4a4d55;--faint:#22252b;
 --link:#7cc4f0;--mark:#e69f00}}
 body{font:16px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:var(--ink);background:var(--paper);
-max-width:64rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem;overflow-wrap:anywhere}h2{font-size:1.25rem;border-bottom:1px solid var(--ink);margin-top:2.2rem}
+max-width:64rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}
+h1{font-size:1.6rem}h2{font-size:1.25rem;border-bottom:1px solid var(--ink);margin-top:2.2rem}
 nav a{display:inline-block;margin-right:1rem}a{color:var(--link)}
 .wide{overflow-x:auto;margin:1rem 0}.wide:focus-visible{outline:2px solid var(--link)}
 table{border-collapse:collapse;font-size:.9rem}
@@ -143,7 +143,7 @@ pre{background:var(--faint);padding:.8rem;white-space:pre-wrap;overflow-wrap:any
 h1,h2,caption{break-after:avoid}
 figure,tr,li,pre,.warning{break-inside:avoid}p{orphans:3;widows:3}.wide{overflow:visible}
 figure svg{min-width:0;max-height:235mm}table{max-width:100%}
-th,td{padding-right:.5rem}.long{min-width:8rem}h2{margin-top:1.4rem}}
+th,td{padding-right:.5rem}.long{min-width:8rem;overflow-wrap:anywhere}.token{min-width:5rem}h2{margin-top:1.4rem}}
 """
 
 _SHORT, _LONG = 22, 40  # letters, up to which a cell is one line, and from which a column is given room
@@ -194,7 +194,7 @@ def _table(table: Table) -> str:
     """Return a table as HTML: columns of numbers are aligned right, the first cell of a row is its head."""
     classes = [_class([row[i] for row in table.rows]) for i in range(len(table.head))]
     heads = "".join(
-        f'<th scope="col"{c}>{_text(name)}</th>' if name else "<td></td>"
+        f'<th scope="col"{_head(name, c)}>{_text(name)}</th>' if name else "<td></td>"
         for name, c in zip(table.head, classes, strict=True)
     )
     rows = "".join(f"<tr>{_line(row, classes)}</tr>\n" for row in table.rows)
@@ -203,6 +203,11 @@ def _table(table: Table) -> str:
     below = f'<ol class="notes">{notes}</ol>' if notes else ""
     inner = f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>"
     return _wide(inner, table.caption or "table") + below
+
+
+def _head(name: str, given: str) -> str:
+    """Return the class of a head: that of its column, unless a word is too long for a small screen."""
+    return ' class="token"' if not given and max(map(len, name.split()), default=0) > _SHORT else given
 
 
 def _line(row: Sequence[Any], classes: Sequence[str]) -> str:

@@ -428,10 +428,13 @@ def _utility(runs: Sequence[Document]) -> list[Block]:
             if run["accuracy"].get(key) is not None
         ]
         blocks += [together(runs, ["trained", *METRIC_NAMES], metrics, _METRICS)] if metrics else []
+        notes: dict[str, list[str]] = {}
+        for run in trained:
+            if run["accuracy"]["note"]:
+                notes.setdefault(run["accuracy"]["note"], []).append(run["run"])
         blocks += [
-            Paragraph(f"{whose(run, runs)}{run['accuracy']['note']}")
-            for run in trained
-            if run["accuracy"]["note"]
+            Paragraph(f"{', '.join(named)}: {note}" if len(runs) > 1 else note)
+            for note, named in notes.items()
         ]
     others = [run for run in runs if run["accuracy"] is None]
     blocks += [Paragraph(f"{whose(run, runs)}{_released(run['released'])}") for run in others]

@@ -1,4 +1,4 @@
-"""No two texts of a figure cover each other, and none leaves the figure, however close points and however long names."""
+"""No two texts of a figure cover each other, and none leaves it, however close points and however long names."""
 
 from __future__ import annotations
 

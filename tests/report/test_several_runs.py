@@ -177,9 +177,9 @@ def test_runs_that_differ_by_their_seeds_are_one_point(runs):
     picture = told_page(told).partition('id="picture-tradeoff"')[2].partition("</svg>")[0]
     assert ">1-2, 4<" in picture
     assert ">3<" in picture
-    rows = {run["run"]: figures.row_of(run, "learner") for run in told}
-    assert figures._settings(told, rows) == [[1, 2, 4], [3]]
-    assert [figures._numbered(numbers) for numbers in ([1], [1, 2, 3, 5], [2, 4])] == ["1", "1-3, 5", "2, 4"]
+    rows = {run["run"]: tradeoff.row_of(run, "learner") for run in told}
+    assert tradeoff._settings(told, rows) == [[1, 2, 4], [3]]
+    assert [tradeoff._numbered(numbers) for numbers in ([1], [1, 2, 3, 5], [2, 4])] == ["1", "1-3, 5", "2, 4"]
 
 
 @pytest.mark.slow

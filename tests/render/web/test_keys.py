@@ -194,6 +194,38 @@ def test_all_text_stands_out(tab, server, scheme, chosen):
     tab.complaints.clear()  # of the refused search
 
 
+IN_SIGHT = """() => {
+  const picture = document.querySelector('#picture'), frame = picture.getBoundingClientRect()
+  const boxes = [...document.querySelectorAll('#heads > *')].map((one) => one.getBoundingClientRect())
+  const within = (box) => box.left >= frame.left - 1 && box.right <= frame.left + picture.clientWidth + 1
+  return [boxes.length, boxes.filter(within).length]
+}"""
+
+
+@pytest.mark.parametrize(("width", "fits"), [(1400, True), (1650, True), (1000, False)])
+def test_all_lanes_are_in_sight_or_it_is_said_how_many_are_not(chromium, server, width, fits):
+    window = chromium.new_context(viewport={"width": width, "height": 900})
+    page = window.new_page()
+    page.goto(server.url)
+    page.wait_for_selector("main[aria-busy='false']")
+    lanes, seen = page.evaluate(IN_SIGHT)
+    assert lanes == 26
+    said = page.locator("#beyond")
+    assert said.is_visible() == (not fits)
+    assert (seen == lanes) == fits
+    if not fits:
+        assert said.inner_text().startswith(f"{lanes - seen} of 26 lanes are out of sight: scroll")
+        page.evaluate("document.querySelector('#picture').scrollLeft = 1e6")
+        lanes, seen = page.evaluate(IN_SIGHT)
+        page.wait_for_function(
+            "start => document.querySelector('#beyond').textContent.startsWith(start)",
+            arg=f"{lanes - seen} of",
+        )
+        page.set_viewport_size({"width": 1500, "height": 900})
+        page.wait_for_function("document.querySelector('#beyond').hidden")
+    window.close()
+
+
 @pytest.mark.parametrize(("width", "height", "scale"), [(700, 900, 1), (700, 450, 2), (375, 700, 1)])
 def test_nothing_is_wider_than_a_narrow_or_enlarged_page(chromium, server, width, height, scale):
     """A window of 1,400 pixels at 200 % shows as many as one of 700."""

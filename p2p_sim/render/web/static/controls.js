@@ -107,6 +107,8 @@ for (const [id, act] of Object.entries(ACTS)) by(id).addEventListener("click", a
 by("overview").addEventListener("click", (event) => {
   if (event.detail && event.target.closest("button")) by("picture").focus({ preventScroll: true });
 }, true);
+by("picture").addEventListener("scroll", () => beyond(by("picture"), by("beyond")));
+window.addEventListener("resize", () => { beyond(by("picture"), by("beyond")); });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); by("picture").focus(); });
 window.addEventListener("popstate", () => {
   const wanted = { ...home(), ...addressed(), theme: state.theme }, run = wanted.run ?? by("run").options[0]?.value;

@@ -144,6 +144,7 @@ function messages() {
   place.scrollTop = place.scrollLeft = 0;
   if (state.as === "list") list(place, shown, about.kinds, state.view !== "", pick);
   else picture(place, shown, about.kinds, state.user, pick, focused);
+  beyond(place, by("beyond"));
 }
 
 /** Say what the viewpoint has of what is shown, and how that is drawn. */

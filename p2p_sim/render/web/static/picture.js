@@ -62,6 +62,15 @@ function head(heads, lane, text, { x, width }, focus, focused) {
   if (acts) name.addEventListener("click", () => focused(lane.user));
 }
 
+/** Say how many lanes are out of sight, and how to see them. */
+function beyond(place, line) {
+  const frame = place.getBoundingClientRect(), right = frame.left + place.clientWidth + 1;
+  const names = [...place.querySelectorAll("#heads > *")], boxes = names.map((name) => name.getBoundingClientRect());
+  const cut = boxes.filter((box) => box.left < frame.left - 1 || box.right > right).length;
+  line.hidden = cut === 0;
+  line.textContent = cut ? `${cut} of ${counted(names.length, "lane")} ${cut === 1 ? "is" : "are"} out of sight: scroll the picture sideways, widen the window, or choose List.` : "";
+}
+
 function byRound(messages) {
   const found = new Map();
   messages.forEach((message, index) => {
