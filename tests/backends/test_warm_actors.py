@@ -142,5 +142,7 @@ ray.shutdown()
 
 
 def test_nothing_is_left_in_a_ray_that_the_program_started_itself() -> None:
-    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.splitlines()[-1] == "left 0 running True"
