@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
+from p2p_sim.report import document, sections
 from tests.report.conftest import RUNS, page
 
 SCREENS = {
@@ -62,4 +65,46 @@ def test_nothing_is_cut_off_on_paper(chromium, pages):
     tab.goto((pages / "several.html").as_uri())
     ends = tab.eval_on_selector_all("table, svg", "all => all.map(one => one.getBoundingClientRect().right)")
     assert max(ends) <= 680
+    window.close()
+
+
+@pytest.fixture(scope="module")
+def long_names(runs, tmp_path_factory):
+    """A page of two runs whose names, views and words are longer than a screen is wide."""
+    told = []
+    for name in ("peers", "walk"):
+        run = copy.deepcopy(document.documents([str(runs / name)])["runs"][0])
+        views = run["privacy"]["views"]
+        views += [
+            copy.deepcopy(views[0]) | {"name": f"view{i}", "view": f"view{i}:{'x' * 70}"} for i in range(12)
+        ]
+        run |= {"run": f"{name}_{'of_a_folder' * 9}", "protocol": f"module:{'Class' * 20}"}
+        run["data"] |= {"name": "d" * 150}
+        run["privacy"] |= {"hidden": "z" * 200}
+        told.append(run)
+    place = tmp_path_factory.mktemp("long") / "page.html"
+    place.write_text(sections.page({"runs": told, "cautions": document.cautions(told)}, "html"))
+    return place
+
+
+WIDER = """[...document.querySelectorAll('table')].filter(
+  (one) => one.scrollWidth > one.closest('.wide').clientWidth).length"""
+
+
+@pytest.mark.parametrize("width", [390, 800, 1400])
+def test_wide_tables_scroll_in_boxes_of_their_own(chromium, long_names, width):
+    window = chromium.new_context(viewport={"width": width, "height": 900})
+    tab = window.new_page()
+    tab.goto(long_names.as_uri())
+    assert tab.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert tab.evaluate(WIDER) > 0
+    window.close()
+
+
+def test_long_names_are_broken_on_paper(chromium, long_names):
+    window = chromium.new_context(viewport={"width": 680, "height": 960})
+    tab = window.new_page()
+    tab.emulate_media(media="print")
+    tab.goto(long_names.as_uri())
+    assert tab.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     window.close()
