@@ -143,10 +143,12 @@ pre{background:var(--faint);padding:.8rem;white-space:pre-wrap;overflow-wrap:any
 h1,h2,caption{break-after:avoid}
 figure,tr,li,pre,.warning{break-inside:avoid}p{orphans:3;widows:3}.wide{overflow:visible}
 figure svg{min-width:0;max-height:235mm}table{max-width:100%}
-th,td{padding-right:.5rem}.long{min-width:8rem;overflow-wrap:anywhere}.token{min-width:5rem}h2{margin-top:1.4rem}}
+th,td{padding-right:.5rem}.long{min-width:8rem;overflow-wrap:anywhere}.token{min-width:5rem}h2{margin-top:1.4rem}
+.many{font-size:6.2pt}.many th,.many td{padding-right:.2rem}.many .long{min-width:3.5rem}.many .token{min-width:2.5rem}}
 """
 
 _SHORT, _LONG = 22, 40  # letters, up to which a cell is one line, and from which a column is given room
+_MANY = 10  # columns, above which a table is set smaller on paper
 
 
 def html(title: str, opening: Sequence[Block], sections: Sequence[Section]) -> str:
@@ -201,7 +203,8 @@ def _table(table: Table) -> str:
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     notes = "".join(f"<li>{_text(note)}</li>" for note in table.notes)
     below = f'<ol class="notes">{notes}</ol>' if notes else ""
-    inner = f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>"
+    many = ' class="many"' if len(table.head) > _MANY else ""
+    inner = f"<table{many}>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table>"
     return _wide(inner, table.caption or "table") + below
 
 
