@@ -53,6 +53,13 @@ class Population:
     ids: Array | None = None
 
     def __post_init__(self) -> None:
+        for name, allowed in (("y", np.ndarray), ("clusters", Members), ("graph", Members)):
+            value = getattr(self, name)
+            if not isinstance(value, allowed) and (name == "y" or value is not None):
+                raise InputError(
+                    f"{name} of a Population is a {type(value).__name__}, must be {allowed.__name__}: "
+                    "make a population of your columns by Population.from_arrays(y=..., cluster=...)"
+                )
         for name in ("y", "x", "ids"):
             object.__setattr__(self, name, _read_only(getattr(self, name)))
         for name in ("public", "secret"):

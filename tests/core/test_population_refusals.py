@@ -155,3 +155,11 @@ def test_seeds_that_are_fine():
 )
 def test_edges(edges, text):
     refused(text, Population.from_arrays(y=Y).with_graph, edges)
+
+
+@pytest.mark.parametrize("name", ["y", "clusters", "graph"])
+def test_what_the_constructor_cannot_take_is_named_with_what_can(name):
+    """Clusters as an array were taken, and the run ended in an AttributeError."""
+    columns = {"y": np.array([True, False])} | {name: [0, 1]}
+    with pytest.raises(InputError, match=rf"{name} of a Population is a list, .*Population\.from_arrays"):
+        Population(**columns)
