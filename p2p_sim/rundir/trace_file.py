@@ -25,8 +25,9 @@ _CHUNK = 1 << 20
 
 
 class Part(typing.Protocol):
-    """Some messages of one kind and round."""
+    """Some messages of one kind and round; ``lends``: ``columns`` returns views of what the part holds, no copies."""
 
+    lends: typing.ClassVar[bool]
     kind: str
     round: int
     rows: int
@@ -51,6 +52,8 @@ class Part(typing.Protocol):
 class InMemory:
     """A part of a trace in memory, in order; see ``Part``.  ``about``: the manifest's entry of its kind."""
 
+    lends: typing.ClassVar[bool] = True
+
     def __init__(self, kind: str, round: int, about: Mapping[str, Any], columns: Columns):
         self.kind, self.round, self.rows = kind, round, len(columns["round"])
         self._columns = columns
@@ -62,8 +65,8 @@ class InMemory:
         return [[int(self._columns[name][row]) for name in ("recipient", "sender", "seq")] for row in (0, -1)]
 
     def columns(self, low: int, high: int) -> Columns:
-        """See ``Part.columns``; copies, so that the run stays as it is."""
-        return {name: column[low:high].copy() for name, column in self._columns.items()}
+        """See ``Part.columns``."""
+        return {name: column[low:high] for name, column in self._columns.items()}
 
     def at(self, places: Array) -> Columns:
         """See ``Part.at``."""
@@ -107,6 +110,8 @@ class File:
     ``entry``: the manifest's entry of the file; ``about``: the manifest's entry of its kind; ``others``: all files of
     the trace by name, to which ``{"as": ...}`` refers.
     """
+
+    lends: typing.ClassVar[bool] = False
 
     def __init__(
         self, root: Path, entry: Mapping[str, Any], about: Mapping[str, Any], others: dict[str, File]

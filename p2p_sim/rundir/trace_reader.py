@@ -114,7 +114,8 @@ class Source(abc.ABC):
             if low < high:
                 found.append(_ordered(parts, low, high))
             before += size
-        return (found[1] if len(found) == 2 else parquet_columns.joined(found)), total
+        lent = any(part.lends for parts in rounds.values() for part in parts)  # the run must stay as it is
+        return (found[1] if len(found) == 2 and not lent else parquet_columns.joined(found)), total
 
     def of_users(self, kind: str, users: Sequence[int], round: int | None = None) -> Columns:
         """Return the messages of one kind that any of some users sent or received, each once, by part and place.
@@ -127,7 +128,7 @@ class Source(abc.ABC):
         return parquet_columns.joined(found)
 
     def batches(self, kind: str, round: int | None = None) -> Iterator[Columns]:
-        """Return all messages of a kind, at most 2^20 at a time.  Raises InputError as ``rows`` does."""
+        """Return all messages of a kind, to be read only, at most 2^20 at a time.  Raises InputError as ``rows``."""
         parts = [part for group in self._of(kind, round).values() for part in group]
         return (
             part.columns(low, min(low + BATCH, part.rows))

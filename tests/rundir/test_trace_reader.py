@@ -113,3 +113,16 @@ def test_a_single_message_without_fields_is_kept(tmp_path):
     """Every column of its address is then one number."""
     run = p2p_sim.run(PROTOCOLS["peer-to-peer"], Population.from_arrays(y=[True]), trace="full", seed=0)
     assert equal(run_directory.source(run.save(tmp_path / "run")).rows("ask")[0], run.messages("ask"))
+
+
+def test_rows_are_copies_and_batches_of_a_run_in_memory_are_not(tmp_path):
+    _, (memory, saved, _) = sources("peer-to-peer", "contiguous", tmp_path)
+    for source in (memory, saved):
+        before = source.rows("ask", round=1)[0]
+        for rows in (before, source.rows("ask", round=1, limit=3)[0], source.rows("ask", user=2)[0]):
+            kept = rows["sender"].copy()
+            rows["sender"][:] = 99
+            rows["sender"] = kept
+        assert not (source.rows("ask")[0]["sender"] == 99).any()
+    one, other = (next(iter(memory.batches("ask"))) for _ in range(2))
+    assert np.shares_memory(one["sender"], other["sender"])
