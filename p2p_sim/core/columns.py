@@ -12,7 +12,8 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
-from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape
+from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape, fixed_point
 
 Array = npt.NDArray[Any]
 
@@ -177,7 +178,9 @@ def mismatch(found: Sequence[Envelope], message: Message, sizes: dict[str, int])
 
 
 def _types(message: Message, sizes: dict[str, int]) -> list[Any]:
-    return [(field_dtype(kind), field_shape(kind, sizes)) for kind in message.fields.values()]
+    return [
+        (field_dtype(kind), field_shape(kind, sizes), fixed_point(kind)) for kind in message.fields.values()
+    ]
 
 
 def _is(one: Any, other: Any) -> bool:
@@ -185,12 +188,21 @@ def _is(one: Any, other: Any) -> bool:
 
 
 class PerMessage(NDArrayOperatorsMixin):
-    """One value for each message that the parties of a block hold, grouped by holder."""
+    """One value for each message that the parties of a block hold, grouped by holder.
+
+    ``fixed``: what the ``data`` it is made of are multiples of; None if they are the values themselves.
+    """
 
     def __init__(
-        self, data: Array, layout: Layout, sealed_for: str | None = None, envelope: Envelope | None = None
+        self,
+        data: Array,
+        layout: Layout,
+        sealed_for: str | None = None,
+        envelope: Envelope | None = None,
+        fixed: FixedPoint | None = None,
     ):
         self._data, self.layout, self.sealed_for, self.envelope = data, layout, sealed_for, envelope
+        self.fixed = fixed
 
     def __repr__(self) -> str:
         seal = f", sealed for {self.sealed_for}" if self.sealed_for else ""
@@ -206,7 +218,19 @@ class PerMessage(NDArrayOperatorsMixin):
             raise ProtocolError(
                 f"this column is sealed for {self.sealed_for!r}: only that role can compute with it"
             )
-        return self._data
+        return self._data if self.fixed is None else self._decoded
+
+    @cached_property
+    def _decoded(self) -> Array:
+        assert self.fixed is not None
+        numbers = self.fixed.decoded(self._data)
+        numbers.flags.writeable = False  # what was delivered must not change
+        return numbers
+
+    @property
+    def multiples(self) -> PerMessage:
+        """The values as they travel: of fixed-point numbers the integers, with whatever seal they have."""
+        return PerMessage(self._data, self.layout, self.sealed_for, self.envelope)
 
     @property
     def count(self) -> Array:
@@ -219,10 +243,17 @@ class PerMessage(NDArrayOperatorsMixin):
         return PerMessage(self.layout.rank, self.layout)
 
     def sum(self) -> Array:
-        """Sum over each party's messages: int64, or uint64 modulo 2^64 for uint64 columns."""
+        """Sum over each party's messages: int64, or uint64 modulo 2^64 for uint64 columns.
+
+        Fixed-point numbers are summed as integers, so that no order matters; the sum is the nearest float64 to the
+        exact one.
+        """
+        if self.fixed is not None:
+            self.fixed.check_sum(int(self.count.max(initial=0)))
+            return self.fixed.decoded(self.multiples.sum())
         if self.data.dtype.kind not in "bui":
             raise ProtocolError(
-                f"sum of a column of type {self.data.dtype}: only bool and integers; use fixed point"
+                f"sum of a column of type {self.data.dtype}: only bool and integers, and fields declared as FixedPoint"
             )
         data = self.data.astype(np.uint64 if self.data.dtype == np.uint64 else np.int64)
         running = np.zeros((len(data) + 1, *data.shape[1:]), data.dtype)
@@ -283,7 +314,7 @@ class PerMessage(NDArrayOperatorsMixin):
 
     def _moved(self, data: Array, layout: Layout, which: Array) -> PerMessage:
         envelope = None if self.envelope is None else self.envelope.pick(which)
-        return PerMessage(data, layout, self.sealed_for, envelope)
+        return PerMessage(data, layout, self.sealed_for, envelope, self.fixed)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method != "__call__" or "out" in kwargs:
@@ -367,7 +398,8 @@ class Inbox:
         envelope = None
         if sealed is not None:
             envelope = Envelope(rows.origin, self.message, name, rows.trail, rows.fields.get(SEALED))
-        return PerMessage(rows.fields[name], rows.layout, sealed, envelope)
+        fixed = fixed_point(self.message.fields[name])
+        return PerMessage(rows.fields[name], rows.layout, sealed, envelope, fixed)
 
     @property
     def _sealed_for(self) -> str | None:

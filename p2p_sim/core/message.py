@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.fixed_point import FixedPoint
 
 if TYPE_CHECKING:
     from p2p_sim.core.columns import Inbox
@@ -42,9 +43,9 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Vector:
-    """A field of several integers: ``length`` is a number or the name of a protocol parameter."""
+    """A field of several integers or ``FixedPoint`` numbers: ``length`` is a number or the name of a parameter."""
 
-    dtype: npt.DTypeLike
+    dtype: npt.DTypeLike | FixedPoint
     length: int | str
 
 
@@ -55,7 +56,7 @@ class Bytes:
     length: int
 
 
-FieldType = np.dtype[Any] | Vector | Bytes
+FieldType = np.dtype[Any] | FixedPoint | Vector | Bytes
 """The type of a field, as ``Message.fields`` has it."""
 
 
@@ -81,8 +82,8 @@ class Receive:
 class Message:
     """A message kind: sender role, recipient role, a sentence, typed fields.
 
-    Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``.
-    Floats travel as fixed point, so that digests do not depend on a machine's arithmetic.
+    Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``,
+    floats as ``FixedPoint(resolution=2**-16, low=-8, high=8)``, so that digests depend on no machine's arithmetic.
     ``sealed_for`` names the one role that can read the fields; "user": the one user it is addressed to, or if it goes
     to a server the one whom the sender names by ``reader=``.  ``layers``: servers on the way whose keys it takes too,
     outermost first, since it was sealed once more for each.
@@ -174,8 +175,11 @@ class Message:
 
 
 def field_dtype(kind: FieldType) -> np.dtype[Any]:
-    """Return the numpy type in which a field's values are stored."""
+    """Return the numpy type in which a field's values travel and are stored."""
+    if (fixed := fixed_point(kind)) is not None:
+        return fixed.dtype
     if isinstance(kind, Vector):
+        assert not isinstance(kind.dtype, FixedPoint)
         return np.dtype(kind.dtype)
     return np.dtype(np.uint8 if isinstance(kind, Bytes) else kind)
 
@@ -187,17 +191,23 @@ def field_shape(kind: FieldType, sizes: dict[str, int]) -> tuple[int, ...]:
     return (kind.length,) if isinstance(kind, Bytes) else ()
 
 
+def fixed_point(kind: FieldType) -> FixedPoint | None:
+    """Return how the numbers of a field are rounded; None for a field of integers."""
+    inner = kind.dtype if isinstance(kind, Vector) else kind
+    return inner if isinstance(inner, FixedPoint) else None
+
+
 def _field_type(name: str, kind: npt.DTypeLike | FieldType) -> FieldType:
     if name in RESERVED or name.startswith("_"):
         raise ProtocolError(
             f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}"
         )
-    if isinstance(kind, Bytes):
+    if isinstance(kind, (Bytes, FixedPoint)) or (isinstance(kind, Vector) and fixed_point(kind) is not None):
         return kind
     inner = np.dtype(kind.dtype if isinstance(kind, Vector) else np.int64 if kind is int else kind)
     if inner.kind not in "bui":
         raise ProtocolError(
-            f"field {name!r} has type {inner}; a message carries bool, integers, Vector or Bytes: "
-            "send floats as fixed point"
+            f"field {name!r} has type {inner}; a message carries bool, integers, Vector or Bytes, and "
+            "floats as fixed point, FixedPoint(resolution=2**-16, low=-8, high=8)"
         )
     return kind if isinstance(kind, Vector) else inner

@@ -12,7 +12,7 @@ from p2p_sim.core.address_book import World
 from p2p_sim.core.columns import Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.mail import Batch
-from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape
+from p2p_sim.core.message import USER, Message, Send, field_dtype, field_shape, fixed_point
 from p2p_sim.core.party import Party
 from p2p_sim.core.sealing import envelopes
 
@@ -105,7 +105,9 @@ def _field(
 ) -> Array:
     kind = message.fields[name]
     dtype, shape = field_dtype(kind), field_shape(kind, world.sizes)
-    place = f"{where}, field {name!r}"
+    place, fixed = f"{where}, field {name!r}", fixed_point(kind)
+    if isinstance(value, PerMessage) and (value.sealed_for or (fixed is not None and value.fixed == fixed)):
+        value, fixed = value.multiples, None  # handed on as it came
     data = _unsealed(value, message, layout, place)
     if data.ndim == 0:
         data = np.broadcast_to(data, (layout.size, *shape))
@@ -113,12 +115,14 @@ def _field(
         raise ProtocolError(f"{place} has shape {data.shape[1:]} a message; declared is {shape}")
     if keep is not None:
         data = data[keep]
+    if fixed is not None:
+        return _frozen(fixed.encoded(data, place))
     if data.dtype == dtype:
         own = keep is not None or not data.flags.writeable
         return _frozen(np.ascontiguousarray(data) if own else data.copy())  # a program may keep views of it
     if data.dtype.kind not in "bui" or (dtype.kind == "b"):
         raise ProtocolError(
-            f"{place} has type {data.dtype}; declared is {dtype}: convert it, floats as fixed point"
+            f"{place} has type {data.dtype}; declared is {dtype}: convert it, or declare a FixedPoint for floats"
         )
     low, high = (int(data.min()), int(data.max())) if data.size else (0, 0)
     if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import FieldType, field_dtype, field_shape
+from p2p_sim.core.message import FieldType, field_dtype, field_shape, fixed_point
 from p2p_sim.crypto.octets import Octets, as_rows
 
 Array = npt.NDArray[Any]
@@ -53,7 +53,9 @@ def unpack(
     """Return the columns that ``pack`` packed; raises InputError for another width, or a bool that is not 0 or 1."""
     bad = ~valid(rows, kinds, sizes)
     if bad.any():
-        raise InputError(f"{int(bad.sum())} of {len(bad)} rows hold a bool that is neither 0 nor 1")
+        raise InputError(
+            f"{int(bad.sum())} of {len(bad)} rows hold a bool that is neither 0 nor 1, or a number out of its range"
+        )
     columns, at = {}, 0
     for name, kind in kinds.items():
         size = _width(kind, sizes)
@@ -67,7 +69,10 @@ def unpack(
 def valid(
     rows: Octets, kinds: Mapping[str, FieldType], sizes: Mapping[str, int] = NO_SIZES
 ) -> npt.NDArray[np.bool_]:
-    """Mark the rows (n,) that ``unpack`` can read: whoever seals can seal anything, and a bool has two values."""
+    """Mark the rows (n,) that ``unpack`` can read.
+
+    Whoever seals can seal anything, and a bool has two values, a fixed-point number has a range.
+    """
     rows = as_rows("rows", rows)
     if rows.shape[1] != width(kinds, sizes):
         raise InputError(
@@ -78,6 +83,9 @@ def valid(
         size = _width(kind, sizes)
         if field_dtype(kind) == np.bool_:
             good &= (rows[:, at : at + size] <= 1).all(axis=1)
+        elif (fixed := fixed_point(kind)) is not None:
+            multiples = np.ascontiguousarray(rows[:, at : at + size]).view(_little(kind))
+            good &= ((multiples >= fixed.least) & (multiples <= fixed.most)).all(axis=1)
         at += size
     return good
 

@@ -140,11 +140,20 @@ class RunFile(TypedDict):
     checksum: NotRequired[str]
 
 
+class _FixedPoint(TypedDict):
+    """What multiples are multiples of; ``core.fixed_point.FixedPoint`` checks that these agree."""
+
+    resolution: Annotated[float, Field(gt=0)]
+    low: float
+    high: float
+
+
 class MessageField(TypedDict):
     """A field of a message kind; ``length``: of a vector."""
 
     dtype: Literal["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
     length: Annotated[int, Field(ge=0, le=1 << 24)] | None
+    fixed_point: NotRequired[_FixedPoint]
 
 
 class Kind(TypedDict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError, ProtocolError
-from p2p_sim.core.message import Message, Vector, field_dtype, field_shape
+from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.message import FieldType, Message, Vector, field_dtype, field_shape, fixed_point
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.rundir import integrity, parquet_columns, regular_files
 from p2p_sim.rundir.regular_files import MOST_BYTES, RESTORE, short
@@ -124,8 +126,11 @@ def _contradiction(manifest: Mapping[str, Any]) -> str | None:
         return f"files: {name!r} is there twice"
     try:
         declared(kinds)
-    except ProtocolError as error:
+    except (ProtocolError, InputError) as error:
         return f"kinds: {error}"
+    for kind, name, about in ((k, n, f) for k, told in kinds.items() for n, f in told["fields"].items()):
+        if (fixed := fixed_point_of(about)) is not None and fixed.dtype.name != about["dtype"]:
+            return f"kinds.{kind}.fields.{name}.dtype = {about['dtype']}: must be {fixed.dtype.name} for its range"
     if not manifest["complete"]:
         return None
     held: dict[tuple[str, int], int] = {}
@@ -144,7 +149,8 @@ def _contradiction(manifest: Mapping[str, Any]) -> str | None:
 def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
     """Return, by kind, its sender and recipient role, text, sealed_for, layers, bytes on the wire, and fields.
 
-    A field is its ``dtype`` and the ``length`` of a vector, None for a single value.
+    A field is its ``dtype`` and the ``length`` of a vector, None for a single value.  Fixed-point numbers have also
+    ``fixed_point``, with ``resolution``, ``low`` and ``high``; the ``dtype`` is that of the multiples.
     """
     sizes = protocol.vector_lengths()
     return {
@@ -155,16 +161,22 @@ def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
             "sealed_for": message.sealed_for,
             "layers": list(message.layers),
             "nbytes": message.nbytes(sizes),
-            "fields": {
-                name: {
-                    "dtype": field_dtype(field).name,
-                    "length": next(iter(field_shape(field, sizes)), None),
-                }
-                for name, field in message.fields.items()
-            },
+            "fields": {name: _told(field, sizes) for name, field in message.fields.items()},
         }
         for kind, message in protocol.messages().items()
     }
+
+
+def _told(field: FieldType, sizes: dict[str, int]) -> dict[str, Any]:
+    fixed = fixed_point(field)
+    about = {"dtype": field_dtype(field).name, "length": next(iter(field_shape(field, sizes)), None)}
+    return about if fixed is None else about | {"fixed_point": asdict(fixed)}
+
+
+def fixed_point_of(about: Mapping[str, Any]) -> FixedPoint | None:
+    """Return how the numbers of a field of the manifest are rounded; None for a field of integers."""
+    told = about.get("fixed_point")
+    return None if told is None else FixedPoint(told["resolution"], told["low"], told["high"])
 
 
 def declared(kinds: Mapping[str, Any]) -> dict[str, Message]:
@@ -182,5 +194,5 @@ def declared(kinds: Mapping[str, Any]) -> dict[str, Message]:
 
 
 def _field(about: Mapping[str, Any]) -> Any:
-    dtype = np.dtype(about["dtype"])
-    return dtype if about["length"] is None else Vector(dtype, about["length"])
+    inner = fixed_point_of(about) or np.dtype(about["dtype"])
+    return inner if about["length"] is None else Vector(inner, about["length"])

@@ -120,7 +120,7 @@ def write_messages(folder: Path, run: RunRecord) -> None:
         )
     folder.mkdir()
     begun = manifest.begun(run.source, run.trace, run.users, "", run.seed_source)
-    files = alike(folder, write_columns(folder, run.kept_messages))
+    files = alike(folder, write_columns(folder, run.kept_messages, begun["kinds"]))
     manifest.write(folder, manifest.ended(begun, run.counts, files))
     integrity.forget(folder)
 

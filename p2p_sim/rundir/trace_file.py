@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.rundir import parquet_columns, parquet_schema, regular_files
+from p2p_sim.rundir import manifest, parquet_columns, parquet_schema, regular_files
 from p2p_sim.rundir.parquet_columns import ADDRESSES, STORED, by_rule
 
 Array = npt.NDArray[Any]
@@ -214,7 +214,8 @@ class File:
             columns[name] = column.astype(np.int32 if name == "seq" else np.int64, copy=False)
         for name, field in self._about["fields"].items():
             empty = np.zeros((size, *([] if field["length"] is None else [field["length"]])), field["dtype"])
-            columns[name] = stored.get(name, empty)
+            fixed, column = manifest.fixed_point_of(field), stored.get(name, empty)
+            columns[name] = column if fixed is None else fixed.decoded(column)
         travels = np.ones(size, np.bool_)
         if self._about["sender"] == self._about["recipient"]:
             travels = columns["sender"] != columns["recipient"]

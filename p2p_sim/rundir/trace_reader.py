@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.deliveries import Count
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.message import Message, field_dtype, field_shape
+from p2p_sim.core.message import Message, field_dtype, field_shape, fixed_point
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.rundir import integrity, manifest, parquet_columns, parquet_schema, regular_files
@@ -160,7 +160,8 @@ class Source(abc.ABC):
         columns["seq"] = np.zeros(0, np.int32)
         for name, field in self.manifest["kinds"][kind]["fields"].items():
             width = [] if field["length"] is None else [field["length"]]
-            columns[name] = np.zeros((0, *width), field["dtype"])
+            fixed = manifest.fixed_point_of(field)
+            columns[name] = np.zeros((0, *width), field["dtype"] if fixed is None else np.float64)
         return columns | {"nbytes": np.zeros(0, np.int64)}
 
     @abc.abstractmethod
@@ -375,7 +376,10 @@ def stored_of(run: RunRecord) -> Stored | None:
 def sorted_trace(
     protocol: Protocol, trace: Mapping[str, list[dict[str, Array]]], level: TraceLevel
 ) -> dict[str, dict[str, Array]]:
-    """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``."""
+    """Join the traced parts of each kind, in the order (round, recipient, sender, seq), and add ``nbytes``.
+
+    Fixed-point fields become the numbers that their multiples stand for.
+    """
     if not level.keeps:
         return {}
     sizes = protocol.vector_lengths()
@@ -398,5 +402,8 @@ def _joined(message: Message, parts: list[dict[str, Array]], sizes: dict[str, in
     travels = np.ones(len(order), np.bool_)
     if message.sender == message.recipient:
         travels = columns["sender"] != columns["recipient"]
+    for name, field in message.fields.items():
+        if (fixed := fixed_point(field)) is not None:
+            columns[name] = fixed.decoded(columns[name])
     columns["nbytes"] = np.where(travels, message.nbytes(sizes), 0)
     return columns

@@ -253,10 +253,16 @@ class Part:
         self._waiting = []
 
 
-def write_columns(root: Path, messages: Mapping[str, Mapping[str, Array]]) -> list[dict[str, Any]]:
-    """Write messages from memory, columns as ``Run.messages`` returns them; return the entries of the files."""
+def write_columns(
+    root: Path, messages: Mapping[str, Mapping[str, Array]], kinds: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Write messages from memory, columns as ``Run.messages`` returns them; return the entries of the files.
+
+    ``kinds``: of the manifest.
+    """
     writer, done = Writer(root, 0), []
-    for kind, columns in messages.items():
+    for kind, values in messages.items():
+        columns = _as_stored(kind, values, kinds[kind]["fields"])
         fields = [name for name in columns if name not in ("round", *ADDRESSES, "nbytes")]
         for round in np.unique(columns["round"]).tolist():
             low, high = (int(np.searchsorted(columns["round"], round, side)) for side in ("left", "right"))
@@ -266,6 +272,19 @@ def write_columns(root: Path, messages: Mapping[str, Mapping[str, Array]]) -> li
                 writer.take(kind, round, addresses, {name: columns[name][rows] for name in fields})
                 done += writer.cut()
     return done
+
+
+def _as_stored(
+    kind: str, columns: Mapping[str, Array], fields: Mapping[str, Any]
+) -> Mapping[str, Array]:  # fmt: skip
+    """Return columns with fixed-point numbers as the multiples that they are."""
+    kinds = {name: manifest.fixed_point_of(about) for name, about in fields.items()}
+    return {
+        name: column
+        if (fixed := kinds.get(name)) is None
+        else fixed.encoded(column, f"{kind}, field {name!r}")
+        for name, column in columns.items()
+    }
 
 
 MESSAGES = "messages"

@@ -1,0 +1,112 @@
+"""``FixedPoint``: numbers in messages as multiples of a declared resolution, the same bits everywhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError, ProtocolError
+
+Array = npt.NDArray[Any]
+
+MOST_MULTIPLES = 2**50
+"""Up to here a multiple of any resolution, computed as a float and divided by it again, is the same multiple."""
+
+_WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A field of numbers from ``low`` to ``high``, each the nearest multiple of ``resolution`` to what was sent.
+
+    A tie goes to the even multiple.  The multiple travels, an integer of the fewest bytes that hold the range; readers
+    get multiple times resolution, as float64: exact if the resolution is a power of two, otherwise the nearest float.
+    ``low`` and ``high`` are multiples of the resolution, at most 2^50 of it from 0.  Raises InputError otherwise.
+    """
+
+    resolution: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for name in ("resolution", "low", "high"):
+            object.__setattr__(self, name, _finite(name, getattr(self, name)))
+        if self.resolution <= 0:
+            raise InputError(
+                f"resolution = {self.resolution!r}: must be above 0, such as 2**-16, the step between two numbers"
+            )
+        if self.low >= self.high:
+            raise InputError(f"low = {self.low!r}, high = {self.high!r}: low must be below high")
+        for name in ("low", "high"):
+            self._check_end(name, getattr(self, name))
+
+    def _check_end(self, name: str, value: float) -> None:
+        multiple = value / self.resolution
+        if not abs(multiple) <= MOST_MULTIPLES:
+            raise InputError(
+                f"{name} = {value!r} is more than 2^50 times the resolution {self.resolution!r} away from 0: give a "
+                "coarser resolution or a narrower range"
+            )
+        nearest = round(multiple)
+        if not math.isclose(multiple, nearest, rel_tol=1e-12, abs_tol=0.0):
+            raise InputError(
+                f"{name} = {value!r}: must be a multiple of the resolution {self.resolution!r}; the nearest is "
+                f"{nearest * self.resolution!r}"
+            )
+
+    @cached_property
+    def least(self) -> int:
+        """The multiple that ``low`` is."""
+        return round(self.low / self.resolution)
+
+    @cached_property
+    def most(self) -> int:
+        """The multiple that ``high`` is."""
+        return round(self.high / self.resolution)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The integer type of the multiples."""
+        fitting = (t for t in _WIDTHS if np.iinfo(t).min <= self.least and self.most <= np.iinfo(t).max)
+        return np.dtype(next(fitting))
+
+    def encoded(self, values: Array, place: str) -> Array:
+        """Return numbers as multiples; raises ProtocolError, beginning with ``place``, for what is none or outside."""
+        if values.dtype.kind not in "buif" or values.dtype.itemsize > 8:
+            raise ProtocolError(
+                f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
+            )
+        with np.errstate(over="ignore"):  # what is too large for a float is outside, too
+            multiples = np.rint(values.astype(np.float64, copy=False) / self.resolution)
+        if multiples.size and not self.least <= multiples.min() <= multiples.max() <= self.most:
+            outside = values[~((multiples >= self.least) & (multiples <= self.most))]
+            raise ProtocolError(
+                f"{place} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
+                f"range, or send np.clip(values, {self.low!r}, {self.high!r})"
+            )
+        return multiples.astype(self.dtype)
+
+    def decoded(self, multiples: Array) -> npt.NDArray[np.float64]:
+        """Return the numbers that multiples, or sums of multiples, stand for."""
+        return np.asarray(multiples.astype(np.float64) * self.resolution)
+
+    def check_sum(self, count: int) -> None:
+        """Check that so many multiples have a sum of less than 2^63; raises ProtocolError."""
+        if max(-self.least, self.most) * count >= 1 << 63:
+            raise ProtocolError(
+                f"the sum of {count:,} numbers, each up to 2^{max(-self.least, self.most).bit_length() - 1} times the "
+                f"resolution {self.resolution!r}, may not fit into 64 bits: declare a coarser resolution or a narrower "
+                "range"
+            )
+
+
+def _finite(name: str, value: Any) -> float:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value):
+        raise InputError(f"{name} = {value!r}: must be a finite number")
+    return float(value)
