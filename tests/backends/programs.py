@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core import FixedPoint, Message, Party, Protocol, Rounds, Vector
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,26 @@ class Gossip(Protocol):
     def learner(self, me: Party) -> Rounds:
         reports = yield self.report.receive()
         return reports.columns()
+
+
+GRID = FixedPoint(resolution=2**-10, low=-64, high=64)
+
+
+@dataclass(frozen=True)
+class Features(Protocol):
+    """Users tell a peer their features, and report what they heard and their own, sealed."""
+
+    tell = Message("user", "user", "tells her features", row=Vector(GRID, 3))
+    report = Message("user", "learner", "reports", sealed_for="learner", row=Vector(GRID, 3), noisy=GRID)
+
+    def user(self, me: Party) -> Rounds:
+        told = yield self.tell(to=me.draw.member("peer", me.cluster), row=me.x)
+        noise = me.draw.laplace("noise", 50) * GRID.resolution
+        yield self.report(row=np.clip(told.row.sum(), -64, 64), noisy=np.clip(me.x[:, 0] + noise, -64, 64))
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return {"row": reports.row.sum(), "noisy": reports.noisy.sum()}
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,17 @@ def test_a_graph_reaches_the_shards() -> None:
     check_equal(Gossip(), people, backend="shards", shards=3)
 
 
+@pytest.mark.parametrize("crypto", ["modelled", "real"])
+def test_fixed_point_numbers(crypto: str) -> None:
+    from tests.backends.programs import Features
+
+    x = np.random.default_rng(5).normal(size=(40, 3))
+    people = Population.from_arrays(y=np.arange(40) % 2 == 0, x=x, cluster=np.arange(40) % 3)
+    check_equal(Features(), people, ["loss=0.1"], backend="shards", shards=3, crypto=crypto)
+    few = Population.from_arrays(y=people.y[:5], x=x[:5])
+    check_equal(Features(), few, backend="actors", crypto=crypto)
+
+
 def test_blocks_that_answer_with_and_without_a_look_meet() -> None:
     """One site looks at the questions, another does not: their answers must mix."""
     from tests.backends.programs import HalfLooking

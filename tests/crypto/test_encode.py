@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p2p_sim import InputError
+from p2p_sim.core.fixed_point import FixedPoint
 from p2p_sim.core.message import HEADER_BYTES, Bytes, Message, Vector
 from p2p_sim.crypto.encode import pack, unpack, valid, width
 
@@ -94,5 +95,13 @@ def test_rows_that_nobody_packed():
     assert valid(rows, KINDS, SIZES).tolist() == [True, True, False, True]
     with pytest.raises(InputError, match="1 of 4 rows hold a bool"):
         unpack(rows, KINDS, SIZES)
+    steps = Message(
+        "user", "learner", "tells", x=FixedPoint(0.5, -1, 100), v=Vector(FixedPoint(0.5, -1, 100), 2)
+    ).fields
+    packed = pack({"x": np.array([-2, 200, 0, 0]), "v": np.zeros((4, 2), np.int16)}, steps)
+    packed[2:, 2] = np.array([201, 0xFD], np.uint8)  # 100.5; and -1.5 in place of 126.5
+    packed[3, 3] = 0xFF
+    assert valid(packed, steps).tolist() == [True, True, False, False]
+    assert unpack(packed[:2], steps)["x"].tolist() == [-2, 200]
     with pytest.raises(InputError, match="rows of 53 bytes"):
         unpack(rows[:, 1:], KINDS, SIZES)
