@@ -205,6 +205,16 @@ def comma_list(value: str) -> list[str]:
         raise InputError(f"{value!r} is not a comma-separated list ({error})") from error
 
 
+def numbers_of(name: str, value: str) -> list[float]:
+    """Read a list of numbers such as ``0.5,0.3,0.2``; raises InputError that names the option."""
+    try:
+        return [number(part) for part in comma_list(value)]
+    except ValueError as error:
+        raise InputError(
+            f"{name} {value}: {error}; give numbers with commas between, such as 0.5,0.3,0.2"
+        ) from None
+
+
 def wants_json(json: bool, format: str) -> bool:
     """Whether stdout is to hold JSON; raises InputError for another format."""
     check_format(format, ("text", "json"))

@@ -35,6 +35,7 @@ from p2p_sim.cli.options import (
     count,
     faults_of,
     flag,
+    numbers_of,
     option,
     ratio,
     set_options,
@@ -82,6 +83,13 @@ class RunCommand(TableOptions):
     users: Users = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
+    shares: Annotated[
+        str | None, text(SYNTHETIC, "Probability of each label, in order; default all alike.", "P,P,...")
+    ] = None
+    features: Annotated[
+        int | None,
+        count(SYNTHETIC, "Features that carry the label, to train a model on; default none."),
+    ] = None
     backend: Annotated[
         str, text(EXECUTION, "Where the protocol runs; default local.", "local|shards|actors")
     ] = "local"
@@ -214,8 +222,9 @@ class RunCommand(TableOptions):
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
         plan["out"] = draft
         if self.users is not None:
-            sizes = set_options(self, "cluster_size", "share")
-            return experiment.simulate(protocol, self.users, **sizes, progress=progress, **plan)
+            people = set_options(self, "cluster_size", "share", "features", "model")
+            people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
+            return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
         assert self.data is not None
         positive = None if self.positive is None else comma_list(self.positive)
         choices = set_options(self, "label", "cluster_column", "clusters", "test", "model", "split_seed")
@@ -236,9 +245,15 @@ class RunCommand(TableOptions):
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
             )
         check_delta(self.delta)
-        check_data(self, ("model", "split_seed"))
-        for name in set_options(self, "cluster_size", "share") if self.users is None else ():
+        check_data(self, ("split_seed",))
+        for name in (
+            set_options(self, "cluster_size", "share", "shares", "features") if self.users is None else ()
+        ):
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
+        if self.model is not None and self.data is None and not self.features:
+            raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
+        if self.shares is not None:
+            numbers_of("--shares", self.shares)
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
         if self.no_population:

@@ -19,7 +19,7 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
     """Return synthetic users, joined by a command's graph."""
     from p2p_sim.learning import experiment
 
-    people = Population.synthetic(users=users, cluster_size=size, positive=0.5, seed=0)
+    people = Population.synthetic(users=users, cluster_size=size, labels=protocol.label_count(), seed=0)
     return experiment.join(protocol, people, command.graph, command.seed, progress)
 
 

@@ -107,6 +107,30 @@ def laplace_thresholds(scale: Fraction) -> tuple[npt.NDArray[np.uint64], int]:
     return np.array(below + above, np.uint64), -len(tails)
 
 
+@lru_cache(maxsize=4)
+def gaussian_thresholds(deviation: int) -> tuple[npt.NDArray[np.uint64], int]:
+    """Return (thresholds, least value) of P(k) proportional to e^(-k^2 / (2 deviation^2)), by fixed-point arithmetic.
+
+    Outcome i + least is drawn when i thresholds are at most the word.  ``deviation``: in grid steps, at least 1; what
+    lies more than ten deviations away, and less than one word in 2^64, is cut.
+
+    *Source:* the discrete Gaussian of Canonne, Kamath and Steinke 2020.
+    """
+    reach, twice = 10 * deviation, Decimal(2 * deviation * deviation)
+    one = Decimal(1 << 192)
+    exponents = (_CONTEXT.divide(Decimal(-k * k), twice) for k in range(reach + 1))
+    half = [int(_CONTEXT.multiply(_CONTEXT.exp(exponent), one)) for exponent in exponents]
+    weights = (*half[:0:-1], *half)
+    total, running, least, bounds = sum(weights), 0, -reach, list[int]()
+    for weight in weights[:-1]:
+        running += weight
+        bound = running * WORD // total
+        least += bound == 0
+        if 0 < bound < WORD:
+            bounds.append(bound)
+    return np.array(bounds, np.uint64), least
+
+
 def as_scale(name: str, value: Any) -> Fraction:
     """Return the scale of a Laplace draw as an exact fraction; raises InputError unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Rational, np.floating, np.integer)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import exact, groups
-from p2p_sim.core.argument_checks import check_whole, path_of
+from p2p_sim.core import groups, synthetic
+from p2p_sim.core.argument_checks import check_labels, check_whole, path_of
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.random_words import SEED_LIMIT, stream, words
+from p2p_sim.core.random_words import SEED_LIMIT
 
 Array = npt.NDArray[Any]
 
 MAX_USERS = 2**31 - 1
 MAX_LABELS = 256
-_CHUNK = 1 << 20
+MAX_FEATURES = 10_000
 _EXACT = 2**53  # whole numbers beyond are not all numbers of float64
 _NAMED = 40
 
@@ -160,27 +160,41 @@ class Population:
 
     @classmethod
     def synthetic(
-        cls, *, users: int, cluster_size: int | None = None, positive: float = 0.5, seed: int = 0
+        cls,
+        *,
+        users: int,
+        cluster_size: int | None = None,
+        labels: int = 2,
+        shares: Sequence[Any] | None = None,
+        positive: float | None = None,
+        features: int = 0,
+        seed: int = 0,
     ) -> Population:
-        """Make users with random bit labels, in clusters of consecutive ids; the last cluster may be smaller.
+        """Make users with random labels, in clusters of consecutive ids; the last cluster may be smaller.
 
-        ``positive``: probability of label 1.  Labels are keyed draws of role "synthetic", so a larger population
-        begins with the same users.
+        ``labels``: how many, 2 to 256.  ``shares``: their probabilities, which sum to 1; None: all alike.
+        ``positive``: of two labels the probability of label 1, instead of ``shares``.  ``features``: how many columns
+        ``x`` has, up to 10,000.  Each is a mean for the label plus discrete Gaussian noise of variance 1.  The means
+        are those of digits: a label is written in the least base in which ``features`` digits are enough, each
+        feature stands for one digit, all in turn, and adjacent digits have means 2 apart.  So d features tell two
+        labels apart as well as one of deviation 1 tells √d from -√d.  Labels and features are keyed draws of role
+        "synthetic": a larger population begins with the same users.  Raises InputError for other numbers, and for
+        shares that do not sum to 1.
         """
         check_whole("users", users, 1, MAX_USERS)
         if cluster_size is not None:
             check_whole("cluster_size", cluster_size, 1, MAX_USERS)
-        bound, key = exact.threshold("positive", positive), stream("synthetic", "label", 0)
+        check_labels("labels", labels)
+        check_whole("features", features, 0, MAX_FEATURES)
+        chances = synthetic.shares_of(labels, shares, positive)
         check_seed(seed)
-        y = np.ones(users, np.bool_)
-        for low in range(0, users if bound < exact.WORD else 0, _CHUNK):
-            count = min(_CHUNK, users - low)
-            y[low : low + count] = words(seed, key, low, count) < np.uint64(bound)
+        y = synthetic.draw_labels(users, chances, seed)
+        x = synthetic.draw_features(y, labels, features, seed) if features else None
         if cluster_size is None:
-            return cls(y)
+            return cls(y, x=x)
         starts = np.minimum(np.arange(0, users + cluster_size, cluster_size, dtype=np.int64), users)
         codes = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
-        return cls(y, Members(codes, starts, None, np.arange(len(starts) - 1)))
+        return cls(y, Members(codes, starts, None, np.arange(len(starts) - 1)), x)
 
     def with_graph(self, edges: Any) -> Population:
         """Return the same users joined by undirected edges, shape (m, 2), of user ids: gives ``me.neighbours``."""

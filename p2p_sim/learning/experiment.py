@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -284,43 +285,83 @@ def simulate(
     users: int,
     *,
     cluster_size: int | None = None,
-    share: float = 0.5,
+    share: float | None = None,
+    shares: Sequence[float] | None = None,
+    features: int = 0,
+    model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
     progress: Progress | None = None,
     **how: Any,
 ) -> Run:
-    """Run a protocol among synthetic users, each positive with probability ``share``.
+    """Run a protocol among synthetic users, with as many labels as it handles.
 
-    ``cluster_size``: None means 1,000, or no clusters for a protocol without clusters.  ``graph``: see ``join``;
-    ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend, shards, trace and so on, see
-    ``p2p_sim.run``.
+    ``cluster_size``: None means 1,000, or no clusters for a protocol without clusters.  ``share``: probability of label
+    1 of two; ``shares``: of each label; by default all are alike.  ``features``: how many each user has, see
+    ``Population.synthetic``; then ``model`` (or "none") is trained on what was released and tested on further users of
+    the same kind, a fifth of all.  ``graph``: see ``join``; ``seed``: of the run, users and graph, None draws a fresh
+    one; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  Raises InputError for bad input.
     """
     check(protocol, graph)
-    seed = seeds.chosen(seed)
-    if protocol.label_count() != 2:
+    labels, trains = protocol.label_count(), features != 0 and model != NO_MODEL
+    if trains:
+        models.make(model)  # a wrong name shows before the work
+    if share is not None and labels != 2:
         raise InputError(
-            f"synthetic users have labels 0 and 1, the protocol handles {protocol.label_count()} label values: "
-            "run it on a data set, or with 2 labels"
+            f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give the share of "
+            f"each, shares= (--shares), {labels} numbers that sum to 1"
         )
+    seed = seeds.chosen(seed)
     before = time.perf_counter()
     (progress or _silent)("making users", 0, 0)
     size = (
         cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
     )
-    people = Population.synthetic(users=users, cluster_size=size, positive=share, seed=seed)
+    drawn: dict[str, Any] = {
+        "labels": labels,
+        "shares": shares,
+        "positive": share,
+        "features": features,
+        "seed": seed,
+    }
+    people = Population.synthetic(users=users, cluster_size=size, **drawn)
+    further = Population.synthetic(users=_with_test(users), **drawn) if trains else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
     people, about = join(protocol, people, graph, seed, progress)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
     run = start(protocol, people, seed=seed, progress=progress, **how)
-    run.notes.update(
-        data={"name": "synthetic", "source": f"drawn by seed, each positive with probability {share:g}"},
-        clusters=clusters, graph=about, released=released(run), accuracy=None,
-    )  # fmt: skip
+    data = _describe_synthetic(labels, share, shares, features)
+    run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
+    if trains:
+        assert further.x is not None
+        data |= {"test_rows": further.users - users, "test_rows_are": "synthetic users of the same kind"}
+        x_test, y_test = further.x[users:], further.y[users:]
+        train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, progress)
     return run
+
+
+def _with_test(users: int) -> int:
+    """Return how many rows there are, of which ``users`` train a model and a fifth tests it."""
+    return users + max(1, round(users * TEST_SHARE / (1 - TEST_SHARE)))
+
+
+def _describe_synthetic(
+    labels: int, share: float | None, shares: Sequence[float] | None, features: int
+) -> dict[str, Any]:
+    if labels == 2 and shares is None:
+        source = f"drawn by seed, each positive with probability {0.5 if share is None else share:g}"
+    else:
+        of_each = "equal shares" if shares is None else f"shares {', '.join(f'{each:g}' for each in shares)}"
+        source = f"drawn by seed, labels 0 to {labels - 1} with {of_each}"
+    about: dict[str, Any] = {"name": "synthetic", "source": source}
+    return (
+        about
+        if not features
+        else about | {"source": f"{source}, {features:,} features", "features": features}
+    )
 
 
 def describe_clusters(protocol: Protocol, people: Population, origin: str) -> dict[str, Any] | None:
