@@ -308,8 +308,8 @@ def simulate(
         models.make(model)  # a wrong name shows before the work
     if share is not None and labels != 2:
         raise InputError(
-            f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give the share of "
-            f"each, shares= (--shares), {labels} numbers that sum to 1"
+            f"share = {share!r}: the share of label 1 of two, and the protocol handles {labels} labels: give that "
+            f"of each, shares= (--shares), {labels} numbers that sum to 1"
         )
     seed = seeds.chosen(seed)
     before = time.perf_counter()
@@ -390,6 +390,8 @@ def describe_clusters(protocol: Protocol, people: Population, origin: str) -> di
 def released(run: Run) -> dict[str, Any] | None:
     """Return how many labels the learner has, and the share that is not 0; None if it returns no labels.
 
+    ``label_values``: how many there can be, if more than two.
+
     For bags see ``bag_training.Proportions.summary``.
     """
     if run.population is not None:
@@ -399,7 +401,9 @@ def released(run: Run) -> dict[str, Any] | None:
     y = run.outputs.get("learner", {}).get("y")
     if y is None or y.ndim != 1:
         return None
-    return {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
+    found = {"labels": len(y), "positive_share": float(np.count_nonzero(y) / len(y)) if len(y) else None}
+    many = 2 if run.source is None else run.source.label_count()
+    return found if many == 2 else found | {"label_values": many}
 
 
 def clusters_matter(protocol: Protocol) -> bool:

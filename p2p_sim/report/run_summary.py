@@ -254,10 +254,15 @@ def _released(result: Mapping[str, Any]) -> list[str]:
     if released is None:
         return [_entry("Released", "no labels: the learner of this protocol returns something else")]
     share = released["positive_share"]
-    positive = "" if share is None else f", {_percent(share)} of them positive"
+    positive = "" if share is None else f", {_percent(share)} of them {positive_word(released)}"
     bags = f" in {released['bags']:,} bags" if "bags" in released else ""
     line = _entry("Released", f"{released['labels']:,} labels{bags}{positive}")
     return [line, *(f"note: {released[why]}" for why in ("refused", "untrained") if released.get(why))]
+
+
+def positive_word(released: Mapping[str, Any]) -> str:
+    """Return what the labels are called whose share a run's notes tell."""
+    return "not 0" if "label_values" in released else "positive"
 
 
 METRICS = {"balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss"}

@@ -458,7 +458,7 @@ def _released(released: Mapping[str, Any] | None) -> str:
     if released is None:
         return "No labels were released, or it is not known which; no model was trained."
     share = released.get("positive_share")
-    positive = "" if share is None else f", {percent(share)} of them positive"
+    positive = "" if share is None else f", {percent(share)} of them {run_summary.positive_word(released)}"
     why = released.get("untrained") or "no model was trained"
     return f"{released['labels']:,} labels were released{positive}; {why}."
 

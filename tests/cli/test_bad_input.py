@@ -70,6 +70,12 @@ CASES = {
     "label without data": ((*MANY, "--label", "y"), ["--label needs --data"]),
     "clusters without data": ((*MANY, "--clusters", "3"), ["--clusters needs --data"]),
     "share with data": ((*GOOD, "--share", "0.5"), ["--share needs --users"]),
+    "shares with data": ((*GOOD, "--shares", "0.5,0.5"), ["--shares needs --users"]),
+    "features with data": ((*GOOD, "--features", "3"), ["--features needs --users"]),
+    "model without features": (
+        (*MANY, "--model", "none"),
+        ["--model needs --data, or --users with --features"],
+    ),
     "two sources of clusters": (
         (*GOOD, "--cluster-column", "c", "--clusters", "2"),
         ["--cluster-column and --clusters"],
@@ -109,6 +115,18 @@ CASES = {
     "users not whole": ((*RUN, "--users", "1e-7"), ["--users", "1e-7"]),
     "cluster size": ((*MANY, "--cluster-size", "0"), ["cluster_size = 0", "from 1 to"]),
     "share": ((*MANY, "--share", "1.1"), ["1.1", "0 to 1"]),
+    "shares that are none": (
+        (*MANY, "--shares", "a,b"),
+        ["--shares a,b: 'a' must be a number", "0.5,0.3,0.2"],
+    ),
+    "too few shares": ((*MANY, "--shares", "1"), ["shares = [1.0]", "2 probabilities"]),
+    "shares beyond 1": ((*MANY, "--shares", "0.5,0.6"), ["shares = [0.5, 0.6]", "sum to 1.1"]),
+    "share and shares": ((*MANY, "--share", "0.5", "--shares", "0.5,0.5"), ["0.5", "leave it out"]),
+    "share of several labels": (
+        ("run", "randomized-response", "--users", "9", "--labels", "3", "--share", "0.5"),
+        ["share = 0.5", "--shares", "3 numbers"],
+    ),
+    "no number of features": ((*MANY, "--features", "-1"), ["features = -1", "0 to 10,000"]),
     "unknown backend": ((*MANY, "--backend", "moon"), ["'moon'", "local, shards, actors"]),
     "shards of local": ((*MANY, "--shards", "2"), ["shards = 2", "'local'"]),
     "no blocks": ((*MANY, "--blocks", "0"), ["blocks = 0", "at least 1"]),
