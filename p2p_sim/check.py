@@ -290,9 +290,9 @@ def _difference(protocol: Protocol, one: _Outcome, other: _Outcome) -> str:
     for role, columns in one.outputs.items():
         for name in dict.fromkeys([*columns, *other.outputs[role]]):
             pair = (columns.get(name), other.outputs[role].get(name))
-            told = _unequal(*pair)
-            if told:
-                return f"{names} differ first at output {name!r} of {role!r}: {told}"
+            unequal = _unequal(*pair)
+            if unequal:
+                return f"{names} differ first at output {name!r} of {role!r}: {unequal}"
     return "" if one.digest == other.digest else f"{names} have different digests"
 
 

@@ -71,9 +71,9 @@ def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
     return fields | {CHECKSUM: _of_fields(fields)}
 
 
-def was_altered(told: Mapping[str, Any]) -> bool:
+def was_altered(fields: Mapping[str, Any]) -> bool:
     """Whether a JSON object holds something else than its checksum was made of; altering it means taking that out."""
-    return CHECKSUM in told and told[CHECKSUM] != _of_fields(bare(told))
+    return CHECKSUM in fields and fields[CHECKSUM] != _of_fields(bare(fields))
 
 
 def bare(value: Mapping[str, Any]) -> dict[str, Any]:

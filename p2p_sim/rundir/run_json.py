@@ -99,9 +99,9 @@ def agree(path: Path, name: str, expected: Any, file: str, found: Any) -> None:
         )
 
 
-def _writer(told: dict[str, Any]) -> str:
+def _writer(fields: dict[str, Any]) -> str:
     """Name the version that wrote a run.json of which no more is known than that it has another format."""
-    versions = told.get("versions")
+    versions = fields.get("versions")
     version = versions.get("p2p-sim") if type(versions) is dict else None
     return f", {version!r:.60}" if type(version) is str else ""
 

@@ -201,5 +201,5 @@ def _joins(graph: Members, inside: Array) -> tuple[Any, str, Array]:
         return "complete", "all of them neighbours of each other", inside
     victim = int(inside[graph.size[inside].argmin()])
     fewest = f"none of them has fewer neighbours than her {graph.size[victim]}"
-    told = f"joined as in the run; the victim is user {victim}, {fewest}"
-    return around(graph, victim), told, met_from(graph, victim)
+    assumption = f"joined as in the run; the victim is user {victim}, {fewest}"
+    return around(graph, victim), assumption, met_from(graph, victim)
