@@ -25,8 +25,9 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class RunWorlds:
-    """What an audit of a run is of.  ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
+    """The worlds that an audit of a run simulates.
 
+    ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
     ``about``: in words, who the users of a world are.  ``public``: the public columns of some users of the run who are
     such, a row each, the victim's first; none where they are not known.
     """
