@@ -121,8 +121,8 @@ def check(
 ) -> Checked:
     """Run a protocol in a small world in 1, 2 and n blocks, twice, here and in two more processes; compare all bits.
 
-    The processes have different hash seeds.  ``population``: the small world; in one of the runs every user is a block of
-    her own; by default ``users`` made-up users (12, or more if the protocol needs more) in two clusters, with what
+    The processes have different hash seeds.  ``population``: the small world; in one of the runs every user is a block
+    of her own; by default ``users`` made-up users (12, or more if the protocol needs more) in two clusters, with what
     columns the program reads.  A result that differs is found for these users and this seed, not in general.
     Raises InputError for other arguments, and ProtocolError if the protocol does not run at all.
     """
