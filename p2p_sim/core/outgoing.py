@@ -122,7 +122,7 @@ def _field(
         return _frozen(np.ascontiguousarray(data) if own else data.copy())  # a program may keep views of it
     if data.dtype.kind not in "bui" or (dtype.kind == "b"):
         raise ProtocolError(
-            f"{place} has type {data.dtype}; declared is {dtype}: convert it, or declare floats as fixed point, a FixedPoint"
+            f"{place} has type {data.dtype}; declared is {dtype}: convert it, or declare fixed point, FixedPoint(...)"
         )
     low, high = (int(data.min()), int(data.max())) if data.size else (0, 0)
     if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:

@@ -44,8 +44,9 @@ def shares_of(labels: int, shares: Sequence[Any] | None, positive: Any) -> list[
     if isinstance(shares, (str, bytes)) or not np.iterable(shares) or len(shares) != labels:
         raise InputError(f"shares = {shares!r}: must be {labels} probabilities, one a label")
     found = [exact.as_fraction(f"share of label {i}", share) for i, share in enumerate(shares)]
-    if abs(sum(found) - 1) > Fraction(1, 10**9):
-        raise InputError(f"shares = {shares!r}: sum to {float(sum(found)):g}, must sum to 1")
+    total = sum(found, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise InputError(f"shares = {shares!r}: sum to {float(total):g}, must sum to 1")
     return found
 
 
@@ -73,7 +74,8 @@ def centres(labels: int, features: int) -> npt.NDArray[np.float64]:
     while base**digits < labels:
         digits += 1
     powers = base ** (np.arange(features) % digits)
-    return 2.0 * (np.arange(labels)[:, None] // powers % base) - (base - 1)
+    digit = np.arange(labels)[:, None] // powers % base
+    return np.asarray(2 * digit - (base - 1), np.float64)
 
 
 def draw_features(y: Array, labels: int, features: int, seed: int) -> npt.NDArray[np.float64]:

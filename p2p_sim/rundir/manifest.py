@@ -128,7 +128,7 @@ def _contradiction(manifest: Mapping[str, Any]) -> str | None:
         declared(kinds)
     except (ProtocolError, InputError) as error:
         return f"kinds: {error}"
-    for kind, name, about in ((k, n, f) for k, told in kinds.items() for n, f in told["fields"].items()):
+    for kind, name, about in ((k, n, f) for k, entry in kinds.items() for n, f in entry["fields"].items()):
         if (fixed := fixed_point_of(about)) is not None and fixed.dtype.name != about["dtype"]:
             return f"kinds.{kind}.fields.{name}.dtype = {about['dtype']}: must be {fixed.dtype.name} for its range"
     if not manifest["complete"]:
@@ -161,13 +161,13 @@ def kinds_of(protocol: Protocol) -> dict[str, dict[str, Any]]:
             "sealed_for": message.sealed_for,
             "layers": list(message.layers),
             "nbytes": message.nbytes(sizes),
-            "fields": {name: _told(field, sizes) for name, field in message.fields.items()},
+            "fields": {name: _field_entry(field, sizes) for name, field in message.fields.items()},
         }
         for kind, message in protocol.messages().items()
     }
 
 
-def _told(field: FieldType, sizes: dict[str, int]) -> dict[str, Any]:
+def _field_entry(field: FieldType, sizes: dict[str, int]) -> dict[str, Any]:
     fixed = fixed_point(field)
     about = {"dtype": field_dtype(field).name, "length": next(iter(field_shape(field, sizes)), None)}
     return about if fixed is None else about | {"fixed_point": asdict(fixed)}
@@ -175,8 +175,8 @@ def _told(field: FieldType, sizes: dict[str, int]) -> dict[str, Any]:
 
 def fixed_point_of(about: Mapping[str, Any]) -> FixedPoint | None:
     """Return how the numbers of a field of the manifest are rounded; None for a field of integers."""
-    told = about.get("fixed_point")
-    return None if told is None else FixedPoint(told["resolution"], told["low"], told["high"])
+    entry = about.get("fixed_point")
+    return None if entry is None else FixedPoint(entry["resolution"], entry["low"], entry["high"])
 
 
 def declared(kinds: Mapping[str, Any]) -> dict[str, Message]:
