@@ -190,6 +190,10 @@ def _columns(me: Party, value: Any) -> dict[str, npt.NDArray[Any]]:
         raise ProtocolError(f"{where}: returns {type(value).__name__}; return None or a dict of columns")
     plain: dict[str, npt.NDArray[Any]] = {}
     for name, column in value.items():
+        if not name or any(letter in name for letter in "/\\\0"):  # it may become the name of a file
+            raise ProtocolError(
+                f"{where}: output {name!r}: a name has at least one letter, and no slash; rename it"
+            )
         array = np.asarray(column.data if isinstance(column, PerMessage) else column)
         if me.role == USER and not isinstance(column, PerMessage) and array.shape[:1] != (me.size,):
             raise ProtocolError(f"{where}: output {name!r} needs one entry a party or message")

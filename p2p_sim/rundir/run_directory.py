@@ -226,6 +226,9 @@ def _outputs(path: Path) -> dict[str, Columns]:
     outputs: dict[str, dict[str, Any]] = {role: {} for role in content["outputs"]}
     found = parquet_columns.read_apart(path, "outputs")
     named = {role: names for role, names in content["outputs"].items() if names}
+    for role, columns in found.items():  # columns of unequal lengths lie in files of their own, in no order
+        order = {name: place for place, name in enumerate(named.get(role, ()))}
+        found[role] = dict(sorted(columns.items(), key=lambda item: order.get(item[0], len(order))))
     agree(path, "outputs", named, "outputs", {role: list(columns) for role, columns in found.items()})
     return outputs | found
 
