@@ -80,7 +80,12 @@ class AccountCommand(TableOptions):
     fault: Fault = None
     graph: Graph = None
     seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
-    plot: Annotated[str | None, text(OUTPUT, "Draw δ(ε) of all views into a file.", "FILE.svg|png")] = None
+    plot: Annotated[
+        str | None,
+        text(
+            OUTPUT, "Draw δ(ε) of all views into a file, or write it as a table.", "FILE.svg|png|csv|parquet"
+        ),
+    ] = None
     json: Json = False
     format: Format = "text"
 

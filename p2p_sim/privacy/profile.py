@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, overload
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy import many_values
+from p2p_sim.privacy import delta_curve, many_values
 from p2p_sim.privacy.law import LARGE, ZERO, AdditiveNoise, Bracket, Law, largest, root
 from p2p_sim.privacy.many_values import Array, Brackets, Values
 
@@ -134,6 +134,18 @@ class PrivacyProfile:
             pairs = [_directions(law, one) for one in at]
             return tuple(many_values.floats([pair[i] for pair in pairs], shape) for i in (0, 1))
         return _directions(law, number("epsilon", epsilon))
+
+    def curve(self, epsilon: Values | None = None) -> Any:
+        """Return delta(epsilon) as a pandas DataFrame, one row a point; its ``to_csv`` and ``to_parquet`` write files.
+
+        ``epsilon``: where, in nats; None: at most 60 points from 0 to where delta is below 1e-12, closer where the
+        curve is steep.  Columns: ``epsilon_nats``; ``delta_lower``, ``delta``, ``delta_upper`` (certified ends, see
+        ``delta_bracket``); ``basis``; ``view``.  Raises InputError as ``delta`` does.
+        """
+        law = self._law()
+        given = epsilon if epsilon is not None else delta_curve.points(law)[0]
+        at, _ = many_values.checked("epsilon", given, number)
+        return delta_curve.frame([(one, _delta_bracket(law, one)) for one in at], self.view, self.basis)
 
     def _law(self) -> Law:
         if self.law is None:

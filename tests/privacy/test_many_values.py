@@ -139,3 +139,31 @@ def test_the_epsilon_of_an_enumerated_view_is_the_least() -> None:
     )
     assert told.epsilon(0.25) == 0
     assert told.epsilon(0.2) == told.pure_epsilon == math.inf  # one outcome gives the label away
+
+
+def test_a_curve_is_a_frame_of_brackets() -> None:
+    profile = PROFILES["a pair"]
+    found = profile.curve([0.0, 1.0, 1.5])
+    assert list(found) == ["epsilon_nats", "delta_lower", "delta", "delta_upper", "basis", "view"]
+    told = found[["delta_lower", "delta", "delta_upper"]].to_numpy().T
+    assert told.tolist() == [ends.tolist() for ends in profile.delta_bracket([0.0, 1.0, 1.5])]
+    assert (found.basis == "exact").all()
+    assert (found.view == "learner").all()
+    with pytest.raises(InputError, match=r"epsilon\[1\] = -1"):
+        profile.curve([0, -1])
+    with pytest.raises(privacy.RefusedError):
+        privacy.PrivacyProfile.refused("learner", "no law").curve()
+
+
+def test_a_curve_chooses_its_points() -> None:
+    for name in ("a pair", "noise"):
+        found = PROFILES[name].curve()
+        assert 20 <= len(found) <= 60
+        assert found.epsilon_nats.iloc[0] == 0
+        assert found.epsilon_nats.is_monotonic_increasing
+        assert (found.delta_lower <= found.delta).all()
+        assert (found.delta <= found.delta_upper).all()
+        assert found.delta.iloc[-1] <= 1e-12
+        assert found.delta.tolist() == PROFILES[name].delta(found.epsilon_nats).tolist()
+    nothing = privacy.profile(RandomizedResponse(0.0)).curve()
+    assert nothing[["epsilon_nats", "delta"]].to_numpy().tolist() == [[0.0, 0.0]]
