@@ -23,6 +23,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
@@ -51,7 +52,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(repr=False)
-class Run:
+class Run(Summary):
     """The results of a run.
 
     ``digest``: 32 hexadecimal digits, equal whenever all delivered messages and all outputs are equal; None if not
@@ -90,8 +91,33 @@ class Run:
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
+        return f"<Run of {self._call()} on {self.backend}, digest {self.digest}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the run and notebooks show: the seed is not among it, as it undoes the noise."""
+        kinds = self.by_kind()
+        sent = [f"{count.messages:,} {kind}" for kind, count in kinds.items()]
+        nbytes = sum(count.nbytes for count in kinds.values())
+        returned = [
+            f"{role}: {', '.join(columns)} ({counted(max(map(len, columns.values())), 'row')})"
+            for role, columns in self.outputs.items()
+            if columns
+        ]
+        rows = [
+            ("users", "not known" if self.users is None else f"{self.users:,}"),
+            ("backend", f"{self.backend}, {self.crypto} cryptography"),
+            ("faults", "" if self.faults is None else ", ".join(self.faults.texts())),
+            ("messages", f"{', '.join(sent)}; {counted(nbytes, 'byte')} travelled" if sent else "none"),
+            ("trace", self.trace),
+            ("outputs", "; ".join(returned)),
+            ("digest", str(self.digest)),
+            ("seconds", f"{self.timings['total']:.3g}" if "total" in self.timings else ""),
+        ]
+        return f"Run of {self._call()}", [(name, text) for name, text in rows if text]
+
+    def _call(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
-        return f"<Run of {self.protocol.partition(':')[2]}({given}) on {self.backend}, digest {self.digest}>"
+        return f"{self.protocol.partition(':')[2]}({given})"
 
     def output(self, role: str) -> dict[str, Array]:
         """Return the output of a role: columns, concatenated over its blocks.

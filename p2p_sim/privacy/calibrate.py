@@ -15,6 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.summary import Rows, Summary, counted, down, up
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
 from p2p_sim.privacy.composition.compose import check_times, composed, repeated
@@ -56,7 +57,7 @@ RANGES = {
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Summary):
     """The most useful value that keeps a promise, and what it gives every view.
 
     ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
@@ -84,6 +85,18 @@ class Calibration:
             f"<Calibration of {type(self.protocol).__name__}: {self.vary} = {self.value:.6g} keeps {self.view} at "
             f"ε <= {self.epsilon:g}, δ = {self.delta:g}>"
         )
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the calibration and notebooks show."""
+        times = "" if self.times == 1 else f", of {self.times:,} runs together"
+        rows = [
+            (self.vary, f"{self.value!r}"),
+            ("asked for", f"ε <= {self.epsilon:g} at δ = {self.delta:g} for view {self.view}{times}"),
+            ("achieved", f"ε from {down(self.achieved.lower)} to {up(self.achieved.upper)} nats, {self.profile.basis}"),
+            ("other views", f"{', '.join(self.views)}: see .views, nothing is promised for them" if self.views else ""),
+        ]  # fmt: skip
+        title = f"Calibration of {type(self.protocol).__name__}"
+        return title, [(name, text) for name, text in rows if text]
 
 
 def calibrate(
@@ -332,7 +345,7 @@ _FAR = 1e12  # sensitivities; no sum is worth anything under more noise
 
 
 @dataclass(frozen=True)
-class NoiseCalibration:
+class NoiseCalibration(Summary):
     """The least noise that keeps a promise.
 
     ``scale``: sigma of Gaussian noise, the scale of Laplace noise, in units of the sum.  ``profile``: of one release.
@@ -347,6 +360,21 @@ class NoiseCalibration:
     achieved: Bracket
     slack: float
     profile: PrivacyProfile
+
+    def __repr__(self) -> str:
+        return f"<NoiseCalibration: scale = {self.scale:.6g} keeps ε <= {self.epsilon:g}, δ = {self.delta:g}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the calibration and notebooks show."""
+        low, _, high = self.achieved
+        return "Calibration of noise", [
+            ("scale", f"{self.scale!r}"),
+            (
+                "asked for",
+                f"ε <= {self.epsilon:g} at δ = {self.delta:g}, of {counted(self.times, 'release')}",
+            ),
+            ("achieved", f"ε from {down(low)} to {up(high)} nats, {self.profile.basis}"),
+        ]
 
 
 def calibrate_noise(

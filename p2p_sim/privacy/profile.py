@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, overload
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.summary import Rows, Summary, down, up
 from p2p_sim.privacy import delta_curve, many_values
 from p2p_sim.privacy.law import LARGE, ZERO, AdditiveNoise, Bracket, Law, largest, root
 from p2p_sim.privacy.many_values import Array, Brackets, Values
@@ -31,6 +33,8 @@ BASES = ("exact", "upper", "lower", "claimed", "measured", "refused")
 
 _LEAST_SURE_FIRST = ("measured", "lower", "claimed", "upper", "exact")
 
+_SHOWN = 1e-6  # delta of the figure that a profile shows of itself
+_SHOWN_CASES = 64  # of which the worst is shown; of more it takes long to find
 _FAR = 1e-100  # deltas below this are bounded by the one at which it is reached
 
 
@@ -39,7 +43,7 @@ class RefusedError(InputError):
 
 
 @dataclass(frozen=True)
-class PrivacyProfile:
+class PrivacyProfile(Summary):
     """How well a party's view hides one label: delta as a function of epsilon, with basis and source.
 
     ``view``: who looks.  ``basis``: one of ``BASES``; "exact" where every composition is computed or lies below a
@@ -63,7 +67,29 @@ class PrivacyProfile:
             )
 
     def __repr__(self) -> str:
-        return f"<PrivacyProfile of {self.view}: {self.basis}, {(self.why or self.source)[:60]}>"
+        return f"<PrivacyProfile of {self.view}: {self.basis}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the profile and notebooks show: epsilon at delta = 1e-6, unless that takes long."""
+        title = f"What view {self.view} learns of one label"
+        if self.law is None:
+            return title, [("basis", self.basis), ("why", self.why)]
+        rows = [
+            ("basis", self.basis),
+            *self._shown,
+            ("source", self.source),
+            ("assumes", "; ".join(self.assumes)),
+        ]
+        return title, [(name, text) for name, text in rows if text]
+
+    @cached_property
+    def _shown(self) -> list[tuple[str, str]]:
+        """The rows with figures, computed once."""
+        law = self._law()
+        if law.slow or len(law.alternatives()) > _SHOWN_CASES:
+            return [("ε", "takes long: ask epsilon(delta)")]
+        low, value, high = self.epsilon_bracket(_SHOWN)
+        return [(f"ε at δ = {_SHOWN:g}", f"{value:.4g} nats ({down(low)} to {up(high)})")]
 
     @classmethod
     def refused(cls, view: str, why: str) -> PrivacyProfile:

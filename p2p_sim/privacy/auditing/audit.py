@@ -15,6 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.summary import Rows, Summary, counted, down
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import confidence_bounds, not_varied, worlds
 from p2p_sim.privacy.auditing.arguments import (
@@ -65,7 +66,7 @@ def statistic_of(
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Summary):
     """What was measured of one view.
 
     ``kind``: "delta" if ε was measured at δ = ``at``, "epsilon" if δ at ε = ``at``.  ``lower``: with probability
@@ -105,8 +106,33 @@ class Audit:
     not_varied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
+        figure = f"{self._bound()} at {self.kind} = {self.at:g}"
         return f"<Audit of {self.protocol}, {self.view}: {self.verdict}, {figure}, {self.trials:,} trials>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the audit and notebooks show."""
+        at = f"at {'δ' if self.kind == 'delta' else 'ε'} = {self.at:g}"
+        claims = [
+            f"{each.name} {each.epsilon if self.kind == 'delta' else each.delta:.4g} ({each.verdict})"
+            for each in self.claims
+            if each.holds
+        ]
+        worlds = f"of {counted(self.cluster_size, 'user')}, {self.composition:,} others with the label"
+        rows = [
+            ("verdict", f"{self.verdict}: {self.why}"),
+            ("measured", f"{self._bound()} {at}, with confidence {100 * self.confidence:.5g} %"),
+            ("claimed", "; ".join(claims) or "nothing that applies"),
+            ("could show", f"at most {down(self.cap)}"),
+            ("trials", f"{self.trials:,} a label, in worlds {worlds}, {self.channels} channels"),
+            ("statistic", self.statistic),
+            ("law test", _tested(self.law)),
+            ("not varied", "; ".join(self.not_varied)),
+            ("assumes", "; ".join(self.assumes)),
+        ]
+        return f"Audit of {self.protocol}, view {self.view}", [(name, text) for name, text in rows if text]
+
+    def _bound(self) -> str:
+        return f"{'ε' if self.kind == 'delta' else 'δ'} >= {down(self.lower)}"
 
     @property
     def exact(self) -> float | None:
@@ -265,6 +291,15 @@ def audit(
             alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
         ),
     )  # fmt: skip
+
+
+def _tested(law: LawTest | None) -> str:
+    """Return what the test of a law found, in words."""
+    if law is None:
+        return ""
+    if not law.tested:
+        return f"none: {law.why}"
+    return f"p = {law.p_value:.2g}, {f'rejected: {law.why}' if law.rejected else 'not rejected'}"
 
 
 def _curve(looked: list[Looked]) -> Looked:

@@ -30,6 +30,7 @@ from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.privacy import many_values
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw, TapeFaultDraws
@@ -42,8 +43,8 @@ Observation = tuple[Any, ...]
 MOST_USERS = 6
 
 
-@dataclass(frozen=True)
-class EnumeratedView:
+@dataclass(frozen=True, repr=False)
+class EnumeratedView(Summary):
     """The law of a view in two neighbouring worlds: what is seen, to its probability."""
 
     view: str
@@ -51,6 +52,25 @@ class EnumeratedView:
     neighbour: dict[Observation, Fraction]
     basis: str = "exact"
     source: str = "enumeration of all draws"
+
+    def __repr__(self) -> str:
+        return f"<EnumeratedView of {self.view}: {counted(len(self.world.keys() | self.neighbour), 'observation')}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the view and notebooks show."""
+        only = [
+            sum((p if not q else 0 for p, q in self.pairs()), 0),
+            sum((q if not p else 0 for p, q in self.pairs()), 0),
+        ]
+        rows = [
+            ("observations", f"{len(self.world.keys() | self.neighbour):,}"),
+            ("least ε with δ = 0", f"{self.pure_epsilon:.6g} nats"),
+            ("δ at ε = 0", f"{float(self.delta_at(1)):.6g}"),
+            ("seen in one world only", f"with probability {float(max(only)):.6g}"),
+            ("basis", self.basis),
+            ("source", self.source),
+        ]
+        return f"What view {self.view} sees in two worlds that differ in one label", rows
 
     def pairs(self) -> list[tuple[Fraction, Fraction]]:
         """Return (probability in the world, in the neighbour) of everything that can be seen."""
