@@ -16,7 +16,6 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import path_of
 from p2p_sim.core.deliveries import Count, Most
-from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
@@ -27,6 +26,7 @@ from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
+from p2p_sim.progress import Asked, showing, tell_of
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.population_file import PopulationAttribute
@@ -242,6 +242,7 @@ def load(path: str | Path) -> Run:
     return Run(**run_directory.load(path_of("path", path)))
 
 
+@showing
 def run(
     protocol: Protocol,
     population: Population,
@@ -253,7 +254,7 @@ def run(
     address: str | None = None,
     trace: str = "none",
     digest: bool = True,
-    progress: Progress | None = None,
+    progress: Asked = None,
     faults: Faults | Sequence[str] | None = None,
     costs: bool = False,
     crypto: str = MODELLED,
@@ -269,8 +270,9 @@ def run(
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
-    memory.  Results do not depend on backend, blocks or shards.  Raises InputError for bad input or an existing folder,
-    ProtocolError for a program that breaks the engine's rules.
+    memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
+    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, progress.  Raises
+    InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
@@ -283,7 +285,7 @@ def run(
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, progress, injected, costs, crypto
+        backend, blocks, shards, address, level, digest, tell_of(progress), injected, costs, crypto
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)

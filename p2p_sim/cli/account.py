@@ -92,8 +92,8 @@ class AccountCommand(TableOptions):
     def execute(self, _command: Command) -> int:
         """Compute the table, draw the curves, print."""
         from p2p_sim.cli import parameters
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
+        from p2p_sim.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)

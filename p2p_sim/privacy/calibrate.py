@@ -22,6 +22,7 @@ from p2p_sim.privacy.composition.compose import check_times, composed, repeated
 from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
+from p2p_sim.progress import Asked, showing, tell_of
 
 _STEPS = 60
 _MOST = 1e300
@@ -99,6 +100,7 @@ class Calibration(Summary):
         return title, [(name, text) for name, text in rows if text]
 
 
+@showing
 def calibrate(
     kind: type[Protocol],
     *,
@@ -113,6 +115,7 @@ def calibrate(
     faults: Faults | Sequence[str] | None = None,
     between: tuple[float, float] | None = None,
     times: int | None = None,
+    progress: Asked = None,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
@@ -122,7 +125,7 @@ def calibrate(
     the most private value to look at, and the most useful one.  ``cluster_size``, or ``population``: the promise holds
     in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in ``profile``.
     ``times``, 1 to 10^9: of so many runs together, on the same labels with fresh coins; then the value is found to one
-    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.
+    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.  ``progress``: as in ``p2p_sim.run``.
     ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.
     The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
@@ -151,8 +154,13 @@ def calibrate(
         "faults": faults,
     }
 
+    tell, tried = tell_of(progress), set[float]()
+
     @functools.lru_cache(maxsize=4)  # what is found is looked at more than once
     def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:
+        tried.add(value)
+        if tell is not None:
+            tell(_doing(vary, view, what, len(tried)), 0, 0)
         size, parameters = cluster_size, dict(fixed)
         if vary == "cluster_size":
             size = int(value)
@@ -202,6 +210,13 @@ def calibrate(
     slack = epsilon - achieved.upper
     return Calibration(
         protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views, times
+    )
+
+
+def _doing(vary: str, view: str, what: str, values: int) -> str:
+    """Return what a calibration is at, for who waits."""
+    return (
+        f"solving for {vary}, value {values:,}" if what == view else f"accounting for the other views: {what}"
     )
 
 

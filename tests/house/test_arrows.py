@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"core"},
-    {"backends", "network", "crypto"},
+    {"backends", "network", "crypto", "progress"},
     {"catalogue"},
     {"rundir"},
     {"trace"},

@@ -10,7 +10,6 @@ from typing import Any
 
 from p2p_sim import backends
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
@@ -50,6 +49,7 @@ from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import known
+from p2p_sim.progress import Asked, showing, tell_of
 from p2p_sim.run import Run
 
 
@@ -146,6 +146,7 @@ class Audit(Summary):
         return self.verdict == VIOLATED or (self.law is not None and self.law.rejected)
 
 
+@showing
 def audit(
     protocol: Protocol | Run,
     view: str = "learner",
@@ -165,7 +166,7 @@ def audit(
     against: Protocol | PrivacyProfile | None = None,
     claims: Mapping[str, float] | None = None,
     false_alarm: float = 1e-6,
-    progress: Progress | None = None,
+    progress: Asked = None,
     faults: Faults | Sequence[str] | None = None,
     graph: Any = None,
     crypto: str | None = None,
@@ -188,7 +189,8 @@ def audit(
     says, and without a law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
-    ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
+    ``shards``, ``address``, ``faults``, ``crypto``, ``progress``: as in ``run``; under faults the statistic is a
+    classifier.
     ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
     ``topologies.graph_of`` takes; drawn by ``seed``.  ``public``: what programs read as ``me.public``, columns by name
     with a row for each user of a world: the victim, then the colluders, then the others, of whom the first have label
@@ -251,7 +253,7 @@ def audit(
 
     plan = Plan(
         situation, statistic, exact, chosen, honest, here, (kind, at), trials, seed, false_alarm, settings,
-        progress or (lambda _label, _done, _total: None),
+        tell_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
