@@ -25,6 +25,9 @@ CALLS = {
     "learn": lambda **how: (
         experiment.learn(RandomizedResponse(1.0), "breast-cancer", seed=1, **how).comparison.accuracy_private  # type: ignore[union-attr]
     ),
+    "evaluate": lambda **how: (
+        p2p_sim.evaluate(RandomizedResponse(1.0), "breast-cancer", seed=1, **how)["accuracy[released]"][0]
+    ),
     "audit": lambda **how: (
         privacy.audit(PeerToPeer(0.1), cluster_size=3, trials=300, delta=0.1, **how).lower
     ),

@@ -25,6 +25,7 @@ LAYERS = [
     {"learning"},
     {"render"},
     {"report"},
+    {"evaluate"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
