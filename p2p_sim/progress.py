@@ -79,12 +79,12 @@ class Progress:
         """Show HTML's own bar below the cell, where rich's would need ipywidgets; it is taken away at the end."""
         if self._stop.wait(_BAR_AFTER):
             return
-        from IPython.display import HTML, display
+        from IPython.display import display
 
-        place = display(HTML(""), display_id=True)
+        place = display(_cell(""), raw=True, display_id=True)
         while not self._stop.wait(_CELL_STEP):
-            place.update(HTML(as_html(*self._state)))
-        place.update(HTML(""))
+            place.update(_cell(as_html(*self._state), line(*self._state)), raw=True)
+        place.update(_cell(""), raw=True)
 
     def _show_lines(self) -> None:
         shown, last = "", self._start
@@ -128,6 +128,11 @@ class Progress:
 def line(label: str, done: int, total: int) -> str:
     """Return a state as text: ``user, round 1: 3,000,000 of 10,000,000``."""
     return f"{label}: {done:,} of {total:,}" if total > 1 else label
+
+
+def _cell(html: str, plain: str = "") -> dict[str, str]:
+    """Return an output of a cell; ``plain``: for frontends that show no HTML."""
+    return {"text/html": html, "text/plain": plain}
 
 
 def as_html(label: str, done: int, total: int) -> str:

@@ -146,17 +146,19 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         pass
 
     class Place:
-        def update(self, html: str) -> None:
-            cells.append(html)
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            assert raw
+            cells.append(data["text/html"])
+            assert data["text/plain"] in ("", "<user>, round 1: 30 of 60")
 
-    def show(html: str, display_id: bool) -> Place:
+    def show(data: dict[str, str], raw: bool, display_id: bool) -> Place:
         assert display_id
-        cells.append(html)
+        Place().update(data, raw)
         return Place()
 
     ipython, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
     ipython.get_ipython = ZMQInteractiveShell  # type: ignore[attr-defined]
-    display.HTML, display.display = str, show  # type: ignore[attr-defined]
+    display.display = show  # type: ignore[attr-defined]
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "IPython", ipython)
         patch.setitem(sys.modules, "IPython.display", display)

@@ -19,6 +19,11 @@ _LEFT = "text-align: left"  # notebooks align tables right; no colour, so that l
 class Summary(ABC):
     """A result that tells what it is in a few rows; ``repr`` is its own, one line that computes nothing."""
 
+    def __init_subclass__(cls) -> None:
+        """Give each class the method itself: of one that is inherited IPython prefers the class's own ``repr``."""
+        super().__init_subclass__()
+        cls._repr_pretty_ = Summary._repr_pretty_  # type: ignore[method-assign]
+
     @abstractmethod
     def summary(self) -> tuple[str, Rows]:
         """Return a title, and about ten rows at most of (name, text); texts are whole, and may be computed."""
