@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.progress import Asked, showing, tell_of
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.report.delta import DELTA, check_delta
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def evaluate(
     ``pandas.concat(rows, ignore_index=True)``, and what one of them lacks is missing there.
 
     ``data``, ``seed``, ``split_seed``, ``model``, ``how`` (label, clusters, test, graph, faults, backend and so on):
-    see ``p2p_sim.learning.experiment.learn``.  ``delta`` in [0, 1): where epsilon is told.  ``views``: whose epsilon,
+    see ``p2p_sim.learning.experiment.learn``.  ``delta`` in [0, 1): of each epsilon.  ``views``: whose epsilon,
     such as ["learner", "learner+3*user"]; None: the rows of ``p2p-sim account`` but servers with colluders, whose laws
     take long; []: nobody's.
     ``progress``: as in ``p2p_sim.run``.
@@ -73,7 +73,7 @@ def evaluate(
         raise InputError(f"views = {views!r}: give a list of names, such as [{views!r}]")
     for view in views or ():
         Coalition.parse(view, protocol.roles())
-    tell = tell_of(progress)
+    tell = reporter_of(progress)
     result = experiment.learn(
         protocol, data, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
     )

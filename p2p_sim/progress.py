@@ -17,10 +17,10 @@ from html import escape
 from types import TracebackType
 from typing import Any, ParamSpec, TextIO, TypeVar
 
-from p2p_sim.core.engine import Progress as Tell
+from p2p_sim.core.engine import Progress as Reporter
 from p2p_sim.core.errors import InputError
 
-Asked = Tell | bool | None
+Asked = Reporter | bool | None
 """What ``progress=`` takes: None shows it in a terminal and in a notebook, True everywhere, False nowhere; or a
 function that is called with (label, done, total)."""
 
@@ -144,13 +144,13 @@ def as_html(label: str, done: int, total: int) -> str:
 def showing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Decorate a function with an argument ``progress`` as in ``Asked``, given by name.
 
-    A bar is shown while it runs, unless one is on the screen already.  The function has ``progress`` from ``tell_of``,
-    and hands it on to decorated ones as ``tell or False``: its caller has decided.
+    A bar is shown while it runs, unless one is on the screen already.  The function has ``progress`` from
+    ``reporter_of``, and hands it on to decorated ones as ``tell or False``: its caller has decided.
     """
 
     @functools.wraps(function)
     def shown(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        with told(named.get("progress")) as tell:
+        with reporting(named.get("progress")) as tell:
             named["progress"] = tell
             return function(*arguments, **named)
 
@@ -158,7 +158,7 @@ def showing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 @contextmanager
-def told(asked: Any) -> Iterator[Tell | None]:
+def reporting(asked: Any) -> Iterator[Reporter | None]:
     """Show progress as is asked; yield the function to call, None where nobody looks.  Raises InputError."""
     if asked is None:
         asked = _in_notebook() or (sys.stderr is not None and _is_terminal(sys.stderr))
@@ -176,7 +176,7 @@ def told(asked: Any) -> Iterator[Tell | None]:
             yield bar
 
 
-def tell_of(progress: Asked) -> Tell | None:
+def reporter_of(progress: Asked) -> Reporter | None:
     """Return the function to call inside a function that is decorated by ``showing``."""
     return None if progress is None or isinstance(progress, bool) else progress
 

@@ -26,7 +26,7 @@ from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
-from p2p_sim.progress import Asked, showing, tell_of
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.population_file import PopulationAttribute
@@ -285,7 +285,7 @@ def run(
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, tell_of(progress), injected, costs, crypto
+        backend, blocks, shards, address, level, digest, reporter_of(progress), injected, costs, crypto
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)

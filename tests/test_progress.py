@@ -169,7 +169,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def test_a_notebook_shows_a_bar_below_the_cell(monkeypatch, bars) -> None:
     with notebook(monkeypatch) as cells:
-        with progress.told(None) as tell:
+        with progress.reporting(None) as tell:
             assert tell is not None
             tell("<user>, round 1", 30, 60)
             wanted = '<progress max="60" value="30"></progress> &lt;user&gt;, round 1: 30 of 60'

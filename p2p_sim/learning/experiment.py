@@ -31,7 +31,7 @@ from p2p_sim.learning.training import (
 )
 from p2p_sim.learning.training import clusters as clustering
 from p2p_sim.network import edges, topologies
-from p2p_sim.progress import Asked, showing, tell_of
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 
@@ -165,7 +165,7 @@ def learn(
     test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.  The
     results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
-    tell = tell_of(progress)
+    tell = reporter_of(progress)
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     check(protocol, graph)
@@ -298,7 +298,7 @@ def simulate(
     ``seed``: of the run, labels and graph, None draws a fresh one; ``how``: backend, shards, trace and so on, see
     ``p2p_sim.run``.
     """
-    tell = tell_of(progress)
+    tell = reporter_of(progress)
     check(protocol, graph)
     seed = seeds.chosen(seed)
     if protocol.label_count() != 2:

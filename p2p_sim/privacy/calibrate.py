@@ -22,7 +22,7 @@ from p2p_sim.privacy.composition.compose import check_times, composed, repeated
 from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
-from p2p_sim.progress import Asked, showing, tell_of
+from p2p_sim.progress import Asked, reporter_of, showing
 
 _STEPS = 60
 _MOST = 1e300
@@ -154,7 +154,7 @@ def calibrate(
         "faults": faults,
     }
 
-    tell, tried = tell_of(progress), set[float]()
+    tell, tried = reporter_of(progress), set[float]()
 
     @functools.lru_cache(maxsize=4)  # what is found is looked at more than once
     def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:

@@ -51,9 +51,9 @@ def test_a_row_is_what_the_command_line_says(cli) -> None:
     }
     columns = [name[13:-1] for name in row if name.startswith("epsilon_nats[")]
     assert columns == ["learner", "user", "user (deviating)", "wire", "learner+wire"]
-    told_there = [view for view in columns if shown[view]["exact"] is not None]
-    assert set(told_there) >= {"user", "user (deviating)", "wire"}
-    for view in told_there:
+    shown_there = [view for view in columns if shown[view]["exact"] is not None]
+    assert set(shown_there) >= {"user", "user (deviating)", "wire"}
+    for view in shown_there:
         exact = shown[view]["exact"]
         assert one[f"epsilon_nats[{view}]"] == pytest.approx(exact["epsilon"], rel=1e-12)
         assert one[f"basis[{view}]"] == exact["basis"]

@@ -70,14 +70,14 @@ def test_results_show_themselves_in_one_line_a_few_lines_and_a_table():
         printer = Printer()
         # IPython looks in each class for both, from the first to the last: an inherited one comes after its repr.
         vars(type(each))["_repr_pretty_"](each, printer, False)
-        assert printer.told == str(each)
+        assert printer.printed == str(each)
 
 
 class Printer:
     """As much of IPython's as is used."""
 
     def text(self, text: str) -> None:
-        self.told = text
+        self.printed = text
 
 
 class Table(HTMLParser):

@@ -49,7 +49,7 @@ from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import known
-from p2p_sim.progress import Asked, showing, tell_of
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
 
@@ -253,7 +253,7 @@ def audit(
 
     plan = Plan(
         situation, statistic, exact, chosen, honest, here, (kind, at), trials, seed, false_alarm, settings,
-        tell_of(progress) or (lambda _label, _done, _total: None),
+        reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
