@@ -3,6 +3,7 @@
 from p2p_sim.check import Checked, check
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
 from p2p_sim.core.population import Population
+from p2p_sim.evaluate import evaluate
 from p2p_sim.observed_view import View
 from p2p_sim.paired import Pair, paired
 from p2p_sim.run import Run, load, run
@@ -17,6 +18,7 @@ __all__ = [
     "RunLostError",
     "View",
     "check",
+    "evaluate",
     "load",
     "paired",
     "run",

@@ -20,6 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.rundir import code_versions, parquet_columns
 from p2p_sim.rundir.population_file import some
 from p2p_sim.rundir.run_record import RunRecord
@@ -53,7 +54,7 @@ class LazyColumns(Mapping[str, Columns]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class View:
+class View(Summary):
     """What a coalition saw.  ``name``: as requested; ``coalition``: the same with the ids of all users.
 
     ``messages``: by kind: columns round, sender, recipient, seq, the fields, nbytes, and ``readable``: where it is
@@ -76,6 +77,19 @@ class View:
         counts = [f"{len(columns['round']):,} {kind}" for kind, columns in self.messages.items()]
         part = "" if self._cluster is None else f", cluster {self._cluster}"
         return f"<View of {self.name}{part}: {', '.join(counts)}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the view and notebooks show: of each kind, how many messages it can read."""
+        rows = []
+        for kind, columns in self.messages.items():
+            seen, readable = len(columns["round"]), int(np.count_nonzero(columns["readable"]))
+            part = "all" if readable == seen else "none" if not readable else f"{readable:,}"
+            fields = self.kinds[kind].fields
+            read = f", {part} readable: {', '.join(fields)}" if fields and seen else ""
+            rows.append((kind, counted(seen, "message") + read))
+        rows += [] if self.missing is None else [("missing", self.missing)]
+        part = "" if self._cluster is None else f", cluster {self._cluster}"
+        return f"View of {self.name}{part}, {self.channels} channels", rows
 
     def table(self, kind: str) -> Any:
         """Return the messages of one kind as an Arrow table, with null for unreadable fields.

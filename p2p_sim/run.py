@@ -16,16 +16,17 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import path_of
 from p2p_sim.core.deliveries import Count, Most
-from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.population_file import PopulationAttribute
@@ -51,7 +52,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(repr=False)
-class Run:
+class Run(Summary):
     """The results of a run.
 
     ``digest``: 32 hexadecimal digits, equal whenever all delivered messages and all outputs are equal; None if not
@@ -90,8 +91,33 @@ class Run:
     _trace: Mapping[str, dict[str, Array]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
+        return f"<Run of {self._call()} on {self.backend}, digest {self.digest}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the run and notebooks show: the seed is not among it, as it undoes the noise."""
+        kinds = self.by_kind()
+        sent = [f"{count.messages:,} {kind}" for kind, count in kinds.items()]
+        nbytes = sum(count.nbytes for count in kinds.values())
+        returned = [
+            f"{role}: {', '.join(columns)} ({counted(max(map(len, columns.values())), 'row')})"
+            for role, columns in self.outputs.items()
+            if columns
+        ]
+        rows = [
+            ("users", "not known" if self.users is None else f"{self.users:,}"),
+            ("backend", f"{self.backend}, {self.crypto} cryptography"),
+            ("faults", "" if self.faults is None else ", ".join(self.faults.texts())),
+            ("messages", f"{', '.join(sent)}; {counted(nbytes, 'byte')} travelled" if sent else "none"),
+            ("trace", self.trace),
+            ("outputs", "; ".join(returned)),
+            ("digest", str(self.digest)),
+            ("seconds", f"{self.timings['total']:.3g}" if "total" in self.timings else ""),
+        ]
+        return f"Run of {self._call()}", [(name, text) for name, text in rows if text]
+
+    def _call(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items() if value is not None)
-        return f"<Run of {self.protocol.partition(':')[2]}({given}) on {self.backend}, digest {self.digest}>"
+        return f"{self.protocol.partition(':')[2]}({given})"
 
     def output(self, role: str) -> dict[str, Array]:
         """Return the output of a role: columns, concatenated over its blocks.
@@ -216,6 +242,7 @@ def load(path: str | Path) -> Run:
     return Run(**run_directory.load(path_of("path", path)))
 
 
+@showing
 def run(
     protocol: Protocol,
     population: Population,
@@ -227,7 +254,7 @@ def run(
     address: str | None = None,
     trace: str = "none",
     digest: bool = True,
-    progress: Progress | None = None,
+    progress: Asked = None,
     faults: Faults | Sequence[str] | None = None,
     costs: bool = False,
     crypto: str = MODELLED,
@@ -243,8 +270,9 @@ def run(
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
-    memory.  Results do not depend on backend, blocks or shards.  Raises InputError for bad input or an existing folder,
-    ProtocolError for a program that breaks the engine's rules.
+    memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
+    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, progress.  Raises
+    InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
@@ -257,7 +285,7 @@ def run(
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, progress, injected, costs, crypto
+        backend, blocks, shards, address, level, digest, reporter_of(progress), injected, costs, crypto
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)

@@ -80,15 +80,20 @@ class AccountCommand(TableOptions):
     fault: Fault = None
     graph: Graph = None
     seed: Annotated[int, count(EXECUTION, "Seed of the test rows, k-means and the graph; default 0.")] = 0
-    plot: Annotated[str | None, text(OUTPUT, "Draw δ(ε) of all views into a file.", "FILE.svg|png")] = None
+    plot: Annotated[
+        str | None,
+        text(
+            OUTPUT, "Draw δ(ε) of all views into a file, or write it as a table.", "FILE.svg|png|csv|parquet"
+        ),
+    ] = None
     json: Json = False
     format: Format = "text"
 
     def execute(self, _command: Command) -> int:
         """Compute the table, draw the curves, print."""
         from p2p_sim.cli import parameters
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
+        from p2p_sim.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)

@@ -244,8 +244,8 @@ class AuditCommand:
 
     def execute(self, _command: Command) -> int:
         """Audit and print; returns 1 if a claim is violated or the worlds do not follow their law."""
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
+        from p2p_sim.progress import Progress
         from p2p_sim.report import audit_file, audit_table
 
         as_json, run = wants_json(self.json, self.format), None

@@ -41,7 +41,7 @@ class BenchCommand:
 
     def execute(self, _command: Command) -> int:
         """Measure and print."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         module = benchmark(self.name)

@@ -87,7 +87,7 @@ class CalibrateCommand(TableOptions):
     def execute(self, _command: Command) -> int:
         """Solve and print."""
         from p2p_sim.cli import parameters
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
@@ -117,7 +117,7 @@ class CalibrateCommand(TableOptions):
         found = privacy.calibrate(
             kind, vary=vary, view=self.view, cluster_size=size, population=people,
             epsilon=self.epsilon, delta=self.delta, channels=self.channels, faults=self.fault,
-            between=ends, **({"times": self.times} | fixed),
+            between=ends, progress=progress, **({"times": self.times} | fixed),
         )  # fmt: skip
         progress("accounting for the other views", 0, 0)
         others = self._others(found, people, progress)

@@ -32,7 +32,7 @@ class DiffCommand:
     @with_programs("first", "second")
     def execute(self, _command: Command) -> int:
         """Compare and tell."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.trace.diff import compare
 

@@ -47,7 +47,7 @@ class ReplayCommand:
     @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Replay and tell."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.report import message_text
         from p2p_sim.rundir import code_versions
 

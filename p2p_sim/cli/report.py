@@ -43,7 +43,7 @@ class ReportCommand:
     @with_programs("runs")
     def execute(self, _command: Command) -> int:
         """Gather and write."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.report import document, figure_files, sections
 
         form = "json" if self.json else self.format

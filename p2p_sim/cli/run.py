@@ -149,8 +149,8 @@ class RunCommand(TableOptions):
 
     def _work(self) -> int:
         from p2p_sim.cli import parameters, run_folders
-        from p2p_sim.cli.progress import Progress
         from p2p_sim.learning import experiment
+        from p2p_sim.progress import Progress
         from p2p_sim.report import privacy_table, run_summary
 
         as_json = wants_json(self.json, self.format)

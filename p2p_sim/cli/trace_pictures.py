@@ -122,7 +122,7 @@ class DiagramCommand:
     @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Draw and tell."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
         from p2p_sim.rundir.run_directory import whole_or_cut_off
@@ -181,7 +181,7 @@ class ExportCommand:
     @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Write and tell."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.render import sequence
         from p2p_sim.run import load
         from p2p_sim.rundir.run_directory import whole_or_cut_off
@@ -273,7 +273,7 @@ class ServeCommand:
         return 0
 
     def _export(self, out: str) -> int:
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.render.web.messages import Place
         from p2p_sim.render.web.page import export
         from p2p_sim.report.view_summary import viewers

@@ -86,7 +86,7 @@ class ShowCommand:
     @with_programs("run")
     def execute(self, _command: Command) -> int:
         """Look and tell."""
-        from p2p_sim.cli.progress import Progress
+        from p2p_sim.progress import Progress
         from p2p_sim.report import message_text
 
         self._check()
@@ -166,7 +166,7 @@ class ShowCommand:
 
 def _looked(place: str, doing: str, document: Callable[[RunRecord], dict[str, Any]]) -> dict[str, Any]:
     """Return what is told of a run, with its name in front; ``doing``: what progress says meanwhile."""
-    from p2p_sim.cli.progress import Progress
+    from p2p_sim.progress import Progress
     from p2p_sim.rundir.run_directory import LazyRun
 
     with Progress() as progress, terminal.stdout_to_stderr():

@@ -32,6 +32,7 @@ from p2p_sim.learning.training import (
 )
 from p2p_sim.learning.training import clusters as clustering
 from p2p_sim.network import edges, topologies
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 
@@ -138,6 +139,7 @@ class Result:
     comparison: evaluation.Comparison | None
 
 
+@showing
 def learn(
     protocol: Protocol,
     data: str | Path | Dataset,
@@ -153,7 +155,7 @@ def learn(
     split_seed: int | None = None,
     classes: list[str] | None = None,
     reading: Reading = PLAIN,
-    progress: Progress | None = None,
+    progress: Asked = None,
     **how: Any,
 ) -> Result:
     """Load and divide data, cluster it, run the protocol among the training rows, train on what it released.
@@ -164,12 +166,13 @@ def learn(
     test rows and k-means, so that they stay as they are while ``seed`` varies the protocol; None: ``seed``.  The
     results also go into ``run.notes``, and so into run.json.  Raises InputError for bad input.
     """
+    tell = reporter_of(progress)
     if model != NO_MODEL:
         models.make(model)  # a wrong name shows before the work
     check(protocol, graph)
     seed = seeds.chosen(seed)
     split = seed if split_seed is None else check_seed(split_seed, "split_seed")
-    report = progress or _silent
+    report = tell or _silent
     begin = time.perf_counter()
     if not isinstance(data, Dataset):
         report(f"reading {Path(data).name}", 0, 0)
@@ -185,21 +188,19 @@ def learn(
     loaded = time.perf_counter() - begin
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, split)[0].sum()))
-    examples = gather(protocol, data, clusters=clusters, test=test, seed=split, progress=progress)
+    examples = gather(protocol, data, clusters=clusters, test=test, seed=split, progress=tell)
     if split != seed:  # the run's seed is a secret, and is told where that is left out
         examples.about["data"]["split_seed"] = split
     begin, total = time.perf_counter(), data.rows_in_file
     del data  # its features were copied
-    people, about = join(
-        protocol, examples.population, graph, seed, progress, rows=examples.rows, total=total
-    )
+    people, about = join(protocol, examples.population, graph, seed, tell, rows=examples.rows, total=total)
     examples = replace(examples, population=people)
     phases = {"load": loaded + examples.timings["load"], "cluster": examples.timings["cluster"]}
     phases |= {} if about is None else {"graph": time.perf_counter() - begin}
-    run = start(protocol, people, seed=seed, progress=progress, **how)
+    run = start(protocol, people, seed=seed, progress=tell or False, **how)
     run.notes.update(examples.about, graph=about, released=released(run))
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
-    comparison = None if model == NO_MODEL else train(run, examples, model, progress)
+    comparison = None if model == NO_MODEL else train(run, examples, model, tell)
     return Result(run, examples, comparison)
 
 
@@ -280,6 +281,7 @@ def train(
     return comparison
 
 
+@showing
 def simulate(
     protocol: Protocol,
     users: int,
@@ -291,7 +293,7 @@ def simulate(
     model: str = DEFAULT_MODEL,
     graph: Any = None,
     seed: int | None = None,
-    progress: Progress | None = None,
+    progress: Asked = None,
     **how: Any,
 ) -> Run:
     """Run a protocol among synthetic users, with as many labels as it handles.
@@ -302,6 +304,7 @@ def simulate(
     the same kind, a fifth of all.  ``graph``: see ``join``; ``seed``: of the run, users and graph, None draws a fresh
     one; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  Raises InputError for bad input.
     """
+    tell = reporter_of(progress)
     check(protocol, graph)
     labels, trains = protocol.label_count(), features != 0 and model != NO_MODEL
     if trains:
@@ -313,7 +316,7 @@ def simulate(
         )
     seed = seeds.chosen(seed)
     before = time.perf_counter()
-    (progress or _silent)("making users", 0, 0)
+    (tell or _silent)("making users", 0, 0)
     size = (
         cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
     )
@@ -329,9 +332,9 @@ def simulate(
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
-    people, about = join(protocol, people, graph, seed, progress)
+    people, about = join(protocol, people, graph, seed, tell)
     phases |= {} if about is None else {"graph": time.perf_counter() - before}
-    run = start(protocol, people, seed=seed, progress=progress, **how)
+    run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data = _describe_synthetic(labels, share, shares, features)
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
@@ -339,7 +342,7 @@ def simulate(
         assert further.x is not None
         data |= {"test_rows": further.users - users, "test_rows_are": "synthetic users of the same kind"}
         x_test, y_test = further.x[users:], further.y[users:]
-        train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, progress)
+        train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, tell)
     return run
 
 

@@ -16,14 +16,15 @@ from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.finite import Atoms, Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.many_values import Brackets
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.registry import Accounting, LabelNoise, accounting, label_noise, register
 from p2p_sim.privacy.setting import Setting, crowd, fits
 from p2p_sim.privacy.theorems import Promise
 
 __all__ = [
-    "Accounting", "Atoms", "Audit", "Blind", "Bracket", "Calibration", "EnumeratedView", "LabelNoise", "Law",
-    "LocalBudget", "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise",
+    "Accounting", "Atoms", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "EnumeratedView", "LabelNoise",
+    "Law", "LocalBudget", "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise",
     "RefusedError", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds", "building_blocks",
     "by_cluster",
     "calibrate", "calibrate_noise", "compose", "composed", "crowd", "enumerate_view", "fits", "gaussian",

@@ -15,12 +15,14 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.summary import Rows, Summary, counted, down, up
 from p2p_sim.privacy.accountant import LARGEST, profile
 from p2p_sim.privacy.bounds.bound import real, whole
 from p2p_sim.privacy.composition.compose import check_times, composed, repeated
 from p2p_sim.privacy.law import Bracket
 from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from p2p_sim.privacy.table_rows import TableRow, rows
+from p2p_sim.progress import Asked, reporter_of, showing
 
 _STEPS = 60
 _MOST = 1e300
@@ -56,7 +58,7 @@ RANGES = {
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Summary):
     """The most useful value that keeps a promise, and what it gives every view.
 
     ``protocol``: with that value; ``vary``, ``value``: which and what.  ``achieved``: ε at ``delta`` of ``view``, in
@@ -85,7 +87,20 @@ class Calibration:
             f"ε <= {self.epsilon:g}, δ = {self.delta:g}>"
         )
 
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the calibration and notebooks show."""
+        times = "" if self.times == 1 else f", of {self.times:,} runs together"
+        rows = [
+            (self.vary, f"{self.value!r}"),
+            ("asked for", f"ε <= {self.epsilon:g} at δ = {self.delta:g} for view {self.view}{times}"),
+            ("achieved", f"ε from {down(self.achieved.lower)} to {up(self.achieved.upper)} nats, {self.profile.basis}"),
+            ("other views", f"{', '.join(self.views)}: see .views, nothing is promised for them" if self.views else ""),
+        ]  # fmt: skip
+        title = f"Calibration of {type(self.protocol).__name__}"
+        return title, [(name, text) for name, text in rows if text]
 
+
+@showing
 def calibrate(
     kind: type[Protocol],
     *,
@@ -100,6 +115,7 @@ def calibrate(
     faults: Faults | Sequence[str] | None = None,
     between: tuple[float, float] | None = None,
     times: int | None = None,
+    progress: Asked = None,
     **fixed: Any,
 ) -> Calibration:
     """Find the most useful value of one parameter at which a view is (ε, δ)-private; ``fixed``: the others.
@@ -109,7 +125,7 @@ def calibrate(
     the most private value to look at, and the most useful one.  ``cluster_size``, or ``population``: the promise holds
     in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in ``profile``.
     ``times``, 1 to 10^9: of so many runs together, on the same labels with fresh coins; then the value is found to one
-    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.
+    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.  ``progress``: as in ``p2p_sim.run``.
     ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.
     The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,
@@ -138,8 +154,13 @@ def calibrate(
         "faults": faults,
     }
 
+    tell, tried = reporter_of(progress), set[float]()
+
     @functools.lru_cache(maxsize=4)  # what is found is looked at more than once
     def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:
+        tried.add(value)
+        if tell is not None:
+            tell(_doing(vary, view, what, len(tried)), 0, 0)
         size, parameters = cluster_size, dict(fixed)
         if vary == "cluster_size":
             size = int(value)
@@ -189,6 +210,13 @@ def calibrate(
     slack = epsilon - achieved.upper
     return Calibration(
         protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views, times
+    )
+
+
+def _doing(vary: str, view: str, what: str, values: int) -> str:
+    """Return what a calibration is at, for who waits."""
+    return (
+        f"solving for {vary}, value {values:,}" if what == view else f"accounting for the other views: {what}"
     )
 
 
@@ -332,7 +360,7 @@ _FAR = 1e12  # sensitivities; no sum is worth anything under more noise
 
 
 @dataclass(frozen=True)
-class NoiseCalibration:
+class NoiseCalibration(Summary):
     """The least noise that keeps a promise.
 
     ``scale``: sigma of Gaussian noise, the scale of Laplace noise, in units of the sum.  ``profile``: of one release.
@@ -347,6 +375,21 @@ class NoiseCalibration:
     achieved: Bracket
     slack: float
     profile: PrivacyProfile
+
+    def __repr__(self) -> str:
+        return f"<NoiseCalibration: scale = {self.scale:.6g} keeps ε <= {self.epsilon:g}, δ = {self.delta:g}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the calibration and notebooks show."""
+        low, _, high = self.achieved
+        return "Calibration of noise", [
+            ("scale", f"{self.scale!r}"),
+            (
+                "asked for",
+                f"ε <= {self.epsilon:g} at δ = {self.delta:g}, of {counted(self.times, 'release')}",
+            ),
+            ("achieved", f"ε from {down(low)} to {up(high)} nats, {self.profile.basis}"),
+        ]
 
 
 def calibrate_noise(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import math
-import time
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy import delta_curve
+from p2p_sim.privacy.delta_curve import LEAST
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report import matplotlib_settings, output_files
@@ -20,16 +19,10 @@ from p2p_sim.report import matplotlib_settings, output_files
 Array = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 
-KINDS = ("svg", "png")
+KINDS, TABLES = ("svg", "png"), ("csv", "parquet")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-_LEAST = 1e-12
-_POINTS, _FEW, _SECONDS = 60, 24, 6.0
-"""Points of a curve: ``_POINTS``, or ``_FEW`` after ``_SECONDS``."""
-
-_FIRST = 7  # of them evenly over the curve
-_NARROW = 1e-3  # parts of the curve's length that are not divided further
-_FLAT = 0.5  # what the whole length counts beside the whole height, when the widest gap is looked for
+_SECONDS = 6.0
 _FILL = 5  # pieces of the line between two points
 
 
@@ -38,44 +31,22 @@ def _silent(_label: str, _done: int, _total: int) -> None:
 
 
 def kind_of(path: str) -> str:
-    """Return svg or png, by the name's ending; raises InputError for another ending or a place that is not writable."""
+    """Return svg, png, csv or parquet, by the name's ending; raises InputError for another, or an unwritable place."""
     kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        raise InputError(f"--plot {path!r}: the name must end in .svg or .png")
+    if kind not in KINDS + TABLES:
+        raise InputError(
+            f"--plot {path!r}: the name must end in .svg or .png, or for a table in .csv or .parquet"
+        )
     output_files.check(path, "--plot")
     return kind
 
 
 def curve(law: Law) -> tuple[Array, Array]:
-    """Return epsilons and the law's deltas, at least ``_LEAST``: shape (points,) each.
+    """Return epsilons and the law's deltas, at least ``LEAST``, as ``delta_curve.points`` chooses them.
 
-    Every delta is evaluated, at the composition that is worst there.  Points are denser where the curve is steep, and
-    fewer for a law that is slow to evaluate.
+    Fewer points after some seconds, for a law that is slow to evaluate.
     """
-    start = time.monotonic()
-    drawn = law.with_floor(_LEAST / 10)
-
-    def delta(epsilon: float) -> float:
-        return max(_LEAST, drawn.delta(epsilon).value if epsilon < drawn.pure() else 0.0)
-
-    end = _end(law.pure(), delta)
-    grid = [float(share) * end for share in np.linspace(0, 1, _FIRST)] if end else [0.0]
-    points = [(epsilon, delta(epsilon)) for epsilon in grid]
-    while len(points) < (_POINTS if time.monotonic() - start < _SECONDS else _FEW):
-        gaps = [_gap(*pair, end) for pair in pairwise(points)]
-        if max(gaps, default=0.0) <= 0:
-            break
-        widest = gaps.index(max(gaps))
-        middle = (points[widest][0] + points[widest + 1][0]) / 2
-        points.insert(widest + 1, (middle, delta(middle)))
-    found = np.array(points)
-    return found[:, 0], found[:, 1]
-
-
-def _gap(one: tuple[float, float], two: tuple[float, float], end: float) -> float:
-    """Return how much of a curve lies between two points, by height and by length; 0 if it is too narrow."""
-    width = (two[0] - one[0]) / end
-    return math.log(one[1] / two[1]) / math.log(1 / _LEAST) + _FLAT * width if width > _NARROW else 0.0
+    return delta_curve.points(law, seconds=_SECONDS)
 
 
 def line(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
@@ -88,21 +59,6 @@ def line(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
     return np.append(at.ravel(), epsilons[-1]), np.append(over.ravel(), deltas[-1])
 
 
-def _end(pure: float, delta: Callable[[float], float]) -> float:
-    """Return the epsilon where delta reaches ``_LEAST``, up to 1 % too large; 10 if it never does."""
-    low, high = 0.0, pure
-    if math.isinf(high):
-        high = next((2.0**k for k in range(-20, 20) if delta(2.0**k) <= _LEAST), 0.0)
-        if not high:
-            return 10.0
-    elif delta(high * (1 - 1e-11)) > _LEAST:
-        return high
-    while high - low > 0.01 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta(middle) > _LEAST else (low, middle)
-    return high
-
-
 def curves(
     profiles: Mapping[str, PrivacyProfile],
     title: str,
@@ -110,14 +66,32 @@ def curves(
     asked: float = 0.0,
     progress: Progress = _silent,
 ) -> None:
-    """Plot delta(epsilon) of each view into a file, completely or not at all; raises InputError.
+    """Write delta(epsilon) of each view into a file, completely or not at all; raises InputError.
 
-    ``asked``: a delta to mark by a horizontal line, if it is in the picture.
+    By the name's ending a plot, or a table with the rows of ``PrivacyProfile.curve`` for each view.  ``asked``: a delta
+    to mark by a horizontal line, if it is in the picture.
     """
     kind = kind_of(path)
+    if kind in TABLES:
+        output_files.write(Path(path), _table(kind, profiles, progress))
+        return
     with matplotlib_settings.shipped({"svg.hashsalt": "p2p-sim"}):
         drawn = _drawn(kind, profiles, title, asked, progress)
     output_files.write(Path(path), drawn)
+
+
+def _table(kind: str, profiles: Mapping[str, PrivacyProfile], progress: Progress) -> bytes:
+    """Return the rows of all curves as a CSV or Parquet file; a view goes by its title."""
+    import pandas
+
+    frames = []
+    for i, (name, profile) in enumerate(profiles.items()):
+        progress(f"computing the curve of {name}", i, len(profiles))
+        frames.append(profile.curve().assign(view=name))
+    whole = pandas.concat(frames, ignore_index=True) if frames else delta_curve.frame((), "", "")
+    if kind == "csv":
+        return bytes(whole.to_csv(index=False, lineterminator="\n").encode())
+    return bytes(whole.to_parquet(index=False))
 
 
 def _drawn(
@@ -136,9 +110,9 @@ def _drawn(
         drawn = line(*curve(profile.law))
         label = f"{name} ({profile.basis})"
         axes.plot(*drawn, color=COLOURS[j], linestyle=_DASHES[j], linewidth=1.8, label=label)
-    if _LEAST <= asked < 1:
+    if LEAST <= asked < 1:
         axes.axhline(asked, color="#666666", linewidth=0.8, label=f"δ = {asked:g}")
-    axes.set(yscale="log", ylim=(_LEAST, 2), xlabel="ε (nats)", ylabel="δ(ε)", title=title)
+    axes.set(yscale="log", ylim=(LEAST, 2), xlabel="ε (nats)", ylabel="δ(ε)", title=title)
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize="small")
     drawn_bytes = io.BytesIO()

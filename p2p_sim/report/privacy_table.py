@@ -411,7 +411,8 @@ def drawn(table: Mapping[str, Any]) -> list[str]:
     bases = [row["exact"]["basis"] for row in table["views"] if row["exact"] is not None]
     each = ", ".join(f"{bases.count(basis)} {basis}" for basis in dict.fromkeys(bases))
     what = title(table).partition("\n")[2]
-    return [f"δ(ε) of {len(bases)} views drawn in {table['plot']} ({each}; {what})"]
+    done = "written to" if str(table["plot"]).lower().endswith((".csv", ".parquet")) else "drawn in"
+    return [f"δ(ε) of {len(bases)} views {done} {table['plot']} ({each}; {what})"]
 
 
 def _is_refusal(row: Mapping[str, Any]) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from p2p_sim.core.summary import visible as visible  # text that others hand to this module's readers, too
+
 _ASCII = {"ε": "eps", "δ": "delta", "α": "alpha", "θ": "theta", "√": "sqrt", "±": "+-", "…": "..."}
 
 
@@ -25,11 +27,6 @@ def _to_ascii(error: UnicodeError) -> tuple[str, int]:
         raise error
     text = error.object[error.start : error.end]
     return "".join(_ASCII.get(letter, "?") for letter in text), error.end
-
-
-def visible(text: str) -> str:
-    """Escape what a terminal would interpret: control characters, changes of direction, line ends."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def ready() -> None:

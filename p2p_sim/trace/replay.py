@@ -22,6 +22,7 @@ from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.summary import Rows, Summary
 from p2p_sim.core.trace_level import TraceLevel, Watch
 from p2p_sim.rundir.parquet_columns import joined
 from p2p_sim.rundir.trace_reader import sorted_trace
@@ -94,8 +95,8 @@ class Drawn:
     value: Any
 
 
-@dataclass(frozen=True)
-class UserHistory:
+@dataclass(frozen=True, repr=False)
+class UserHistory(Summary):
     """What one user sent, received (columns by kind, as ``Run.messages``) and drew; ``world``: users run again."""
 
     user: int
@@ -103,6 +104,24 @@ class UserHistory:
     sent: Messages
     received: Messages
     drawn: tuple[Drawn, ...]
+
+    def __repr__(self) -> str:
+        sent, received = (
+            sum(len(columns["round"]) for columns in part.values()) for part in (self.sent, self.received)
+        )
+        return f"<UserHistory of user {self.user}: {sent:,} sent, {received:,} received>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the history and notebooks show: how many messages and draws, and none of them."""
+        rows = [
+            (
+                name,
+                ", ".join(f"{len(columns['round']):,} {kind}" for kind, columns in part.items()) or "nothing",
+            )
+            for name, part in (("sent", self.sent), ("received", self.received))
+        ]
+        rows += [("draws", f"{len(self.drawn):,}"), ("users run again", f"{self.world:,}")]
+        return f"History of user {self.user}", rows
 
     def messages(self) -> dict[str, dict[str, Array]]:
         """Return all messages that she sent or received, by kind; a message to herself once."""

@@ -247,7 +247,7 @@ CASES = {
     "delta negative": ((*SMALL, "--delta", "-1"), ["delta = -1.0"]),
     "delta text": ((*SMALL, "--delta", "small"), ["'small' must be a number"]),
     "channels": ((*SMALL, "--channels", "tin"), ["'tin'", "plain or encrypted"]),
-    "plot": ((*SMALL, "--plot", "a.pdf"), ["'a.pdf'", ".svg or .png"]),
+    "plot": ((*SMALL, "--plot", "a.pdf"), ["'a.pdf'", ".svg or .png", ".csv or .parquet"]),
     "plot folder": ((*SMALL, "--plot", "no/a.svg"), ["'no/a.svg'", "exists"]),
     "data and size": ((*SMALL, "--data", "digits"), ["--data has clusters of its own"]),
     "label without data": ((*SMALL, "--label", "y"), ["--label needs --data"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pandas
 import pytest
 
 from p2p_sim import Population, privacy
@@ -202,6 +203,19 @@ def test_what_was_drawn_is_said(cli, tmp_path):
     drawing = (tmp_path / "a.svg").read_text()
     for told in ("peer-to-peer: alpha = 0.1, theta = 1.0", f"clusters of 12; {what}", "learner (exact)"):
         assert f"<!-- {told}" in drawing or f"{told} -->" in drawing, told
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_curves_are_written_as_a_table(cli, tmp_path, ending):
+    out = cli(*SMALL, "--view", "learner", "--view", "user", "--plot", f"a.{ending}").out
+    assert f"δ(ε) of 3 views written to a.{ending} (3 exact; clusters of 12; " in out
+    read = pandas.read_csv if ending == "csv" else pandas.read_parquet
+    table = read(tmp_path / f"a.{ending}")
+    assert list(table) == ["epsilon_nats", "delta_lower", "delta", "delta_upper", "basis", "view"]
+    assert list(table.view.unique()) == ["learner", "user: one curious peer", "user: one deviating peer"]
+    profile = privacy.profile(PeerToPeer(0.1, 1.0), "learner", cluster_size=12)
+    mine = table[table.view == "learner"].drop(columns="view").reset_index(drop=True)
+    pandas.testing.assert_frame_equal(mine, profile.curve().drop(columns="view"), rtol=1e-15, atol=0)
 
 
 def test_a_delta_that_hides_everything(cli):

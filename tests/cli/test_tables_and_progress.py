@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from p2p_sim.cli import progress
-from p2p_sim.cli.progress import Progress
+from p2p_sim import progress
+from p2p_sim.progress import Progress
 from p2p_sim.report import terminal
 
 

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LAYERS = [
     {"core"},
-    {"backends", "network", "crypto"},
+    {"backends", "network", "crypto", "progress"},
     {"catalogue"},
     {"rundir"},
     {"trace"},
@@ -25,6 +25,7 @@ LAYERS = [
     {"learning"},
     {"render"},
     {"report"},
+    {"evaluate"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -10,11 +10,11 @@ from typing import Any
 
 from p2p_sim import backends
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
+from p2p_sim.core.summary import Rows, Summary, counted, down
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.auditing import confidence_bounds, not_varied, worlds
 from p2p_sim.privacy.auditing.arguments import (
@@ -49,6 +49,7 @@ from p2p_sim.privacy.auditing.worlds_of_run import world_of
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import known
+from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
 
@@ -65,7 +66,7 @@ def statistic_of(
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Summary):
     """What was measured of one view.
 
     ``kind``: "delta" if ε was measured at δ = ``at``, "epsilon" if δ at ε = ``at``.  ``lower``: with probability
@@ -105,8 +106,33 @@ class Audit:
     not_varied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        figure = f"{'ε' if self.kind == 'delta' else 'δ'} >= {self.lower:.4g} at {self.kind} = {self.at:g}"
+        figure = f"{self._bound()} at {self.kind} = {self.at:g}"
         return f"<Audit of {self.protocol}, {self.view}: {self.verdict}, {figure}, {self.trials:,} trials>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the audit and notebooks show."""
+        at = f"at {'δ' if self.kind == 'delta' else 'ε'} = {self.at:g}"
+        claims = [
+            f"{each.name} {each.epsilon if self.kind == 'delta' else each.delta:.4g} ({each.verdict})"
+            for each in self.claims
+            if each.holds
+        ]
+        worlds = f"of {counted(self.cluster_size, 'user')}, {self.composition:,} others with the label"
+        rows = [
+            ("verdict", f"{self.verdict}: {self.why}"),
+            ("measured", f"{self._bound()} {at}, with confidence {100 * self.confidence:.5g} %"),
+            ("claimed", "; ".join(claims) or "nothing that applies"),
+            ("could show", f"at most {down(self.cap)}"),
+            ("trials", f"{self.trials:,} a label, in worlds {worlds}, {self.channels} channels"),
+            ("statistic", self.statistic),
+            ("law test", _tested(self.law)),
+            ("not varied", "; ".join(self.not_varied)),
+            ("assumes", "; ".join(self.assumes)),
+        ]
+        return f"Audit of {self.protocol}, view {self.view}", [(name, text) for name, text in rows if text]
+
+    def _bound(self) -> str:
+        return f"{'ε' if self.kind == 'delta' else 'δ'} >= {down(self.lower)}"
 
     @property
     def exact(self) -> float | None:
@@ -120,6 +146,7 @@ class Audit:
         return self.verdict == VIOLATED or (self.law is not None and self.law.rejected)
 
 
+@showing
 def audit(
     protocol: Protocol | Run,
     view: str = "learner",
@@ -139,7 +166,7 @@ def audit(
     against: Protocol | PrivacyProfile | None = None,
     claims: Mapping[str, float] | None = None,
     false_alarm: float = 1e-6,
-    progress: Progress | None = None,
+    progress: Asked = None,
     faults: Faults | Sequence[str] | None = None,
     graph: Any = None,
     crypto: str | None = None,
@@ -162,7 +189,8 @@ def audit(
     says, and without a law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
     ``claims``: names to further figures (ε at δ, or δ at ε).  ``false_alarm``: of the test of the law.  ``backend``,
-    ``shards``, ``address``, ``faults``, ``crypto``: as in ``run``; under faults the statistic is a classifier.
+    ``shards``, ``address``, ``faults``, ``crypto``, ``progress``: as in ``run``; under faults the statistic is a
+    classifier.
     ``graph``: what joins the users of each world, the victim being the first: "regular:4", edges, and what else
     ``topologies.graph_of`` takes; drawn by ``seed``.  ``public``: what programs read as ``me.public``, columns by name
     with a row for each user of a world: the victim, then the colluders, then the others, of whom the first have label
@@ -225,7 +253,7 @@ def audit(
 
     plan = Plan(
         situation, statistic, exact, chosen, honest, here, (kind, at), trials, seed, false_alarm, settings,
-        progress or (lambda _label, _done, _total: None),
+        reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
@@ -265,6 +293,15 @@ def audit(
             alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
         ),
     )  # fmt: skip
+
+
+def _tested(law: LawTest | None) -> str:
+    """Return what the test of a law found, in words."""
+    if law is None:
+        return ""
+    if not law.tested:
+        return f"none: {law.why}"
+    return f"p = {law.p_value:.2g}, {f'rejected: {law.why}' if law.rejected else 'not rejected'}"
 
 
 def _curve(looked: list[Looked]) -> Looked:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -30,8 +30,12 @@ from p2p_sim.core.party import Party
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.privacy import many_values
 from p2p_sim.privacy.enumeration.exhaustive_draws import Tape, TapeDraw, TapeFaultDraws
+from p2p_sim.privacy.many_values import Array, Values
+from p2p_sim.privacy.profile import number, probability
 
 Observation = tuple[Any, ...]
 """All that a coalition saw on one way: messages, and its members' draws."""
@@ -39,8 +43,8 @@ Observation = tuple[Any, ...]
 MOST_USERS = 6
 
 
-@dataclass(frozen=True)
-class EnumeratedView:
+@dataclass(frozen=True, repr=False)
+class EnumeratedView(Summary):
     """The law of a view in two neighbouring worlds: what is seen, to its probability."""
 
     view: str
@@ -48,6 +52,25 @@ class EnumeratedView:
     neighbour: dict[Observation, Fraction]
     basis: str = "exact"
     source: str = "enumeration of all draws"
+
+    def __repr__(self) -> str:
+        return f"<EnumeratedView of {self.view}: {counted(len(self.world.keys() | self.neighbour), 'observation')}>"
+
+    def summary(self) -> tuple[str, Rows]:
+        """Return what printing the view and notebooks show."""
+        only = [
+            sum((p if not q else 0 for p, q in self.pairs()), 0),
+            sum((q if not p else 0 for p, q in self.pairs()), 0),
+        ]
+        rows = [
+            ("observations", f"{len(self.world.keys() | self.neighbour):,}"),
+            ("least ε with δ = 0", f"{self.pure_epsilon:.6g} nats"),
+            ("δ at ε = 0", f"{float(self.delta_at(1)):.6g}"),
+            ("seen in one world only", f"with probability {float(max(only)):.6g}"),
+            ("basis", self.basis),
+            ("source", self.source),
+        ]
+        return f"What view {self.view} sees in two worlds that differ in one label", rows
 
     def pairs(self) -> list[tuple[Fraction, Fraction]]:
         """Return (probability in the world, in the neighbour) of everything that can be seen."""
@@ -63,14 +86,41 @@ class EnumeratedView:
             sum((max(zero, q - ratio * p) for p, q in pairs), zero),
         )
 
-    def delta(self, epsilon: float) -> float:
-        """Return δ at ε >= 0, in nats."""
-        if not epsilon >= 0:
-            raise InputError(f"epsilon = {epsilon!r}: must be at least 0")
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: Values) -> Array: ...
+    def delta(self, epsilon: Any) -> Any:
+        """Return δ at ε >= 0, in nats, or at each of several, in their shape; raises InputError for other values."""
+        if many_values.several(epsilon):
+            at, shape = many_values.checked("epsilon", epsilon, _exponent)
+            return many_values.floats([self._delta(one) for one in at], shape)
+        return self._delta(_exponent("epsilon", epsilon))
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: Values) -> Array: ...
+    def epsilon(self, delta: Any) -> Any:
+        """Return the least ε >= 0, in nats, whose δ is at most ``delta``, in [0, 1], or that of each of several.
+
+        Exact but for the logarithm, which is rounded to the nearest float.  Raises InputError for other values.
+        """
+        if many_values.several(delta):
+            wanted, shape = many_values.checked("delta", delta, probability)
+            return many_values.floats([self._epsilon(one) for one in wanted], shape)
+        return self._epsilon(probability("delta", delta))
+
+    def _delta(self, epsilon: float) -> float:
         if math.isinf(epsilon):
             certain = [(p if not q else 0, q if not p else 0) for p, q in self._pairs]
             return float(max(sum(column) for column in zip(*certain, strict=True)))
         return float(self.delta_at(exact.exp(epsilon)))
+
+    def _epsilon(self, delta: float) -> float:
+        wanted, pairs = Fraction(delta), self._pairs
+        ratios = [_ratio(pairs, wanted), _ratio([(q, p) for p, q in pairs], wanted)]
+        return math.inf if None in ratios else max(_log(ratio) for ratio in ratios if ratio is not None)
 
     @property
     def pure_epsilon(self) -> float:
@@ -88,6 +138,39 @@ class EnumeratedView:
             old = merged.get(key, (Fraction(0), Fraction(0)))
             merged[key] = (old[0] + p, old[1] + q)
         return list(merged.values())
+
+
+def _exponent(name: str, value: Any) -> float:
+    epsilon = number(name, value)
+    if exact.EXP_LIMIT < epsilon < math.inf:
+        raise InputError(f"{name} = {value!r}: must be at most {exact.EXP_LIMIT:,}, or infinite")
+    return epsilon
+
+
+def _ratio(pairs: list[tuple[Fraction, Fraction]], delta: Fraction) -> Fraction | None:
+    """Return the least ratio r >= 1 with sum of max(0, p - r q) at most ``delta``; None if there is none."""
+    above = sorted((pair for pair in pairs if pair[0] > pair[1]), key=_quotient)
+    p, q = (sum(side, Fraction(0)) for side in (zip(*above, strict=True) if above else ((), ())))
+    if p - q <= delta:
+        return Fraction(1)
+    for pair in above:  # up to where this pair counts no more, the sum is p - r q
+        if pair[1] == 0:
+            return None  # what is left is seen in one world only
+        ratio = (p - delta) / q
+        if ratio <= pair[0] / pair[1]:
+            return ratio
+        p, q = p - pair[0], q - pair[1]
+    raise AssertionError("beyond the largest ratio the sum is 0")
+
+
+def _quotient(pair: tuple[Fraction, Fraction]) -> tuple[bool, Fraction]:
+    """Return what sorts pairs by p / q, those without q last."""
+    return (False, pair[0] / pair[1]) if pair[1] else (True, Fraction(0))
+
+
+def _log(ratio: Fraction) -> float:
+    """Return the natural logarithm of a ratio >= 1; close to 1 no digits are lost."""
+    return math.log1p(ratio - 1) if ratio < 2 else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
 def enumerate_view(

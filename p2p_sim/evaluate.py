@@ -1,0 +1,147 @@
+"""``evaluate``: what a protocol gives up in privacy and in utility on a data set, as one row of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.report.delta import DELTA, check_delta
+
+if TYPE_CHECKING:
+    from p2p_sim.core.engine import Progress
+    from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.learning.experiment import Result
+    from p2p_sim.run import Run
+
+_MODELS = {
+    "released": "accuracy_private",
+    "corrected": "accuracy_corrected",
+    "true": "accuracy_true",
+    "constant": "baseline",
+}
+"""How a row calls the models of a ``Comparison``: trained on what was released, on the true labels, and not at all."""
+
+_METRICS = {"balanced_accuracy": "balanced_accuracy", "auc": "auc", "log_loss_nats": "log_loss"}
+
+
+@showing
+def evaluate(
+    protocol: Protocol,
+    data: str | Path | Dataset,
+    *,
+    seed: int | None = None,
+    split_seed: int | None = None,
+    model: str = "logistic-regression",
+    delta: float = DELTA,
+    views: Sequence[str] | None = None,
+    progress: Asked = None,
+    **how: Any,
+) -> Any:
+    """Run a protocol among the rows of a data set, train on what it released, account for it; return a row.
+
+    The row is a pandas DataFrame of length 1, of tidy columns: rows of several protocols or seeds go together by
+    ``pandas.concat(rows, ignore_index=True)``, and what one of them lacks is missing there.
+
+    ``data``, ``seed``, ``split_seed``, ``model``, ``how`` (label, clusters, test, graph, faults, backend and so on):
+    see ``p2p_sim.learning.experiment.learn``.  ``delta`` in [0, 1): of each epsilon.  ``views``: whose epsilon,
+    such as ["learner", "learner+3*user"]; None: the rows of ``p2p-sim account`` but servers with colluders, whose laws
+    take long; []: nobody's.
+    ``progress``: as in ``p2p_sim.run``.
+
+    Columns: ``protocol``, ``parameter[NAME]``, ``data``, ``users``, ``clusters``, ``faults``, ``model``, ``seed``,
+    ``split_seed``; ``delta``, and of each view ``epsilon_nats[VIEW]`` (missing where it is refused) and
+    ``basis[VIEW]``; ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]`` and ``log_loss_nats[WHICH]`` of
+    the model that was trained on what was "released", the "corrected" one, the one trained on the "true" labels and
+    the "constant" predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``.  Raises InputError
+    for bad input.
+
+    *Source:* the run and the models of ``learn``; the figures of ``privacy.profile`` for these users.
+    """
+    import pandas
+
+    from p2p_sim.learning import experiment
+    from p2p_sim.privacy.profile import probability
+
+    check_delta(probability("delta", delta))
+    if isinstance(views, str):
+        raise InputError(f"views = {views!r}: give a list of names, such as [{views!r}]")
+    for view in views or ():
+        Coalition.parse(view, protocol.roles())
+    tell = reporter_of(progress)
+    result = experiment.learn(
+        protocol, data, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
+    )
+    found = _setting(protocol, result.run, model) | {"delta": float(delta)}
+    found |= _privacy(protocol, result.run, delta, views, tell)
+    found |= _utility(result)
+    return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
+
+
+def _setting(protocol: Protocol, run: Run, model: str) -> dict[str, Any]:
+    people, about = run.population, run.notes["data"]
+    assert people is not None  # who ran just now
+    return {
+        "protocol": protocol.command_name(),
+        **{f"parameter[{name}]": _plain(each) for name, each in run.parameters.items() if each is not None},
+        "data": about["name"],
+        "users": people.users,
+        "clusters": 0 if people.clusters is None else len(people.sizes),
+        "faults": "" if run.faults is None else ", ".join(run.faults.texts()),
+        "model": model,
+        "seed": run.seed,
+        "split_seed": about.get("split_seed", run.seed),
+    }
+
+
+def _plain(value: Any) -> bool | int | float | str:
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _privacy(
+    protocol: Protocol, run: Run, delta: float, views: Sequence[str] | None, tell: Progress | None
+) -> dict[str, Any]:
+    """Return epsilon and basis of each view; a law is waited for, so that no figure depends on the machine."""
+    from p2p_sim.report.privacy_table import AccountRequest
+
+    if views is not None and not len(views):
+        return {}
+    only = () if views is None else tuple(views)
+    request = AccountRequest(protocol, delta, population=run.population, only=only, faults=run.faults)
+    rows = [row for row in request.views() if views is not None or not row.slow]
+    found: dict[str, Any] = {}
+    for i, row in enumerate(rows):
+        if tell is not None:
+            tell(f"accounting for {row.title}, view", i + 1, len(rows))
+        profile = None if request.why_impossible(row) else request.profile(row)
+        found[f"epsilon_nats[{row.key}]"] = (
+            math.nan if profile is None or profile.law is None else profile.epsilon(delta)
+        )
+        found[f"basis[{row.key}]"] = "refused" if profile is None else profile.basis
+    return found
+
+
+def _utility(result: Result) -> dict[str, Any]:
+    comparison, kinds = result.comparison, result.run.by_kind().values()
+    found: dict[str, Any] = {}
+    for which, name in _MODELS.items():
+        share = None if comparison is None else getattr(comparison, name)
+        metrics = {} if comparison is None else comparison.metrics.get(name, {})
+        found[f"accuracy[{which}]"] = _number(share)
+        found |= {f"{column}[{which}]": _number(metrics.get(key)) for column, key in _METRICS.items()}
+    return found | {
+        "labels_released": math.nan if comparison is None else float(comparison.trained_on),
+        "test_rows": len(result.examples.y_test),
+        "messages": sum(count.messages for count in kinds),
+        "bytes": sum(count.nbytes for count in kinds),
+        "note": "" if comparison is None else comparison.note,
+    }
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
