@@ -92,6 +92,10 @@ class Losses(Law):
         """Return the sum of the parts' pure epsilons."""
         return self.top
 
+    def one_pair(self) -> Law | None:
+        """Return this law if it is that of one pair: each part lists its outcomes, or is of noise."""
+        return None if self.single else self
+
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon whose delta is at most ``delta``, in (0, 1)."""
         if not self.exact:
@@ -127,8 +131,15 @@ def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
             p, q = (np.array(side) for side in outcomes)
             listed.append(((points_of(q, p), points_of(p, q)), count))
             continue
+        if isinstance(law, Losses) and law.upper is law.lower:
+            listed.append((law.upper, count))
+            continue
         rest.append((law, count))
-        if noise is not None and noise.kind == "laplace":
+        if isinstance(law, Losses):  # runs that were composed before, as they are
+            ups.append((law.upper, count))
+            downs.append((law.lower, count))
+            single += law.single
+        elif noise is not None and noise.kind == "laplace":
             ups.append(((laplace(noise.ratio, up=True),) * 2, count))
             downs.append(((laplace(noise.ratio, up=False),) * 2, count))
         else:
