@@ -23,10 +23,15 @@ from tests.privacy.composition.composing import of
 pytestmark = pytest.mark.slow
 
 
+def digits() -> Any:
+    context = importlib.import_module("mpmath").mp.clone()
+    context.dps = 40
+    return context
+
+
 def losses_of_discrete_laplace(epsilon: float, steps: int, times: int) -> dict[int, Any]:
-    """The law of the sum of losses, in steps' worths, by definition: noise j, released with label 0, read as label 1."""
-    mpmath = importlib.import_module("mpmath")
-    mpmath.mp.dps = 40
+    """The law of the sum of losses, in steps' worths, by definition: noise j, released with label 0."""
+    mpmath = digits()
     q = mpmath.exp(-mpmath.mpf(epsilon) / steps)
     one: dict[int, Any] = defaultdict(lambda: mpmath.mpf(0))
     for j in range(-math.ceil(95 * steps / epsilon), math.ceil(95 * steps / epsilon) + 1):
@@ -44,7 +49,7 @@ def losses_of_discrete_laplace(epsilon: float, steps: int, times: int) -> dict[i
 @pytest.mark.parametrize(("epsilon", "steps"), [(1.0, 1), (0.4, 3), (3.0, 7)])
 @pytest.mark.parametrize("times", [2, 5])
 def test_discrete_laplace_composed_is_the_convolution(epsilon: float, steps: int, times: int) -> None:
-    mpmath = importlib.import_module("mpmath")
+    mpmath = digits()
     true = losses_of_discrete_laplace(epsilon, steps, times)
     found = composed(of(DiscreteLaplace(epsilon, steps)), times)
     assert found.basis == "exact"
@@ -71,7 +76,7 @@ def test_discrete_laplace_beside_dp_accounting(epsilon: float, steps: int, times
 @pytest.mark.parametrize(("epsilon", "steps", "parts"), [(1.0, 1, 1.25), (1.0, 1, 0.5), (2.0, 3, 2 / 3)])
 @pytest.mark.parametrize("times", [2, 3])
 def test_shares_composed_lie_between_their_ends(epsilon: float, steps: int, parts: float, times: int) -> None:
-    """The oracle: all runs' outcomes side by side, of noise that is the difference of two of scipy's Polya variables."""
+    """The oracle: all runs' outcomes side by side; the noise is the difference of two of scipy's Polya variables."""
     from scipy.stats import nbinom
 
     polya = nbinom.pmf(np.arange(400), parts, -math.expm1(-epsilon / steps))
