@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from p2p_sim.privacy.composition.dominating_pair import dominated, dominating, laplace
-from p2p_sim.privacy.composition.losses import Losses, Pair, losses_of
+from p2p_sim.privacy.composition.losses import Losses, Pair, composed_before, losses_of
 from p2p_sim.privacy.composition.noise_compositions import exactly
 from p2p_sim.privacy.composition.pld_grid import Grid, grid_power, lattice, on_grid, onto
 from p2p_sim.privacy.composition.pld_grid import times as grid_times
@@ -98,10 +98,10 @@ def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
             listed.append((known, count))
             continue
         rest.append((law, count))
-        if isinstance(law, Losses):  # runs that were composed before, as they are
-            ups.append((law.upper, count))
-            downs.append((law.lower, count))
-            single += law.single
+        if (again := composed_before(law)) is not None:
+            ups.append((again[0], count))
+            downs.append((again[1], count))
+            single += again[2]
         elif noise is not None and noise.kind == "laplace":
             ups.append(((laplace(noise.ratio, up=True),) * 2, count))
             downs.append(((laplace(noise.ratio, up=False),) * 2, count))

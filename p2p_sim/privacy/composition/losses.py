@@ -70,6 +70,11 @@ class Losses(Law):
         return Bracket(low, min(max(value, low), high) if self.exact else high, high)
 
 
+def composed_before(law: Law) -> tuple[Pair, Pair, tuple[Law, ...]] | None:
+    """Return the losses of a composition at both ends, and its ``single`` laws; None of other laws."""
+    return (law.upper, law.lower, law.single) if isinstance(law, Losses) else None
+
+
 def losses_of(law: Law) -> Pair | None:
     """Return the losses of a law that lists its outcomes, or was composed exactly; None of any other."""
     if isinstance(law, Losses):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pytest
 
 from p2p_sim import privacy
-from p2p_sim.core.population import Population
 from p2p_sim.privacy.composition.compose import compose, composed, repeated
 from p2p_sim.privacy.composition.same_case import cases_of, listed_cases
 from p2p_sim.privacy.law import Law
@@ -19,7 +18,7 @@ from p2p_sim.privacy.laws.mixtures import Scaled, Worst
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
-from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer
+from protocols import EncryptedShuffle, PeerToPeer
 from tests.privacy.composition.composing import of, rr
 
 pytestmark = pytest.mark.slow
@@ -169,9 +168,6 @@ def test_of_a_law_that_is_seen_by_chance() -> None:
     check(law, pairs, times)
 
 
-SMALL = Population.synthetic(users=24, cluster_size=8, seed=1)
-
-
 def under_faults() -> list[PrivacyProfile]:
     lost = {"faults": ["loss=0.1", "drop=0.1"], "cluster_size": 8}
     return [
@@ -230,15 +226,3 @@ def test_an_explicit_wish_of_pairs_of_labels_is_kept() -> None:
     assert found.epsilon(1e-3) == pytest.approx(
         max(composed(of(one), 4).epsilon(1e-3) for one in pairs), rel=1e-9
     )
-
-
-def test_a_walk_of_everybody_keeps_its_law() -> None:
-    """A complete graph is a shuffle of all, whose labels are the same in every run."""
-    law = privacy.profile(NetworkShuffle(1.0, steps=2), population=joined(SMALL)).law
-    assert law is not None
-
-
-def joined(population: Population) -> Population:
-    from p2p_sim.network.topologies import join
-
-    return join(population, "complete")
