@@ -14,7 +14,7 @@ from p2p_sim.privacy.composition.privacy_loss import TYPES, types
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.mixtures import Worst
 
-MOST_CASES = 128
+MOST_CASES = 40
 """Cases up to which runs are composed case by case where nobody asks for it."""
 
 _COARSE = 512  # points of the grid on which cases are first looked at
