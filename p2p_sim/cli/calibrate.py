@@ -245,7 +245,11 @@ def _as_text(document: Mapping[str, Any]) -> str:
     exact = f"{int(value):,}" if document["vary"] == "cluster_size" else f"{value:.10g}"
     wrong = f"; faults: {', '.join(document['faults'])}" if document["faults"] else ""
     reached = document["achieved"]
-    many = f"; {document['times']:,} runs on the same labels, fresh coins" if document["times"] > 1 else ""
+    many = (
+        f"; {document['times']:,} runs on the same labels, fresh coins, same clusters"
+        if document["times"] > 1
+        else ""
+    )
     lines = [
         f"{document['protocol']}: {fixed or 'nothing fixed'}{size}{wrong}{many}",
         f"{document['vary']} = {exact} keeps {document['view']} at ε <= {document['epsilon_target']:g}, "

@@ -135,7 +135,10 @@ Crypto = Annotated[
 ]
 Times = Annotated[
     int | None,
-    count(REQUEST, "Figures of so many runs together, on the same labels with fresh coins; default 1."),
+    count(
+        REQUEST,
+        "Figures of so many runs together, on the same labels and clusters with fresh coins; default 1.",
+    ),
 ]
 Delta = Annotated[float, ratio(REQUEST, f"δ, in [0, 1); default {DELTA:g}.")]
 

@@ -18,7 +18,7 @@ from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws import shuffled_categories
 from p2p_sim.privacy.laws.finite import Atoms, Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled, Worst
-from p2p_sim.privacy.laws.noise import DiscreteLaplaceSum, Gaussian, Laplace
+from p2p_sim.privacy.laws.noise import DiscreteLaplace, Gaussian, Laplace
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import FAR, ShuffledBits
 from p2p_sim.privacy.laws.shuffled_categories import (
@@ -250,7 +250,7 @@ def discrete_laplace(scale: float, steps: int = 1, *, view: str = "noisy sum") -
     width, most = real("scale", scale, 0.0), whole("steps", steps, 1, 10**4)
     if width == 0 or most / width > FAR:
         raise InputError(f"scale = {scale!r}: the pure epsilon, {most} / scale, must be at most {FAR:g} nats")
-    law = DiscreteLaplaceSum(most / width, most)
+    law = DiscreteLaplace(most / width, most)
     source = "Ghosh, Roughgarden, Sundararajan 2009; its losses, listed"
     assumes = (f"one label moves the sum by at most {most}", "noise whose tails are not cut")
     return PrivacyProfile(view, "exact", source, assumes, "", law)

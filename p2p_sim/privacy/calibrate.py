@@ -124,8 +124,9 @@ def calibrate(
     do: of a bracket the upper end counts, so a slightly smaller one may do too); or any other number, with ``between``:
     the most private value to look at, and the most useful one.  ``cluster_size``, or ``population``: the promise holds
     in each of its clusters, or for each user of its graph.  ``faults``: under which it holds, as in ``profile``.
-    ``times``, 1 to 10^9: of so many runs together, on the same labels with fresh coins; then the value is found to one
-    part in a thousand.  Of a protocol with a parameter ``times`` it is that one.  ``progress``: as in ``p2p_sim.run``.
+    ``times``, 1 to 10^9: of so many runs together, on the same labels and clusters with fresh coins; then the value is
+    found to one part in a thousand.  Of a protocol with a parameter ``times`` it is that one.  ``progress``: as in
+    ``p2p_sim.run``.
     ``epsilon`` >= 0 in nats and ``delta`` in [0, 1) are the target; a protocol's own epsilon can only be solved for.
     The value found is accounted for again, with certified ends.
     Raises InputError where nothing in range keeps the promise, with the best that can be reached, for a refused view,

@@ -148,7 +148,12 @@ class Law(ABC):
         return epsilon >= self.pure() or self.with_floor(delta * _FLOOR).delta(epsilon).upper <= delta
 
     def alternatives(self) -> tuple[Law, ...]:
-        """Return the laws of which this is the worst, one for each of several cases; by default itself alone."""
+        """Return the laws of which this is the worst, one for each of several cases; by default itself alone.
+
+        What case it is must depend on labels alone, so that it is the same in all runs on the same labels; cases that
+        chance chooses anew in each run are none of these.  Of two cases that are mirror images one will do in a law
+        that is ``symmetric``.
+        """
         return (self,)
 
     def visible_cases(self) -> tuple[tuple[float, Law], ...]:
@@ -169,6 +174,10 @@ class Law(ABC):
         None, the default, for laws whose outcomes are not listed.
         """
         return None
+
+    def outcomes_error(self) -> float:
+        """Return by what share each probability of ``outcomes`` may be wrong, beyond those four units."""
+        return 0.0
 
     def noise(self) -> AdditiveNoise | None:
         """Return the Gaussian or Laplace noise that this law is exactly of; None, the default, for other laws."""

@@ -36,7 +36,7 @@ class AccountRequest:
     """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
 
     ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.
-    ``times``: what so many runs show together, on the same labels with fresh coins.  Raises
+    ``times``: what so many runs show together, on the same labels and clusters with fresh coins.  Raises
     InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
@@ -381,7 +381,11 @@ def _above(table: Mapping[str, Any], several: bool) -> str:
     elif clusters is not None:
         above += f"; {_users(clusters)}"
     above += "" if composition == "worst" else f"; composition: {composition}"
-    above += f"; {table['times']:,} runs on the same labels, fresh coins" if table.get("times", 1) > 1 else ""
+    above += (
+        f"; {table['times']:,} runs on the same labels, fresh coins, same clusters"
+        if table.get("times", 1) > 1
+        else ""
+    )
     above += f"; graph {terminal.graph(table['graph'])}" if table.get("graph") else ""
     return above + (f"; faults: {', '.join(table['faults'])}" if table.get("faults") else "")
 

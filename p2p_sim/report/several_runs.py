@@ -7,6 +7,7 @@ from typing import Any
 
 from p2p_sim import privacy
 from p2p_sim.core.errors import InputError
+from p2p_sim.privacy.composition.same_case import listed_cases
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.report.figure_text import figure
 from p2p_sim.run import Run
@@ -106,4 +107,10 @@ def _composed(runs: Sequence[Run], view: str) -> PrivacyProfile:
     refused = next((profile for profile in groups if profile.law is None), None)
     if refused is not None:
         return refused
-    return groups[0] if len(groups) == 1 else privacy.compose(groups, view=view)
+    if len(groups) == 1:
+        return groups[0]
+    alike = all(
+        run.source == runs[0].source for run in runs
+    )  # then the victim's crowd is the same in all of them
+    laws = [profile.law for profile in groups if profile.law is not None]
+    return privacy.compose(groups, view=view, same_case=alike and all(map(listed_cases, laws)))

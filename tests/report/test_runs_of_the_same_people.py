@@ -34,6 +34,15 @@ def test_coins_of_their_own_add_up():
     assert 2.9 < whole < 3
 
 
+def test_runs_of_one_protocol_share_their_worst_labels():
+    """Labels and clusters are the same in both runs, so the worst labels of the others are, too."""
+    people, one = Population.synthetic(users=20, cluster_size=10, seed=1), PeerToPeer(0.1)
+    found = together(ran((one, 1), (one, 2), people=people), AT)
+    profile = privacy.profile(one, population=people)
+    same, free = (privacy.composed(profile, 2, same_case=case) for case in (True, False))
+    assert figures(found)["learner"] == same.epsilon(AT) < free.epsilon(AT)
+
+
 def test_answers_of_one_seed_that_differ_give_a_label_away():
     """epsilon = 1 and 2 lie with 0.269 and 0.119: 15 % are told apart."""
     runs = ran((RandomizedResponse(1.0), 4), (RandomizedResponse(2.0), 4))

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.composition.composed_law import together
+from p2p_sim.privacy.composition.composed_law import one_with_cases, together
+from p2p_sim.privacy.composition.same_case import listed_cases
 from p2p_sim.privacy.composition.shared_coins import shared_law
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 
@@ -18,6 +19,9 @@ MOST = 10**9
 
 _SOURCE = "privacy losses of independent runs add up"
 _SAME = "all runs read the same labels, each with its own randomness; the next protocol may depend on earlier views"
+_SAME_CASE = "the victim's cluster has the same users in every run, and the same users collude"
+_ONE_CASE = "the worst case, the same in every run"
+_EACH_CASE = "the worst case of each run, as no case is composed by itself"
 _SAME_COINS = "all runs read the same labels and draw the same random words"
 Part = PrivacyProfile | tuple[PrivacyProfile, int]
 
@@ -51,11 +55,15 @@ def composed(profile: PrivacyProfile, times: int, **options: Any) -> PrivacyProf
 
 
 def repeated(profile: PrivacyProfile, times: int) -> PrivacyProfile:
-    """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if it cannot be told."""
+    """Return what ``times`` >= 1 runs on the same labels show, each with fresh coins; refused if it cannot be told.
+
+    The runs are of the same clusters too, so one case holds in all of them; it is looked for where the cases are few
+    and list their outcomes.
+    """
     if times == 1 or profile.law is None:
         return profile
     try:
-        return composed(profile, times)
+        return composed(profile, times, same_case=listed_cases(profile.law))
     except InputError as error:
         return PrivacyProfile.refused(profile.view, str(error))
 
@@ -77,10 +85,12 @@ def compose(
     """Return what one party learns of one label from several runs on the same labels.
 
     ``parts``: profiles, or (profile, times) with 0 <= times <= 10^9.  ``view``: a name of the joint view; needed
-    where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several
-    (clusters, compositions) and there is one part, the worst case is the same in every run.  ``coins``: "shared" for
-    runs of one seed, whose users draw the same words: the ``times`` of a part are one run, randomized responses of one
-    protocol have a law, and anything else is refused.
+    where the parts' views differ (whoever holds them all).  ``same_case``: where a law is the worst of several cases
+    (clusters, pairs of labels, compositions of up to 40 users without colluders, which list their outcomes) and all
+    parts are of that law, the worst case is the same in every run, as it is where the victim's cluster has the same
+    users; by default any case may be the worst in each run, an upper bound.  ``coins``: "shared" for runs of one seed,
+    whose users draw the same words: the ``times`` of a part are one run, randomized responses of one protocol have a
+    law, and anything else is refused.
 
     Basis "exact": Gaussians; Laplace noise, alone, with one other scale, or beside a Gaussian; finitely many outcomes
     counted by types or on a lattice, also beside one of these (brackets hold rounding and cut tails).  Otherwise
@@ -108,14 +118,19 @@ def compose(
     live = [(profile, n) for profile, n in pairs if n > 0]
     if coins == "shared" and live:
         return _shared([profile for profile, _ in live], name)
-    law, exact = together([(p.law, n) for p, n in live if p.law is not None], method, same_case)
+    laws = [(p.law, n) for p, n in live if p.law is not None]
+    law, exact = together(laws, method, same_case)
+    apart = same_case and one_with_cases(laws)
     bases = {profile.basis for profile, _ in live}
     basis = "claimed" if "claimed" in bases else "exact" if exact and bases <= {"exact"} else "upper"
     if exact and "lower" in bases:  # one run as it is: the value is still that of the cases looked at
         basis = "lower"
     assumes = tuple(dict.fromkeys([a for profile, _ in live for a in profile.assumes] + [_SAME]))
-    sources = "; ".join(dict.fromkeys(f"{n} x {profile.source}" for profile, n in live))
-    return PrivacyProfile(name, basis, f"{_SOURCE}: {sources or 'no run'}", assumes, "", law)
+    sources = "; ".join(dict.fromkeys(f"{n} x {profile.source}" for profile, n in live)) or "no run"
+    if apart or (same_case and not exact):
+        sources += f"; {_ONE_CASE if apart else _EACH_CASE}"
+    assumes += (_SAME_CASE,) if apart else ()
+    return PrivacyProfile(name, basis, f"{_SOURCE}: {sources}", assumes, "", law)
 
 
 def _shared(profiles: list[PrivacyProfile], name: str) -> PrivacyProfile:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from p2p_sim.privacy.composition.dominating_pair import dominated, dominating, laplace
+from p2p_sim.privacy.composition.losses import Losses, Pair, composed_before, losses_of
 from p2p_sim.privacy.composition.noise_compositions import exactly
 from p2p_sim.privacy.composition.pld_grid import Grid, grid_power, lattice, on_grid, onto
 from p2p_sim.privacy.composition.pld_grid import times as grid_times
-from p2p_sim.privacy.composition.privacy_loss import NOTHING, TYPES, Points, points_of, power, product, types
+from p2p_sim.privacy.composition.privacy_loss import NOTHING, TYPES, Points, power, product, types
+from p2p_sim.privacy.composition.same_case import Mirrored, cases_of, hopeless
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Worst
@@ -20,9 +20,6 @@ from p2p_sim.privacy.laws.noise import Gaussian
 GOAL = 1e-4
 """Relative width of the bracket of epsilon(1e-6) at which the grid is not refined any more."""
 
-Pair = tuple[Points, Points]
-"""Losses from label 0 to 1 and back."""
-
 _SIZES = (2048, 4096, 8192, 16384)
 _EXACT = 16384  # points of a lattice that is never rounded
 
@@ -30,27 +27,49 @@ _EXACT = 16384  # points of a lattice that is never rounded
 def together(parts: list[tuple[Law, int]], method: str = "auto", same_case: bool = False) -> tuple[Law, bool]:
     """Return the law of runs (law, times) and whether it is exact; ``method``, ``same_case``: see ``compose``.
 
-    Parts of equal laws are joined, and Gaussians, whose squares of sensitivity / sigma add up.
+    Parts of equal laws are joined, and Gaussians, whose squares of sensitivity / sigma add up.  With ``same_case``
+    a law that is the worst of several cases is composed case by case, if there is no other part.
     """
-    joined: list[tuple[Law, int]] = []
-    for law, count in parts:
-        same = next((i for i, (other, _) in enumerate(joined) if other is law or other == law), None)
-        if same is None:
-            joined.append((law, count))
-        else:
-            joined[same] = (law, joined[same][1] + count)
-    joined = _one_gaussian([(law, count) for law, count in joined if law.pure() > 0])
-    if not joined:
+    found = joined(parts)
+    if not found:
         return Nothing(), True
-    if len(joined) == 1:
-        law, count = joined[0]
-        cases = law.alternatives()
-        if count == 1:
-            return law, True
-        if same_case and len(cases) > 1:
-            found = [together([(case, count)], method, same_case) for case in cases]
-            return Worst(tuple(law for law, _ in found)), all(exact for _, exact in found)
-    return (Basic.of(joined), False) if method == "basic" else _sum(joined)
+    if len(found) == 1 and found[0][1] == 1:
+        return found[0][0], True
+    if same_case and one_with_cases(parts):
+        return _case_by_case(*found[0], method)
+    return (Basic.of(found), False) if method == "basic" else _sum(found)
+
+
+def joined(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
+    """Return the parts that show something, those of equal laws and all Gaussians as one."""
+    found: list[tuple[Law, int]] = []
+    for law, count in parts:
+        same = next((i for i, (other, _) in enumerate(found) if other is law or other == law), None)
+        if same is None:
+            found.append((law, count))
+        else:
+            found[same] = (law, found[same][1] + count)
+    return _one_gaussian([(law, count) for law, count in found if law.pure() > 0])
+
+
+def one_with_cases(parts: list[tuple[Law, int]]) -> bool:
+    """Whether all that shows something is several runs of one law that is the worst of several cases."""
+    found = joined(parts)
+    return len(found) == 1 and found[0][1] > 1 and found[0][0].alternatives()[0] is not found[0][0]
+
+
+def _case_by_case(law: Law, count: int, method: str) -> tuple[Law, bool]:
+    """Return the worst of all cases, each composed by itself, and whether it is exact."""
+    cases = cases_of(law)
+    alone = [case for case, _ in cases]
+    beaten: list[Law | None] = [None] * len(cases) if method == "basic" else hopeless(alone, count)
+    laws: list[Law] = []
+    all_exact = True
+    for (case, mirrored), coarse in zip(cases, beaten, strict=True):
+        found, exact = (coarse, False) if coarse is not None else together([(case, count)], method)
+        laws.append(Mirrored((found,)) if mirrored else found)
+        all_exact = all_exact and exact
+    return Worst(tuple(laws)), all_exact
 
 
 def _one_gaussian(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
@@ -65,70 +84,25 @@ def _one_gaussian(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
     return [*rest, (Gaussian(1.0, math.sqrt(math.fsum(squares))), 1)] if squares else rest
 
 
-@dataclass(frozen=True, eq=False)
-class Losses(Law):
-    """Losses of one label's view in both directions, with an upper and a lower end each.
-
-    ``single``: laws of single runs, whose deltas are lower ends too; ``top``: the pure epsilon, nats.
-    """
-
-    upper: Pair
-    lower: Pair
-    top: float
-    exact: bool
-    single: tuple[Law, ...] = ()
-
-    def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
-        """Return delta in both directions; the value is the upper end unless the losses are exact."""
-        found = []
-        known = [law.directions(epsilon) for law in self.single if epsilon < law.pure()]
-        for side, (up, down) in enumerate(zip(self.upper, self.lower, strict=True)):
-            high, middle = up.most(epsilon), up.delta(epsilon)
-            low = max([down.least(epsilon), *(pair[side].lower for pair in known)])
-            found.append(Bracket(min(low, high), min(max(middle, low), high) if self.exact else high, high))
-        return found[0], found[1]
-
-    def pure(self) -> float:
-        """Return the sum of the parts' pure epsilons."""
-        return self.top
-
-    def epsilon(self, delta: float) -> float:
-        """Return the least epsilon whose delta is at most ``delta``, in (0, 1)."""
-        if not self.exact:
-            return self.epsilon_bracket(delta).value
-        return min(self.top, max(points.inverse(delta) for points in self.upper))
-
-    def epsilon_bracket(self, delta: float) -> Bracket:
-        """Return ``epsilon`` with ends at which delta was checked."""
-        high = max(points.inverse(delta) for points in self.upper)
-        low = max(points.inverse(delta) for points in self.lower)
-        value, width = high, 1e-13
-        while high < self.top and max(points.most(high) for points in self.upper) > delta:
-            high, width = value + width * (value + 1e-3), width * 4
-        width = 1e-13
-        under, low = low, min(low, value)
-        while 0 < low < math.inf and self.delta(low).lower < delta:
-            low, width = under - width * (under + 1e-3), width * 4
-        low = max([low, *(law.epsilon_bracket(delta).lower for law in self.single)])  # more runs show no less
-        low, high = max(0.0, min(low, self.top)), min(high, self.top)
-        return Bracket(low, min(max(value, low), high) if self.exact else high, high)
-
-
 def _sum(parts: list[tuple[Law, int]]) -> tuple[Law, bool]:
     """Return the law of independent runs, exact where the outcomes can be counted, and whether it is."""
     top = math.fsum(count * law.pure() for law, count in parts)
     listed: list[tuple[Pair, int]] = []  # outcomes: both ends
     ups: list[tuple[Pair, int]] = []  # upper ends of the rest
     downs: list[tuple[Pair, int]] = []  # their lower ends, where there are any
-    single, rest = [], []
+    single: list[Law] = []
+    rest: list[tuple[Law, int]] = []
     for law, count in parts:
-        outcomes, noise = law.outcomes(), law.noise()
-        if outcomes is not None:
-            p, q = (np.array(side) for side in outcomes)
-            listed.append(((points_of(q, p), points_of(p, q)), count))
+        known, noise = losses_of(law), law.noise()
+        if known is not None:
+            listed.append((known, count))
             continue
         rest.append((law, count))
-        if noise is not None and noise.kind == "laplace":
+        if (again := composed_before(law)) is not None:
+            ups.append((again[0], count))
+            downs.append((again[1], count))
+            single += again[2]
+        elif noise is not None and noise.kind == "laplace":
             ups.append(((laplace(noise.ratio, up=True),) * 2, count))
             downs.append(((laplace(noise.ratio, up=False),) * 2, count))
         else:

@@ -355,6 +355,10 @@ class Shifted(Law):
         """Return the sum of the parts' pure epsilons."""
         return self.top
 
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
+
     def _one(self, points: Points, epsilon: float) -> Bracket:
         size = epsilon + float(np.abs(points.losses).max(initial=0.0))
         ends = self.known.ends(epsilon - points.losses, points.shift + 8 * _U * size)

@@ -80,16 +80,16 @@ NOTHING = Points(np.zeros(1), np.ones(1))
 """The loss is 0: nothing is learned."""
 
 
-def points_of(log_p: Array, log_q: Array) -> Points:
+def points_of(log_p: Array, log_q: Array, wrong: float = 0.0) -> Points:
     """Return the losses log p - log q of outcomes with probabilities p (numerator) and q, given as logarithms.
 
-    *Assumes:* each probability is right to four units in the last place; -infinity is 0.
+    *Assumes:* each probability is right to four units in the last place and to the share ``wrong``; -infinity is 0.
     """
     positive = log_p > math.log(_LEAST)
     endless = positive & (log_q == -np.inf)
     finite = positive & ~endless
     size = float(np.abs(np.r_[log_p[finite], log_q[finite], 0.0]).max())
-    error = (8 + size) * 4 * _U
+    error = (8 + size) * 4 * _U + wrong
     missing = float(np.exp(log_p[~positive]).sum()) * (1 + error) + (
         _LEAST if np.any(log_p[~positive] > -np.inf) else 0
     )

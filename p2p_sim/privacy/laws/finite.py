@@ -88,8 +88,13 @@ class Atoms(Law):
         return tuple(Atoms(self.p[i : i + 1], self.q[i : i + 1]) for i in range(len(self.p)))
 
     def one_pair(self) -> Law:
-        """Return the first pair."""
-        return self if len(self.p) == 1 else Atoms(self.p[:1], self.q[:1])
+        """Return the pair that is worst where the worst of all has a delta of 1e-6, in either direction."""
+        if len(self.p) == 1:
+            return self
+        x = math.exp(min(self.epsilon(1e-6), 700.0))
+        ways = [np.maximum(a - x * b, 0.0).sum(-1) for a, b in ((self.q, self.p), (self.p, self.q))]
+        at = int(np.maximum(*ways).argmax())
+        return Atoms(self.p[at : at + 1], self.q[at : at + 1])
 
     def outcomes(self) -> tuple[list[float], list[float]] | None:
         """Return the outcomes of the pair, None if there are several pairs."""

@@ -112,6 +112,10 @@ class Mixture(Law):
             second += [math.log(weight) + v for v in inner[1]]
         return first, second
 
+    def outcomes_error(self) -> float:
+        """Return the largest of a case."""
+        return max((law.outcomes_error() for _, law in self.cases), default=0.0)
+
     def _open(self, epsilon: float | None) -> list[tuple[int, float, Law]]:
         """Return (place, weight, law) of cases that can show more than epsilon (None: all).
 
@@ -152,6 +156,11 @@ class Scaled(Law):
         """What is known of the law."""
         return self.law.cases_covered
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether the law is."""
+        return self.law.symmetric
+
     def visible_cases(self) -> tuple[tuple[float, Law], ...]:
         """Return the one case in which the law is seen."""
         return ((self.weight, self.law),)
@@ -159,7 +168,7 @@ class Scaled(Law):
     def alternatives(self) -> tuple[Law, ...]:
         """Return those of the law, each seen as often."""
         found = self.law.alternatives()
-        return (self,) if len(found) == 1 else tuple(Scaled(self.weight, law) for law in found)
+        return (self,) if found[0] is self.law else tuple(Scaled(self.weight, law) for law in found)
 
     def one_pair(self) -> Law | None:
         """Return one pair of the law, seen as often."""
@@ -169,6 +178,10 @@ class Scaled(Law):
     def outcomes(self) -> tuple[list[float], list[float]] | None:
         """Return those of the law, seen as often, and that of seeing nothing."""
         return Mixture(((self.weight, self.law),)).outcomes()
+
+    def outcomes_error(self) -> float:
+        """Return that of the law."""
+        return self.law.outcomes_error()
 
 
 @dataclass(frozen=True)
@@ -224,9 +237,14 @@ class Worst(Law):
         """What is known of all laws together."""
         return _coverage(self.laws)
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether every law is."""
+        return all(law.symmetric for law in self.laws)
+
     def alternatives(self) -> tuple[Law, ...]:
-        """Return those of every law."""
-        return tuple(case for law in self.laws for case in law.alternatives())
+        """Return the laws, each of which may have cases of its own."""
+        return self.laws
 
     def one_pair(self) -> Law | None:
         """Return one pair of the law that is worst at delta = 1e-6."""

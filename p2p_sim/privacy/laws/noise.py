@@ -114,6 +114,9 @@ Array = npt.NDArray[np.float64]
 LONGEST = 20_000
 """Most entries of a table; finer noise has no numeric law here."""
 
+MOST_LISTED = 1 << 20
+"""Steps a label up to which the losses of discrete Laplace noise are listed."""
+
 _CUT = 1e-40  # of each Polya variable, the mass beyond the table
 _U = 2.0**-53
 
@@ -123,12 +126,15 @@ class DiscreteLaplace(Law):
     """A sum with noise P(j) proportional to e^(-|j| epsilon / steps), which one label moves by ``steps`` >= 1.
 
     ``epsilon`` > 0, in nats: the pure epsilon.  The loss is epsilon where the noise is at most 0, and falls by two
-    steps' worth a step.  *Source:* Ghosh, Roughgarden, Sundararajan 2009; the hockey-stick divergence, summed.
+    steps' worth a step, so that there are ``steps`` + 1 of them; up to ``MOST_LISTED`` are listed, and composed as
+    they are.  *Source:* Ghosh, Roughgarden, Sundararajan 2009; the hockey-stick divergence, summed.
     *Assumes:* noise whose tails were not cut; a draw cuts them at 2^-64.
     """
 
     epsilon0: float
     steps: int = 1
+    cases_covered = "all"
+    symmetric = True
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return the sum over noise below half a label, twice: the noise is symmetric."""
@@ -147,20 +153,14 @@ class DiscreteLaplace(Law):
         """Return epsilon of the noise."""
         return self.epsilon0
 
-
-@dataclass(frozen=True)
-class DiscreteLaplaceSum(DiscreteLaplace):
-    """The same law with its losses listed, of which there are ``steps`` + 1, so that compositions are exact."""
-
-    cases_covered = "all"
-    symmetric = True
-
     def one_pair(self) -> Law:
         """Return this law."""
         return self
 
-    def outcomes(self) -> tuple[list[float], list[float]]:
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
         """Return noise at most 0, each number below ``steps``, and the rest: the losses of a sum with label 0 and 1."""
+        if self.steps > MOST_LISTED:
+            return None
         rate = self.epsilon0 / self.steps
         each = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
         end = -math.log1p(math.exp(-rate))
@@ -179,6 +179,8 @@ class NoiseShares(Law):
     epsilon0: float
     steps: int
     parts: float
+    cases_covered = "all"
+    symmetric = True
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Sum the positive parts, twice: the noise is symmetric."""
@@ -204,6 +206,10 @@ class NoiseShares(Law):
         then = half[self.steps : self.steps + len(seen)]
         ratios = np.log(seen[: len(then)]) - np.log(then)
         return max(self.epsilon0, float(ratios.max(initial=0.0)) + 2 * error)
+
+    def one_pair(self) -> Law:
+        """Return this law."""
+        return self
 
 
 def fits(rate: float, parts: float, steps: int) -> bool:

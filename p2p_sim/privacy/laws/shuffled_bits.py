@@ -11,6 +11,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.binomial_tails import halves, noisy_ones, reach
+from p2p_sim.privacy.laws.listed_bits import bits_error, every_count, logs, rarest
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 
 CUTS = (1e-20, 1e-60, 1e-290)
@@ -20,6 +21,9 @@ WIDE = 100_000
 """Variance of the ones beyond which few bounds hold for all compositions and few are tried: 508,000 users at 1 nat."""
 FAR = 700.0
 """Local budgets beyond are too close to none for e^-epsilon0 to be promised from 0."""
+
+LISTED = 40
+"""Users up to which the outcomes of each composition are listed, where none is rarer than floats can tell."""
 
 _LONG = 4_000  # outcomes from which a law is not written out
 _PARTS = 16  # blocks of compositions in a wide crowd
@@ -106,6 +110,37 @@ class ShuffledBits(Law):
         """Whether the crowd is too large to search its compositions."""
         variance = self.others * self.alpha * (1 - self.alpha)
         return self.composition is None and self.local <= FAR and variance > WIDE
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the composition is the worst: over all, both directions are as bad."""
+        return self.composition is None
+
+    @property
+    def listed(self) -> bool:
+        """Whether the outcomes of each composition are listed."""
+        few = self.others < LISTED and self.alpha > 0 and self.local <= FAR
+        return few and rarest(self.alpha, self.others + 1)
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return each composition, one of each two mirror images; this law alone where they are too many to list."""
+        if self.composition is not None or not self.listed:
+            return (self,)
+        return tuple(replace(self, composition=ones) for ones in range(self.others // 2, self.others + 1))
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return each number of reported ones, at a composition."""
+        ones = self.composition
+        if ones is None or self.side or not self.listed:
+            return None
+        first, second = (
+            logs(every_count(self.alpha, ones + label, self.others + 1 - ones - label)) for label in (0, 1)
+        )
+        return first, second
+
+    def outcomes_error(self) -> float:
+        """Return what a convolution bit by bit may round away, and the flip if it was computed from a budget."""
+        return bits_error(self.others + 1)
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return delta in both directions, maximised over the composition where it is None."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.binomial_tails import two_levels
+from p2p_sim.privacy.laws.listed_bits import logs
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     LEAST,
@@ -19,6 +20,7 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     UrnDeltas,
     knowledge_cases,
 )
+from p2p_sim.privacy.mechanisms.peer_to_peer.listed_reports import every_report, listable, reports_error
 from p2p_sim.privacy.mechanisms.peer_to_peer.pure_epsilon import all_ones
 from p2p_sim.privacy.mechanisms.peer_to_peer.report_counts import COARSE, EARLY, FEW, FINE, Reports
 from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn
@@ -223,6 +225,31 @@ class ClusterReports(Law):
             return urn.draws(CUTS[0]).gain(m, epsilon)[0]
 
         return climb(self.others, single, 0.0, near=1000)[1]
+
+    @property
+    def listed(self) -> bool:
+        """Whether the outcomes of each composition are listed: of few users, none of whom colludes."""
+        return not self.colluders and listable(self.alpha, self.theta, self.size)
+
+    def alternatives(self) -> tuple[Law, ...]:
+        """Return each composition, one of each two mirror images; this law alone where they are not listed."""
+        if self.composition is not None or not self.listed:
+            return (self,)
+        return tuple(replace(self, composition=ones) for ones in range(self.others // 2, self.others + 1))
+
+    def outcomes(self) -> tuple[list[float], list[float]] | None:
+        """Return every (reports, ones among them), at a composition of few users."""
+        ones = self.composition
+        if ones is None or self.side or not self.listed:
+            return None
+        first, second = (
+            logs(every_report(self.alpha, self.theta, self.size, ones + label)) for label in (0, 1)
+        )
+        return first, second
+
+    def outcomes_error(self) -> float:
+        """Return what the sums may round away."""
+        return reports_error(self.size)
 
     def one_pair(self) -> Law:
         """Return the law at one composition, about the worst, in both directions."""

@@ -1,0 +1,49 @@
+"""Noisy bits of few users, listed: the probability of every number of ones, with a bound of its rounding.
+
+*Source:* convolution, user by user.  All terms are positive, so relative errors add up and nothing cancels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+_U = 2.0**-53
+_TINY = 600.0  # minus the natural logarithm of the rarest probability that is listed: floats end at 708
+
+
+def rarest(alpha: float, users: int, further: float = 0.0) -> bool:
+    """Whether no number of ones among ``users`` is too rare to list.
+
+    ``alpha``: in (0, 1/2].  ``further``: minus the logarithm of what each probability is multiplied by, at least 0.
+    """
+    return -users * math.log(alpha) + further < _TINY
+
+
+def every_count(alpha: float, ones: int, zeros: int) -> Array:
+    """Return the law of how many ones are said by users who flip with probability ``alpha``, shape (users + 1,).
+
+    ``ones``, ``zeros``: users with either label.  Right to ``bits_error``.
+    """
+    law = np.ones(1)
+    for chance in (1 - alpha,) * ones + (alpha,) * zeros:
+        law = np.append(law * (1 - chance if chance <= 0.5 else alpha), 0.0) + np.append(0.0, law * chance)
+    return law
+
+
+def bits_error(users: int) -> float:
+    """Return the relative error of ``every_count``: a step of two products and a sum, and the flip and its rest.
+
+    A flip that was computed from a budget is right to 6 units in the last place.
+    """
+    return (12 * users + 16) * _U
+
+
+def logs(masses: Array) -> list[float]:
+    """Return natural logarithms; of 0, -infinity."""
+    with np.errstate(divide="ignore"):
+        return [float(value) for value in np.log(masses)]
