@@ -22,6 +22,7 @@ from protocols import (
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )
@@ -40,6 +41,7 @@ CASES: list[tuple[Any, Population]] = [
     (PeerToPeer(0.2, 0.7), PEOPLE),
     (PeerToPeer(0.0), PEOPLE),
     (RandomizedResponse(1.0), PEOPLE),
+    (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),
     (EncryptedShuffle(1.0), PEOPLE),
