@@ -53,10 +53,6 @@ class PriorResponse(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
-        if not isinstance(self.prior, str):
-            raise InputError(
-                f'prior = {self.prior!r}: give text, such as "0.7,0.2,0.1", "{UNIFORM}" or "{PUBLIC}"'
-            )
         self.shared_prior()
 
     def label_count(self) -> int:
@@ -67,15 +63,9 @@ class PriorResponse(Protocol):
         """Return the prior that all users share, shape (k,); None if each has her own, in the public column."""
         if self.prior == PUBLIC:
             return None
-        if self.prior == UNIFORM:
-            return np.full(self.labels, 1 / self.labels)
-        try:
-            given = np.array([read_number(part.strip()) for part in self.prior.split(",")])
-        except ValueError as error:
-            raise InputError(
-                f'prior = {self.prior!r}: {error}; give {self.labels} probabilities, "{UNIFORM}" or "{PUBLIC}"'
-            ) from None
-        return np.asarray(check_prior(f"prior = {self.prior!r}", given[None], self.labels)[0])
+        return parsed_prior(
+            self.prior, self.labels, f'{self.labels} probabilities, "{UNIFORM}" or "{PUBLIC}"'
+        )
 
     def lying(self, m: int) -> Fraction:
         """Return the probability of a lie among ``m`` labels: e^epsilon to 60 digits, the same on every machine."""
@@ -123,6 +113,19 @@ class PriorResponse(Protocol):
         """Receive the randomized labels."""
         reports = yield self.report.receive()
         return reports.columns()
+
+
+def parsed_prior(text: str, labels: int, allowed: str) -> Array:
+    """Return the prior that a text names, shape (labels,); raises InputError with what is ``allowed``."""
+    if not isinstance(text, str):
+        raise InputError(f'prior = {text!r}: give text, such as "0.7,0.2,0.1"; {allowed}')
+    if text == UNIFORM:
+        return np.full(labels, 1 / labels)
+    try:
+        given = np.array([read_number(part.strip()) for part in text.split(",")])
+    except ValueError as error:
+        raise InputError(f"prior = {text!r}: {error}; give {allowed}") from None
+    return np.asarray(check_prior(f"prior = {text!r}", given[None], labels)[0])
 
 
 def check_prior(name: str, prior: Array, labels: int, users: Array | None = None) -> Array:
