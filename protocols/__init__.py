@@ -6,6 +6,8 @@ from p2p_sim.core import Protocol as _Protocol
 # In the order in which lists name them.
 from protocols.peer_to_peer import PeerToPeer as PeerToPeer
 from protocols.randomized_response import RandomizedResponse as RandomizedResponse
+from protocols.prior_response import PriorResponse as PriorResponse
+from protocols.alibi import Alibi as Alibi
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation
 from protocols.network_shuffle import NetworkShuffle as NetworkShuffle

@@ -9,12 +9,14 @@ import numpy as np
 from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
+    Alibi,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )
@@ -26,6 +28,9 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response": RandomizedResponse(1.0),
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
+    "prior response": PriorResponse(1.0, prior="0.7,0.3"),
+    "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
+    "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
         0.7, labels=5, over="everybody", shufflers=2

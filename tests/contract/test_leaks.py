@@ -16,12 +16,14 @@ from p2p_sim.core.mail import Mailbox
 from p2p_sim.core.site import Site
 from protocols import (
     ALL,
+    Alibi,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )
@@ -40,6 +42,8 @@ CASES: list[tuple[Any, Population]] = [
     (PeerToPeer(0.2, 0.7), PEOPLE),
     (PeerToPeer(0.0), PEOPLE),
     (RandomizedResponse(1.0), PEOPLE),
+    (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
+    (Alibi(1.0), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),
     (EncryptedShuffle(1.0), PEOPLE),

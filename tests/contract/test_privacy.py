@@ -12,12 +12,14 @@ from p2p_sim import InputError, Population, ProtocolError, privacy
 from p2p_sim.privacy.table_rows import TableRow, rows
 from protocols import (
     ALL,
+    Alibi,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )  # fmt: skip
@@ -88,7 +90,8 @@ def test_views_that_are_none_are_named(protocol: Any, name: str) -> None:
 
 
 FEW: list[Any] = [
-    PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
+    PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
+    EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
 ]  # fmt: skip
@@ -107,7 +110,7 @@ def test_every_coalition_is_enumerated_or_refused_by_name(protocol: Any) -> None
         if view.users == "deviating" or view.colluders > 2:
             continue
         law = told(protocol, view, people, "plain", None)
-        if isinstance(protocol, (PeerPermutation, LaplaceLabelProportions, SecureAggregation)):
+        if isinstance(protocol, (PeerPermutation, LaplaceLabelProportions, SecureAggregation, Alibi)):
             with pytest.raises((InputError, ProtocolError), match=ENDLESS):
                 privacy.enumerate_view(protocol, people, view=view.name)
             continue

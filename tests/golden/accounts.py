@@ -12,12 +12,14 @@ from p2p_sim import Population, privacy
 from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
+    Alibi,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )
@@ -40,6 +42,8 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response": (RandomizedResponse(1.0), ("learner", "user", "wire")),
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), ("learner", "wire")),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
+    "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
+    "alibi": (Alibi(1.0), ("learner", "user", "wire")),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),
     "encrypted-shuffle, three, 3 labels": (CHAIN, (*SHUFFLED, "shuffler+shuffler2+shuffler3+learner")),
     "peer-permutation": (PeerPermutation(0.1), AMONG_PEERS),

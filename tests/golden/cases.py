@@ -15,12 +15,14 @@ import numpy as np
 from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
+    Alibi,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
     SecureAggregation,
 )
@@ -129,6 +131,9 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "randomized-response, never lies": (RandomizedResponse(float("inf")), (even,)),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), (together,)),
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), (several,)),
+    "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
+    "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
+    "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),
     "encrypted-shuffle, two of everybody": (
         EncryptedShuffle(0.7, labels=5, over="everybody", shufflers=2),

@@ -372,3 +372,41 @@ def counts(world: Array, y: Array, worlds: int) -> tuple[Array, Array]:
         np.bincount(world, minlength=worlds),
         np.bincount(world, y, minlength=worlds).astype(np.int64),
     )
+
+
+@dataclass(frozen=True)
+class AnsweredByMatrix(Statistic):
+    """The victim's own answer, as ``Answered`` reads it, to a randomizer that is not alike in its labels.
+
+    ``rows[label][answer]``: P(answer | label).  ``pair``: the two labels of the victim that are compared.
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+    kind: str = "report"
+    pair: tuple[int, int] = (0, 1)
+    coordinates = ("y",)
+
+    def read(self, seen: Seen) -> WorldCounts:
+        """Look up the victim's report."""
+        return Answered(0.0, 0.0, len(self.rows), self.kind).read(seen)
+
+    def between(self, labels: tuple[int, int]) -> Statistic | None:
+        """Return the statistic of two other labels; None for one that the law lacks."""
+        return replace(self, pair=labels) if max(labels) < len(self.rows) else None
+
+    def row_ratios(self, rows: WorldCounts) -> Array:
+        """Return the log ratio of the answer's chances; 0 where there is no answer, or it never comes."""
+        chances = (in_table(np.array(self.rows[label]), rows["y"])[1] for label in self.pair)
+        first, second = chances
+        with np.errstate(divide="ignore"):
+            ratio = np.log(second) - np.log(np.where(first > 0, first, 1.0))
+        return np.where(first > 0, ratio, np.where(second > 0, np.inf, 0.0))
+
+    def few(self, label: int) -> Array:
+        """Return the law of the labels that are said."""
+        return np.array(self.rows[label])
+
+    def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
+        """Return the law of the answer."""
+        below, mass = in_table(self.few(label), rows["y"])
+        return below[:, None], mass[:, None]

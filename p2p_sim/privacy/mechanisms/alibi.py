@@ -1,0 +1,151 @@
+"""ALIBI: the law of a one-hot label with Laplace noise, of which two entries depend on a label.
+
+*Source:* ``docs/laws.md``, "A one-hot label with noise".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.auditing.common_statistics import readable
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
+from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.laws.finite import BLIND, Atoms, Nothing
+from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from protocols import Alibi
+
+Array = npt.NDArray[np.float64]
+
+SOURCE = "Esmaeili et al. 2021 with discrete noise; its losses, listed"
+
+_DIGITS = Context(prec=50)
+
+
+def law(protocol: Alibi, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: of two noisy numbers, one that the label raises and one that it does not."""
+    view = setting.view
+    if setting.size is not None:
+        fits(setting, setting.size)
+    if not (setting.learner or (view.wire and not setting.encrypted)):
+        return PrivacyProfile(setting.text, "exact", BLIND, ("each user reports once",), "", Nothing())
+    table = differences(float(protocol.epsilon), int(protocol.grid))
+    assumes = ("each user reports once", "noise whose tails are not cut")
+    return PrivacyProfile(setting.text, "exact", SOURCE, assumes, "", Atoms(table[None], table[None, ::-1]))
+
+
+@lru_cache(maxsize=32)
+def differences(epsilon: float, grid: int) -> Array:
+    """Return P(difference = i - grid) for i = 0 .. 2 grid, of the entry of a user's label less another one.
+
+    Both entries, in steps, are first cut to 0 .. grid: what is cut off tells nothing.  To 50 digits, then rounded.
+    """
+    q = _DIGITS.exp(-Decimal(epsilon) / (2 * grid))
+    whole = _DIGITS.add(1, q)
+    inner = _DIGITS.divide(1 - q, whole)
+    low = [_DIGITS.divide(1, whole)]  # noise at most 0
+    low += [_DIGITS.multiply(inner, _DIGITS.power(q, j)) for j in range(1, grid)]
+    low += [_DIGITS.divide(_DIGITS.power(q, grid), whole)]  # noise of at least a label
+    sums = [Decimal(0)] * (2 * grid + 1)
+    for cut_off, chance in enumerate(
+        low
+    ):  # the own entry is grid - cut_off, as likely as noise cut_off in another
+        for other, its_chance in enumerate(low):
+            place = 2 * grid - cut_off - other
+            sums[place] = _DIGITS.add(sums[place], _DIGITS.multiply(chance, its_chance))
+    return np.array([float(value) for value in sums])
+
+
+def under_faults(law: LawOf[Alibi], protocol: Alibi, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile under faults: of what is said, that it was said."""
+    return upper(law(protocol, setting), faults, "one noisy label at most is said")
+
+
+@dataclass(frozen=True)
+class Difference(Statistic):
+    """The victim's entry of the second label less that of the first, both cut to 0 .. grid; far off without a report.
+
+    ``pair``: the two labels of the victim that are compared.
+    """
+
+    epsilon: float
+    grid: int
+    labels: int
+    pair: tuple[int, int] = (0, 1)
+    coordinates = ("difference",)
+
+    @property
+    def lowest(self) -> int:  # type: ignore[override]
+        """Return the least difference."""
+        return -self.grid
+
+    def read(self, seen: Seen) -> WorldCounts:
+        """Look up the victim's report; ``NONE`` if there is none, and ``SEVERAL`` if there are several."""
+        found = np.full(seen.worlds, NONE, np.int32)
+        reports = seen.kinds.get("report")
+        if reports is not None:
+            rows = readable(reports, "scores", reports.sender % seen.size == 0)
+            world = reports.sender[rows] // seen.size
+            if len(rows):
+                cut = np.clip(reports.fields["scores"][rows], 0, self.grid)
+                found[world] = cut[:, self.pair[1]] - cut[:, self.pair[0]]
+            found[np.bincount(world, minlength=seen.worlds) > 1] = SEVERAL
+        return {"difference": found}
+
+    def between(self, labels: tuple[int, int]) -> Statistic | None:
+        """Return the statistic of two other labels; None for one that the law lacks."""
+        return replace(self, pair=labels) if max(labels) < self.labels else None
+
+    def row_ratios(self, rows: WorldCounts) -> Array:
+        """Return the log ratio, epsilon / grid a step at most; 0 where there is no report."""
+        difference = rows["difference"]
+        there = np.abs(difference) <= self.grid
+        return np.where(there, difference * (self.epsilon / self.grid), 0.0)
+
+    def few(self, label: int) -> Array:
+        """Return the law of the difference, from ``lowest`` on."""
+        table = differences(self.epsilon, self.grid)
+        return table if label == self.pair[1] else table[::-1]
+
+    def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
+        """Return the law of the difference."""
+        below, mass = in_table(self.few(label), rows["difference"] + self.grid)
+        return below[:, None], mass[:, None]
+
+
+NONE, SEVERAL = -(10**6), -(10**6) - 1
+"""Stand for no report of the victim, and for more than one, which tells more; beyond any grid."""
+
+
+def statistic(
+    protocol: Alibi, coalition: Coalition, _size: int, _composition: int, channels: str
+) -> Statistic:
+    """Return what the victim's report says of two labels, for a view that reads it."""
+    reads = LEARNER in coalition.servers or (coalition.wire and channels == "plain")
+    return Difference(float(protocol.epsilon), int(protocol.grid), protocol.labels) if reads else Blind()
+
+
+def local_epsilon(protocol: Alibi) -> float:
+    """Return the budget."""
+    return float(protocol.epsilon)
+
+
+register(
+    Alibi,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        others_matter=False,
+    ),
+)

@@ -1,0 +1,93 @@
+"""Randomized response with a prior: every observer of the report sees one of the m labels that can be reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import BLIND, Nothing
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from protocols import PriorResponse
+
+SOURCE = "Ghazi et al. 2021, RRWithPrior; the worst pair of labels, see docs/laws.md"
+GIVEN = "the prior is public and depends on no user's label"
+
+
+def law(protocol: PriorResponse, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: randomized response among the m labels that can be reported."""
+    view = setting.view
+    if setting.size is not None:
+        fits(setting, setting.size)
+    if not (setting.learner or (view.wire and not setting.encrypted)):
+        return PrivacyProfile(setting.text, "exact", BLIND, ("each user reports once",), "", Nothing())
+    m = reportable(protocol)
+    found: Law = LocalResponse(float(protocol.epsilon), 2 if m is None else m) if m != 1 else Nothing()
+    basis, assumes = (
+        ("exact", GIVEN) if m is not None else ("upper", f"{GIVEN}; the worst prior there may be")
+    )
+    return PrivacyProfile(setting.text, basis, SOURCE, ("each user reports once", assumes), "", found)
+
+
+def reportable(protocol: PriorResponse) -> int | None:
+    """Return m, how many labels can be reported; None if every user has a prior of her own."""
+    shared = protocol.shared_prior()
+    return None if shared is None else int(protocol.reportable(shared[None])[1][0])
+
+
+def matrix(protocol: PriorResponse) -> npt.NDArray[np.float64] | None:
+    """Return P(report | label), shape (k, k), row by label; None if every user has a prior of her own."""
+    shared = protocol.shared_prior()
+    if shared is None:
+        return None
+    order, m = protocol.reportable(shared[None])
+    said = order[0, : m[0]]
+    rows = np.zeros((protocol.labels, protocol.labels))
+    rows[:, said] = 1 / len(said)
+    lie = float(protocol.lying(len(said)))
+    if len(said) > 1:
+        rows[np.ix_(said, said)] = lie / (len(said) - 1)
+    rows[said, said] = 1 - lie
+    return rows
+
+
+def under_faults(
+    law: LawOf[PriorResponse], protocol: PriorResponse, setting: Setting, faults: Faults
+) -> PrivacyProfile:
+    """Return the profile under faults: of what is said, that it was said."""
+    return upper(law(protocol, setting), faults, "one noisy label at most is said")
+
+
+def statistic(
+    protocol: PriorResponse, coalition: Coalition, _size: int, _composition: int, channels: str
+) -> Statistic | None:
+    """Return the victim's answer, for a view that reads it and a prior that all users share."""
+    if not (LEARNER in coalition.servers or (coalition.wire and channels == "plain")):
+        return Blind()
+    rows = matrix(protocol)
+    return None if rows is None else AnsweredByMatrix(tuple(map(tuple, rows.tolist())))
+
+
+def local_epsilon(protocol: PriorResponse) -> float:
+    """Return the budget; 0 where only one label can be reported."""
+    return 0.0 if reportable(protocol) == 1 else float(protocol.epsilon)
+
+
+register(
+    PriorResponse,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        others_matter=False,
+    ),
+)

@@ -1,0 +1,89 @@
+"""ALIBI: users report their one-hot label with Laplace noise, and the learner denoises it by Bayes' rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_whole
+from p2p_sim.core.exact import LAPLACE_LIMIT
+from p2p_sim.core.message import Vector
+from protocols.laplace_label_proportions import check_noise, scale
+from protocols.prior_response import UNIFORM, parsed_prior
+
+FINEST = 256
+"""Most steps of noise a label: the exact law multiplies so many probabilities by as many."""
+
+
+@dataclass(frozen=True)
+class Alibi(Protocol):
+    """Users add Laplace(2 / epsilon) noise to each entry of their one-hot label; the learner takes the likeliest label.
+
+    ``epsilon``: above 0, at most 700, in nats.  ``labels``: k, from 2 to 256.  ``grid``: steps of noise a label, from 1
+    to 256: the noise is discrete, on multiples of 1 / grid, so that its law is exact; many steps come close to the
+    continuous noise of the paper.  ``prior``: "uniform", or the k probabilities of the labels, such as 0.7,0.2,0.1, all
+    above 0, which the learner believes in when she denoises.  It changes nothing that she sees.
+
+    The learner returns columns ``sender``, ``scores``, (n, k), the noisy one-hot labels in steps, and ``y`` (uint8),
+    the label with the largest probability given the scores; of equally likely labels the one with the larger score,
+    then the smaller label.  Raises InputError for parameters out of range.
+
+    *Source:* Esmaeili, Mironov, Prasad, Shilov, Tramer 2021, "Antipodes of Label Differential Privacy: PATE and ALIBI";
+    Attacks 2023, section 2; Ghosh, Roughgarden, Sundararajan 2009 (discrete noise).
+    *Assumes:* users follow the protocol; nobody else need be trusted.
+    """
+
+    epsilon: float
+    labels: int = 2
+    grid: int = 8
+    prior: str = UNIFORM
+
+    report = Message(
+        "user", "learner", "hands the learner a noisy one-hot label", scores=Vector(np.int32, "labels")
+    )
+
+    def __post_init__(self) -> None:
+        check_labels("labels", self.labels)
+        check_whole("grid", self.grid)
+        if self.grid > FINEST:
+            raise InputError(f"grid = {self.grid}: give a whole number from 1 to {FINEST}")
+        check_noise(self.epsilon, self.grid, LAPLACE_LIMIT // 2)  # twice the noise of one number
+        self.log_prior()
+
+    def label_count(self) -> int:
+        """Return k."""
+        return self.labels
+
+    def log_prior(self) -> npt.NDArray[np.float64]:
+        """Return the logarithms of the prior, shape (k,), the same on every machine."""
+        prior = parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')
+        return np.array([float(Decimal(float(chance)).ln()) for chance in prior])
+
+    def user(self, me: Party) -> Rounds:
+        """Report the label, one-hot, with noise on every entry."""
+        # one label replaced moves two entries by 1: L1 sensitivity 2
+        noise = me.draw.laplace("noise", 2 * scale(self.epsilon, self.grid), times=self.labels)
+        scores = noise.data.reshape(me.size, self.labels).astype(np.int32)
+        scores[np.arange(me.size), me.y.astype(np.intp)] += self.grid
+        yield self.report(scores=scores)
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the noisy labels, and denoise them."""
+        reports = yield self.report.receive()
+        columns = reports.columns()
+        return columns | {"y": self.denoised(columns["scores"])}
+
+    def denoised(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """Return the labels (n,) with the largest posterior probability given ``scores``, shape (n, k), in steps.
+
+        Of label c the log likelihood is (|score| - |score - grid|) epsilon / (2 grid), up to what is the same for all.
+        """
+        rate = float(self.epsilon) / (2 * self.grid)
+        posterior = self.log_prior() + rate * np.clip(2 * scores - self.grid, -self.grid, self.grid)
+        best = posterior == posterior.max(axis=1, keepdims=True)
+        least = np.iinfo(np.int32).min
+        return np.asarray(np.where(best, scores, least).argmax(axis=1), np.uint8)

@@ -1,0 +1,150 @@
+"""Randomized response with a prior: users answer among the labels that a public prior makes likely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
+from p2p_sim.core.number_texts import read_number
+from protocols.randomized_response import NEVER
+
+Array = npt.NDArray[Any]
+
+UNIFORM, PUBLIC = "uniform", "public"
+"""The two priors that have a name: every label is as likely, and each user's row of the public column "prior"."""
+
+OFF_BY = 1e-6
+"""How far the probabilities of a prior may be from a sum of 1: a model's float32 outputs pass."""
+
+
+@dataclass(frozen=True)
+class PriorResponse(Protocol):
+    """Users report by randomized response among the labels that a public prior makes likely.
+
+    Of the k labels only the m most likely ones can be reported, where m maximises the chance that the truth is: the
+    probability of these m labels times e^epsilon / (e^epsilon + m - 1).  A user whose label is none of them reports
+    one of them at random.  With m = 1 all users of that prior report the same label, which shows nothing of theirs.
+
+    ``epsilon``: at least 0, in nats; infinity never lies about a label that can be reported.
+    ``labels``: k, from 2 to 256.
+    ``prior``: "uniform"; or the k probabilities of the labels, such as 0.7,0.2,0.1, all above 0; or "public": the
+    population's public column "prior", k probabilities for each user.
+
+    The learner returns columns ``sender`` and ``y`` (uint8).  Raises InputError for parameters out of range, and for a
+    prior that does not fit.
+
+    *Source:* Ghazi et al. 2021, "Deep Learning with Label Differential Privacy", RRTop-k and RRWithPrior; LP-1ST of
+    Attacks 2023, Appendix B.
+    *Assumes:* the prior is public and depends on no user's label; users follow the protocol; nobody need be trusted.
+    """
+
+    epsilon: float
+    labels: int = 2
+    prior: str = UNIFORM
+
+    report = Message("user", "learner", "hands the learner a randomized label", y=np.uint8)
+
+    def __post_init__(self) -> None:
+        check_range("epsilon", self.epsilon, 0, math.inf)
+        check_labels("labels", self.labels)
+        self.shared_prior()
+
+    def label_count(self) -> int:
+        """Return k."""
+        return self.labels
+
+    def shared_prior(self) -> Array | None:
+        """Return the prior that all users share, shape (k,); None if each has her own, in the public column."""
+        if self.prior == PUBLIC:
+            return None
+        return parsed_prior(
+            self.prior, self.labels, f'{self.labels} probabilities, "{UNIFORM}" or "{PUBLIC}"'
+        )
+
+    def lying(self, m: int) -> Fraction:
+        """Return the probability of a lie among ``m`` labels: e^epsilon to 60 digits, the same on every machine."""
+        odds = Fraction(0) if self.epsilon > NEVER else (m - 1) * exp(-self.epsilon)
+        return odds / (1 + odds)
+
+    def reportable(self, prior: Array) -> tuple[Array, Array]:
+        """Return, for priors of shape (n, k), the labels in descending probability (n, k), and m, shape (n,).
+
+        Of equally likely labels the smaller goes first; of values of m that are as good, the smallest is taken.
+        """
+        # Ghazi et al., RRWithPrior, lines 1 and 2
+        order = np.argsort(-prior, axis=1, kind="stable")
+        truth = np.array([float(1 - self.lying(m)) for m in range(1, self.labels + 1)])
+        chance = np.cumsum(np.take_along_axis(prior, order, axis=1), axis=1) * truth
+        return order, 1 + np.argmax(chance, axis=1)
+
+    def user(self, me: Party) -> Rounds:
+        """Report the label or a lie, both among the m most likely labels."""
+        shared = self.shared_prior()
+        if shared is not None:
+            order, m = self.reportable(shared[None])
+            yield self.report(y=self._said(me, order, int(m[0])))
+        else:
+            prior = check_prior('public column "prior"', me.public["prior"], self.labels, me.id)
+            yield self.report(y=self._said(me, *self.reportable(prior)))
+
+    def _said(self, me: Party, order: Array, m: Any) -> Array:
+        """Draw what each user says; ``order``: labels, one row for all or one each; ``m``: a number, or one each."""
+        rows = 0 if len(order) == 1 else np.arange(me.size)
+        place = np.argsort(order, axis=1, kind="stable").astype(np.int16)[rows, me.y.view(np.uint8)]
+        # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
+        lies = me.draw.bernoulli("lie", self.lying(m) if isinstance(m, int) else self._lies()[m])
+        moved = lies if np.max(m) <= 2 else lies * (1 + me.draw.below("other", np.maximum(m - 1, 1)))
+        said = (place + moved) % m
+        if np.min(m) < self.labels:
+            said = np.where(place < m, said, me.draw.below("stand-in", m))
+        return np.asarray(order.astype(np.uint8)[rows, said])
+
+    def _lies(self) -> Array:
+        """Return the probability of a lie by m, 0 where m is 0."""
+        return np.array([0.0, *(float(self.lying(m)) for m in range(1, self.labels + 1))])
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the randomized labels."""
+        reports = yield self.report.receive()
+        return reports.columns()
+
+
+def parsed_prior(text: str, labels: int, allowed: str) -> Array:
+    """Return the prior that a text names, shape (labels,); raises InputError with what is ``allowed``."""
+    if not isinstance(text, str):
+        raise InputError(f'prior = {text!r}: give text, such as "0.7,0.2,0.1"; {allowed}')
+    if text == UNIFORM:
+        return np.full(labels, 1 / labels)
+    try:
+        given = np.array([read_number(part.strip()) for part in text.split(",")])
+    except ValueError as error:
+        raise InputError(f"prior = {text!r}: {error}; give {allowed}") from None
+    return np.asarray(check_prior(f"prior = {text!r}", given[None], labels)[0])
+
+
+def check_prior(name: str, prior: Array, labels: int, users: Array | None = None) -> Array:
+    """Return rows of label probabilities, shape (n, labels), as float64; each is above 0, and their sum is 1.
+
+    ``users``: whose rows they are.  Raises InputError naming what they are, the user and the value.
+    """
+    if prior.ndim != 2 or prior.shape[1] != labels or prior.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name}: has {prior.dtype} numbers of shape {prior.shape}; give one probability for each of the "
+            f"{labels} labels, that is a shape of ({len(prior) if prior.ndim else 1}, {labels})"
+        )
+    rows = prior.astype(np.float64)
+    bad = ~((rows > 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) <= OFF_BY))
+    if bad.any():
+        row = int(np.argmax(bad))
+        of = "" if users is None else f" of user {int(np.asarray(users)[row])}"
+        raise InputError(
+            f"{name}: probabilities {rows[row].tolist()}{of} must all be above 0, and sum to 1 (they sum to "
+            f"{float(rows[row].sum()):.9g}); add a little to each, and divide by the sum"
+        )
+    return rows
