@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from p2p_sim.cli.options import comma_list
-from p2p_sim.core.population import Population
+from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.network import edges, room, topologies
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
     """Return synthetic users, joined by a command's graph."""
     from p2p_sim.learning import experiment
 
-    if isinstance(command.graph, str) and not command.graph.endswith(edges.SUFFIXES):
+    named = isinstance(command.graph, str) and not command.graph.endswith(edges.SUFFIXES)
+    if named and users <= MAX_USERS:
         kind = topologies.parse(command.graph)  # before any user is made
         if size is None or protocol.graph_over() != "cluster":
             room.require(kind.kind, kind.degree, np.array([users]), command.graph)

@@ -76,7 +76,7 @@ def _advice(kind: str, degree: int, sizes: Ints, room: int) -> str:
         high = min(degree, int(sizes.max()) // 2)
         fit = _most(lambda d: _bytes(kind, d, sizes, _SURE) <= room, high)
         fit = fit // 2 * 2 if kind != "scale-free" else fit
-        said += [f"a number of at most {fit:,}"] if fit >= least else []
+        said += [f"give {kind} a number of at most {fit:,}"] if fit >= least else []
     return ", or ".join(said) or "take fewer users"
 
 
