@@ -104,14 +104,14 @@ def main(words: list[str] | None = None) -> int:
     rates = Rates(**kept.get({"rates of": platform.node()}, lambda: [asdict(measure())])[0])
     about = {"users": options.users, "rates": asdict(rates)}
     cases = [
-        (about | {"setting": repr(setting)}, functools.partial(_told, setting, options.users, rates))
+        (about | {"setting": repr(setting)}, functools.partial(_rows_of, setting, options.users, rates))
         for setting in settings()
     ]
     write_csv(options.out, kept.take(cases))
     return 0
 
 
-def _told(setting: Setting, users: int, rates: Rates) -> list[dict[str, Any]]:
+def _rows_of(setting: Setting, users: int, rates: Rates) -> list[dict[str, Any]]:
     print(f"{setting.name}, clusters of {setting.cluster_size}", file=sys.stderr)
     return list(rows(setting, users, rates))
 
