@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 import p2p_sim
 from experiments._common import accuracy
+from experiments._rows import Case, content
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning import experiment
@@ -27,7 +29,10 @@ Clusters come from public features, so choosing among them costs no privacy.  Ot
 """
 SMALL = 200
 VIEWS = ("learner", "user", "learner+1*user", "learner+3*user", "wire")
-NONE, EXACT, LOCAL = "resampling alone", "exact accountant", "randomized response"
+NONE, THIRD, NINTH = "resampling alone", "Theorem 3", "Lemma 9"
+EXACT, LOCAL = "exact accountant", "randomized response"
+METHODS = (NONE, THIRD, NINTH, EXACT)
+"""What each clustering is asked for; randomized response needs no clusters."""
 
 papers = privacy.bounds.clustering2022
 Tell = Callable[[str], None]
@@ -59,51 +64,108 @@ def lemma9_alpha(size: int, theta: float, epsilon: float, delta: float) -> Ask:
     best = papers.lemma9(size, 0.5, theta, delta=delta)
     if not kept(0.5):
         answer = best.why or f"promises epsilon = {best.epsilon:.4g} at s = {size}, even at alpha = 1/2"
-        return Ask("Lemma 9", None, answer)
+        return Ask(NINTH, None, answer)
     low, high = 0.0, 0.5
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (low, middle) if kept(middle) else (middle, high)
-    return Ask("Lemma 9", high)
+    return Ask(NINTH, high)
 
 
 def asks(size: int, epsilon: float, delta: float, theta: float = 1.0) -> list[Ask]:
     """Return what each method asks for, if the smallest cluster has ``size`` users."""
     third = papers.theorem3(size, theta)
-    ask = Ask("Theorem 3", third.parameters.get("alpha") if third.holds else None, third.why)
+    ask = Ask(THIRD, third.parameters.get("alpha") if third.holds else None, third.why)
     if third.holds and (third.epsilon > epsilon or third.delta > delta):
-        ask = Ask("Theorem 3", None, f"promises epsilon = {third.epsilon:.4g}, delta = {third.delta:.3g}")
+        ask = Ask(THIRD, None, f"promises epsilon = {third.epsilon:.4g}, delta = {third.delta:.3g}")
     exact = Ask(EXACT, exact_alpha(size, theta, epsilon, delta))
     return [Ask(NONE, 0.0), ask, lemma9_alpha(size, theta, epsilon, delta), exact]
 
 
-def rows(name: str, seeds: int, tell: Tell, **where: Any) -> Iterator[dict[str, Any]]:
-    """Yield a row for each clustering and method; the promise is Theorem 3's for the large clusters.
+def cases(name: str, seeds: int, tell: Tell, **where: Any) -> list[Case]:
+    """Return a case for each clustering and method; the promise is Theorem 3's for the large clusters.
 
-    ``where``: backend and address of the runs.
+    ``where``: backend and address of the runs.  Raises InputError if there is no such data set, and when a row is
+    computed where Theorem 3 does not apply.
     """
-    data = datasets.load(name)
-    count, seed = LARGE.get(name, (1, 0))
-    large = experiment.gather(PeerToPeer(0.0), data, clusters=count, seed=seed)
-    target = papers.theorem3(int(large.population.sizes.min()), 1.0)
-    if not target.holds:
-        raise InputError(f"--data {name}: Theorem 3 promises nothing there: {target.why}")
-    tell(f"{name}: training on the true labels")
-    y = large.population.y
-    fixed = {"accuracy_true": round(accuracy(large, range(len(y)), y), 4), "majority": _majority(large)}
-    small = experiment.gather(PeerToPeer(0.0), data, clusters=SMALL, seed=0)
-    for examples in (large, small):
+    about = {"data": name, "content": content(name), "seeds": seeds}
+    part = _Part(name, seeds, tell, where)
+    asked = [(size, method) for size in ("large", "small") for method in METHODS]
+    return [
+        (about | {"clusters": size, "method": method}, partial(part.row, size, method))
+        for size, method in [*asked, ("none", LOCAL)]
+    ]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one data set; what several of them need is computed once, and only if one is to be computed."""
+
+    name: str
+    seeds: int
+    tell: Tell
+    where: dict[str, Any]
+
+    def row(self, clusters: str, method: str) -> list[dict[str, Any]]:
+        found = self._local() if clusters == "none" else self._asked(clusters, method)
+        return [found | self._fixed]
+
+    def _asked(self, clusters: str, method: str) -> dict[str, Any]:
+        examples, target = self._large if clusters == "large" else self._small, self._target
         smallest = int(examples.population.sizes.min())
-        for ask in asks(smallest, target.epsilon, target.delta):
-            tell(f"{name}, clusters of {smallest:,} and more: {ask.method}, alpha = {ask.alpha}")
-            protocol = None if ask.alpha is None else PeerToPeer(ask.alpha)
-            if ask.method == EXACT and ask.alpha is not None:
-                check_everywhere(ask.alpha, examples.population, target.epsilon, target.delta)
-            yield _row(name, examples, ask, target, protocol, seeds, **where) | fixed
-    lie = 1 / (1 + math.exp(target.epsilon))
-    tell(f"{name}: {LOCAL}, alpha = {lie}")
-    alone = RandomizedResponse(target.epsilon)
-    yield _row(name, None, Ask(LOCAL, lie), target, alone, seeds, large, **where) | fixed
+        ask = (self._asks_large if clusters == "large" else self._asks_small)[method]
+        self.tell(f"{self.name}, clusters of {smallest:,} and more: {ask.method}, alpha = {ask.alpha}")
+        protocol = None if ask.alpha is None else PeerToPeer(ask.alpha)
+        if ask.method == EXACT and ask.alpha is not None:
+            check_everywhere(ask.alpha, examples.population, target.epsilon, target.delta)
+        return _row(self.name, examples, ask, target, protocol, self.seeds, **self.where)
+
+    def _local(self) -> dict[str, Any]:
+        target = self._target
+        lie = 1 / (1 + math.exp(target.epsilon))
+        self.tell(f"{self.name}: {LOCAL}, alpha = {lie}")
+        alone = RandomizedResponse(target.epsilon)
+        return _row(self.name, None, Ask(LOCAL, lie), target, alone, self.seeds, self._large, **self.where)
+
+    @cached_property
+    def _data(self) -> datasets.Dataset:
+        return datasets.load(self.name)
+
+    @cached_property
+    def _large(self) -> Examples:
+        count, seed = LARGE.get(self.name, (1, 0))
+        return experiment.gather(PeerToPeer(0.0), self._data, clusters=count, seed=seed)
+
+    @cached_property
+    def _small(self) -> Examples:
+        return experiment.gather(PeerToPeer(0.0), self._data, clusters=SMALL, seed=0)
+
+    @cached_property
+    def _target(self) -> Any:
+        target = papers.theorem3(int(self._large.population.sizes.min()), 1.0)
+        if not target.holds:
+            raise InputError(f"--data {self.name}: Theorem 3 promises nothing there: {target.why}")
+        return target
+
+    @cached_property
+    def _asks_large(self) -> dict[str, Ask]:
+        return self._asks(self._large)
+
+    @cached_property
+    def _asks_small(self) -> dict[str, Ask]:
+        return self._asks(self._small)
+
+    def _asks(self, examples: Examples) -> dict[str, Ask]:
+        smallest = int(examples.population.sizes.min())
+        found = asks(smallest, self._target.epsilon, self._target.delta)
+        return {ask.method: ask for ask in found}
+
+    @cached_property
+    def _fixed(self) -> dict[str, float]:
+        self.tell(f"{self.name}: training on the true labels")
+        large = self._large
+        y = large.population.y
+        return {"accuracy_true": round(accuracy(large, range(len(y)), y), 4), "majority": _majority(large)}
 
 
 def _row(

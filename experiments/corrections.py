@@ -7,6 +7,7 @@ docs/experiments.md explains the methods.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import sys
 import time
@@ -18,6 +19,7 @@ import numpy as np
 
 import p2p_sim
 from experiments._common import accuracy, check, write_csv
+from experiments._rows import Case, Kept, add_fresh, content, keeping
 from p2p_sim import privacy
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import datasets
@@ -104,31 +106,59 @@ def protocols(classes: int, epsilon: float) -> Iterator[Any]:
 
 def rows(
     name: str, classes: int, epsilons: tuple[float, ...] = EPSILONS, seeds: int = SEEDS
-) -> Iterator[dict[str, Any]]:
-    """Yield a row for each protocol, epsilon and method; test part and clusters are those of seed 0."""
-    data = datasets.load(name, multiclass=classes > 2)
-    for epsilon in epsilons:
-        for protocol in protocols(classes, epsilon):
-            examples = experiment.gather(protocol, data)
-            people, noise = examples.population, privacy.label_noise(protocol)
-            true = accuracy(examples, slice(None), people.y)
-            runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
-            for method, measure in METHODS[type(protocol)].items():
-                tell(f"{name}, {classes} classes, {protocol.command_name()}, epsilon = {epsilon}: {method}")
-                found = [measure(run, examples) for run in runs]
-                yield {
-                    "data": name,
-                    "classes": classes,
-                    "protocol": protocol.command_name(),
-                    "clusters": "none" if people.clusters is None else len(people.sizes),
-                    "epsilon": epsilon,
-                    "lie": "" if noise is None else f"{float(noise.lie):.5g}",
-                    "method": method,
-                    "accuracy": f"{statistics.mean(found):.4f}",
-                    "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
-                    "seeds": seeds,
-                    "accuracy_true": f"{true:.4f}",
-                }
+) -> list[dict[str, Any]]:
+    """Return a row for each protocol, epsilon and method; test part and clusters are those of seed 0."""
+    return Kept().take(cases(name, classes, epsilons, seeds))
+
+
+def cases(name: str, classes: int, epsilons: tuple[float, ...] = EPSILONS, seeds: int = SEEDS) -> list[Case]:
+    """Return the settings of each row, and what computes it."""
+    about = {"data": name, "content": content(name, multiclass=classes > 2), "seeds": seeds}
+    return [
+        (
+            about | {"protocol": repr(protocol), "method": method},
+            functools.partial(_row, name, classes, protocol, method, seeds),
+        )
+        for epsilon in epsilons
+        for protocol in protocols(classes, epsilon)
+        for method in METHODS[type(protocol)]
+    ]
+
+
+def _row(name: str, classes: int, protocol: Any, method: str, seeds: int) -> list[dict[str, Any]]:
+    examples, true, runs = _ran(name, classes, protocol, seeds)
+    people, noise = examples.population, privacy.label_noise(protocol)
+    tell(f"{name}, {classes} classes, {protocol.command_name()}, epsilon = {protocol.epsilon}: {method}")
+    found = [METHODS[type(protocol)][method](run, examples) for run in runs]
+    return [
+        {
+            "data": name,
+            "classes": classes,
+            "protocol": protocol.command_name(),
+            "clusters": "none" if people.clusters is None else len(people.sizes),
+            "epsilon": protocol.epsilon,
+            "lie": "" if noise is None else f"{float(noise.lie):.5g}",
+            "method": method,
+            "accuracy": f"{statistics.mean(found):.4f}",
+            "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
+            "seeds": seeds,
+            "accuracy_true": f"{true:.4f}",
+        }
+    ]
+
+
+@functools.lru_cache(maxsize=1)  # for all methods, one after another
+def _ran(name: str, classes: int, protocol: Any, seeds: int) -> tuple[Any, float, list[Any]]:
+    """Return examples, the accuracy of a model of their true labels, and a run for each seed."""
+    examples = experiment.gather(protocol, _data(name, classes > 2))
+    people = examples.population
+    runs = [p2p_sim.run(protocol, people, seed=seed, digest=False) for seed in range(seeds)]
+    return examples, accuracy(examples, slice(None), people.y), runs
+
+
+@functools.lru_cache(maxsize=1)
+def _data(name: str, multiclass: bool) -> datasets.Dataset:
+    return datasets.load(name, multiclass=multiclass)
 
 
 def _pairs(run: Any, examples: Any) -> label_assignment.Pairs:
@@ -166,11 +196,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("experiments.corrections", description=__doc__)
     parser.add_argument("--data", choices=sorted(SETS), action="append", help="repeat it; default: both")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the table")
+    add_fresh(parser)
     options = parser.parse_args(arguments)
     chosen = [case for name in options.data or SETS for case in SETS[name]]
     table = options.out / "corrections.csv"
     check(parser, table)
-    write_csv(table, [row for case in chosen for row in rows(*case)])
+    kept = keeping(parser, table, "rows", fresh=options.fresh)
+    write_csv(table, kept.take([row for case in chosen for row in cases(*case)]))
     return 0
 
 

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import p2p_sim
 from experiments._common import check, write_csv
+from experiments._rows import add_fresh, keeping
 from p2p_sim import Population
 from p2p_sim.crypto.rates import Rates, measure
 from p2p_sim.network import topologies
@@ -93,14 +96,24 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--out", type=Path, default=Path("costs.csv"))
+    add_fresh(parser)
     options = parser.parse_args(words)
     check(parser, options.out)
-    rates, found = measure(), []
-    for setting in settings():
-        print(f"{setting.name}, clusters of {setting.cluster_size}", file=sys.stderr)
-        found += rows(setting, options.users, rates)
-    write_csv(options.out, found)
+    kept = keeping(parser, options.out, "settings", fresh=options.fresh)
+    # Kept like rows, for seconds of one table are of one measurement; they are of this machine alone.
+    rates = Rates(**kept.get({"rates of": platform.node()}, lambda: [asdict(measure())])[0])
+    about = {"users": options.users, "rates": asdict(rates)}
+    cases = [
+        (about | {"setting": repr(setting)}, functools.partial(_rows_of, setting, options.users, rates))
+        for setting in settings()
+    ]
+    write_csv(options.out, kept.take(cases))
     return 0
+
+
+def _rows_of(setting: Setting, users: int, rates: Rates) -> list[dict[str, Any]]:
+    print(f"{setting.name}, clusters of {setting.cluster_size}", file=sys.stderr)
+    return list(rows(setting, users, rates))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,16 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
 from experiments._common import check, write_csv
-from p2p_sim import privacy
-from p2p_sim.core.errors import InputError
+from experiments._rows import Case, add_fresh, keeping
+from p2p_sim import backends, privacy
+from p2p_sim.core.errors import InputError, RunLostError
 from protocols import PeerToPeer
 
 SIZES = (100, 1_000, 10_000, 30_000, 100_000, 1_000_000)
@@ -36,17 +38,38 @@ theorem3 = privacy.bounds.clustering2022.theorem3
 
 
 def points(sizes: tuple[int, ...] = SIZES, thetas: tuple[float, ...] = THETAS) -> Iterator[tuple[Any, ...]]:
-    """Yield rule, theta, cluster size and alpha of every row; where Theorem 3 does not apply, of "fixed" alone.
+    """Yield rule, theta and cluster size of every row; where Theorem 3 does not apply, of "fixed" alone."""
+    for theta in thetas:
+        for size in sizes:
+            yield from ((rule, theta, size) for rule in (RULES if theorem3(size, theta).holds else RULES[:1]))
+
+
+def alpha_of(rule: str, theta: float, size: int) -> float:
+    """Return the alpha of a row.
 
     "fixed": alpha = 0.1.  "Theorem 3": the alpha that it asks for.  "exact": the least that keeps the same promise.
     """
-    for theta in thetas:
-        for size in sizes:
-            yield "fixed", theta, size, FIXED
-            bound = theorem3(size, theta)
-            if bound.holds:
-                yield "Theorem 3", theta, size, bound.parameters["alpha"]
-                yield "exact", theta, size, utility.exact_alpha(size, theta, bound.epsilon, bound.delta)
+    bound = theorem3(size, theta)
+    if rule == "fixed":
+        return FIXED
+    if rule == "Theorem 3":
+        return bound.parameters["alpha"]
+    return utility.exact_alpha(size, theta, bound.epsilon, bound.delta)
+
+
+def cases(
+    sizes: tuple[int, ...], thetas: tuple[float, ...], trials: int | None, **where: Any
+) -> Iterator[Case]:
+    """Yield the settings of each row of the bounds, and what computes it."""
+    for rule, theta, size in points(sizes, thetas):
+        settings = {"rule": rule, "theta": theta, "cluster_size": size, "trials": trials}
+        yield settings, partial(_audited, rule, theta, size, trials, **where)
+
+
+def _audited(rule: str, theta: float, size: int, trials: int | None, **where: Any) -> list[dict[str, Any]]:
+    alpha = alpha_of(rule, theta, size)
+    tell(f"auditing theta = {theta:g}, s = {size:,}, alpha = {alpha:.5g} ({rule})")
+    return [row(rule, theta, size, alpha, trials, **where)]
 
 
 def row(
@@ -102,6 +125,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Write tables and figures; return 1 if an audit contradicts a claim, 2 for bad usage."""
     options = _parser().parse_args(arguments)
     check(_parser(), *(options.out / name for name in RESULTS))
+    kept, kept_utility = (
+        keeping(_parser(), options.out / name, "rows", fresh=options.fresh)
+        for name in ("theorem3.csv", "theorem3_utility.csv")
+    )
     where = {} if options.address is None else {"backend": "shards", "address": options.address}
     sizes, thetas, seeds = (
         ((100, 1_000, 30_000), (1.0,), 2) if options.quick else (SIZES, THETAS, utility.SEEDS)
@@ -109,16 +136,16 @@ def main(arguments: list[str] | None = None) -> int:
     trials = options.trials or (500 if options.quick else None)
     names = options.data or (["adult"] if options.quick else ["adult", "mnist"])
     try:
-        bounds = []
-        for rule, theta, size, alpha in points(sizes, thetas):
-            tell(f"auditing theta = {theta:g}, s = {size:,}, alpha = {alpha:.5g} ({rule})")
-            bounds.append(row(rule, theta, size, alpha, trials, **where))
-        write_csv(options.out / "theorem3.csv", bounds)
-        figures.bounds(bounds, options.out / "theorem3")
-        left = [found for name in names for found in utility.rows(name, seeds, tell, **where)]
+        learned = [case for name in names for case in utility.cases(name, seeds, tell, **where)]
+        # One session for all rows: each would start its actors anew, which takes longer than its work.
+        with backends.opened(backends.Settings(**where), max(sizes)):
+            bounds = kept.take(list(cases(sizes, thetas, trials, **where)))
+            write_csv(options.out / "theorem3.csv", bounds)
+            figures.bounds(bounds, options.out / "theorem3")
+            left = kept_utility.take(learned)
         write_csv(options.out / "theorem3_utility.csv", left)
         figures.utility(left, options.out / "theorem3_utility")
-    except InputError as error:
+    except (InputError, RunLostError) as error:
         print(f"theorem3: {error}", file=sys.stderr)
         return 2
     wrong = [found for found in bounds if found["verdict"] == "violated"]
@@ -142,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of tables and figures")
     parser.add_argument("--quick", action="store_true", help="few points, few trials, two seeds, Adult alone")
     parser.add_argument("--trials", type=int, help="worlds a label of one audit, at most")
+    add_fresh(parser)
     return parser
 
 

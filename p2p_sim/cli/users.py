@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from p2p_sim.cli.options import comma_list
-from p2p_sim.core.population import Population
+from p2p_sim.core.population import MAX_USERS, Population
+from p2p_sim.network import edges, room, topologies
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
@@ -19,6 +22,11 @@ def synthetic(command: Any, protocol: Protocol, users: int, size: int | None, pr
     """Return synthetic users, joined by a command's graph."""
     from p2p_sim.learning import experiment
 
+    named = isinstance(command.graph, str) and not command.graph.endswith(edges.SUFFIXES)
+    if named and users <= MAX_USERS:
+        kind = topologies.parse(command.graph)  # before any user is made
+        if size is None or protocol.graph_over() != "cluster":
+            room.require(kind.kind, kind.degree, np.array([users]), command.graph)
     people = Population.synthetic(users=users, cluster_size=size, labels=protocol.label_count(), seed=0)
     return experiment.join(protocol, people, command.graph, command.seed, progress)
 

@@ -81,7 +81,7 @@ def join(
     within, given = protocol.graph_over() == "cluster", source
     if rows is not None and isinstance(source, (str, Path)) and str(source).endswith(edges.SUFFIXES):
         given = _of_users(edges.checked(edges.read(source), total), rows, total)
-    joined = topologies.join(people, given, seed, within_clusters=within)
+    joined = topologies.join(people, given, seed, within_clusters=within, progress=progress)
     return joined, describe(str(source), joined, within)
 
 
@@ -89,7 +89,7 @@ def describe(source: str, people: Population, within: bool) -> dict[str, Any]:
     """Return the source of a graph, whether it is over everybody or in clusters, and the numbers of neighbours."""
     graph = people.graph
     assert graph is not None
-    sizes = graph.size
+    sizes = np.diff(graph.starts) if len(graph.starts) == 2 else graph.size  # of one group all are alike
     return {
         "source": source, "over": "cluster" if within and people.clusters is not None else "everybody",
         "complete": graph.complete, "minimum": int(sizes.min()), "median": float(np.median(sizes)),

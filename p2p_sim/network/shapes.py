@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from p2p_sim.core.exact import WORD
@@ -9,6 +11,7 @@ from p2p_sim.core.kernels_numpy import below
 from p2p_sim.network.blocks import Blocks, Draws, Ints, keys, within
 
 _ROUNDS = 100
+_TELL = 256  # places from one word on progress to the next
 
 
 def ring(blocks: Blocks, degree: int) -> Ints:
@@ -53,10 +56,13 @@ def small_world(blocks: Blocks, degree: int, threshold: int, draws: Draws) -> In
     return pairs
 
 
-def scale_free(blocks: Blocks, links: int, draws: Draws) -> Ints:
+def scale_free(
+    blocks: Blocks, links: int, draws: Draws, tell: Callable[[int, int], None] | None = None
+) -> Ints:
     """Return graphs grown place by place: each new one joins ``links`` earlier ones, chosen in proportion to degree.
 
     A group begins with its first place joined to the next ``links``.  Ends are drawn until enough differ.
+    ``tell``: is called now and then with the places that have joined, and all.
     Source: Barabasi and Albert, Emergence of scaling in random networks, 1999; law as in networkx.
     """
     drawn, first, second = draws.each("joined"), list[int](), list[int]()
@@ -65,12 +71,12 @@ def scale_free(blocks: Blocks, links: int, draws: Draws) -> Ints:
         first += [start] * links
         second += held[links:]
         for place in range(start + links + 1, start + size):
-            chosen: list[int] = []
+            chosen: dict[int, None] = {}  # a set in the order of its draws
             count = len(held)
             while len(chosen) < links:
-                end = held[(next(drawn) * count) >> 64]
-                if end not in chosen:
-                    chosen.append(end)
+                chosen[held[(next(drawn) * count) >> 64]] = None
+            if tell is not None and place % _TELL == 0:
+                tell(place, blocks.places)
             first += chosen
             second += [place] * links
             held += chosen

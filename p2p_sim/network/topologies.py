@@ -8,6 +8,7 @@ is the reference in the tests, and its graphs can be given.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, joined
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
-from p2p_sim.network import edges, shapes
+from p2p_sim.network import edges, room, shapes
 from p2p_sim.network.adjacency import complete, require_connected, rows, split
 from p2p_sim.network.blocks import Blocks, Draws, Ints, all_pairs
 from p2p_sim.network.regular import regular
@@ -96,16 +98,25 @@ def _probability(graph: str, text: str) -> float:
         raise InputError(f"graph = {graph!r}: its probability {text!r} {error}") from None
 
 
-def build(topology: str | Topology, users: int, seed: int, *, clusters: Members | None = None) -> Members:
+def build(
+    topology: str | Topology,
+    users: int,
+    seed: int,
+    *,
+    clusters: Members | None = None,
+    progress: Progress | None = None,
+) -> Members:
     """Return a connected graph over users 0 .. users - 1, or one within each cluster.
 
     Within clusters, one of degree + 1 users or fewer gets all its pairs.  A graph that is not connected is drawn anew,
-    cluster by cluster.  Raises InputError where no such graph exists or 20 tries found none.
+    cluster by cluster.  Raises InputError where no such graph exists, this machine's memory cannot hold it, or 20 tries
+    found none.
     """
     kind = parse(topology) if isinstance(topology, str) else topology
     check_seed(seed)
     sizes = np.array([users]) if clusters is None else np.diff(clusters.starts)
     _check_sizes(kind, sizes, clusters)
+    room.require(kind.kind, kind.degree, sizes, str(kind))
     if kind.kind == "complete":
         return complete(users, clusters)
     blocks, todo = Blocks(sizes), np.ones(len(sizes), np.bool_)
@@ -113,10 +124,14 @@ def build(topology: str | Topology, users: int, seed: int, *, clusters: Members 
     row = None if clusters is None else clusters.order
     codes = blocks.group.astype(np.int32) if clusters is None else clusters.codes
     for attempt in range(TRIES):
+        step = _steps(kind, attempt, progress)
         settled = pairs[~todo[blocks.group[pairs[:, 0]]]]
-        fresh = _draw(kind, blocks, todo, Draws(seed, str(kind), attempt))
+        step("drawing edges", 0)
+        fresh = _draw(kind, blocks, todo, Draws(seed, str(kind), attempt), progress)
         pairs = np.concatenate([settled, fresh]) if len(settled) else fresh
+        step("sorting neighbours", 1)
         graph = joined(pairs if row is None else row[pairs], users)
+        step("looking whether it is connected", 2)
         todo = split(graph.components, codes)
         if not todo.any():
             return graph
@@ -124,26 +139,53 @@ def build(topology: str | Topology, users: int, seed: int, *, clusters: Members 
     raise AssertionError("a graph that was split is connected")
 
 
-def graph_of(source: Any, users: int, seed: int, *, clusters: Members | None = None) -> Members:
+def _steps(kind: Topology, attempt: int, progress: Progress | None) -> Callable[[str, int], None]:
+    """Return what tells a step of one attempt, and how many of all are done."""
+    again = f" (try {attempt + 1} of {TRIES})" if attempt else ""
+
+    def step(what: str, done: int) -> None:
+        if progress is not None:
+            progress(f"joining users: {kind}{again}, {what}, steps done", done, 3)
+
+    return step
+
+
+def graph_of(
+    source: Any, users: int, seed: int, *, clusters: Members | None = None, progress: Progress | None = None
+) -> Members:
     """Return the graph that a word, a file, an edge array of shape (m, 2) or a networkx graph describes."""
     if isinstance(source, Path) or (isinstance(source, str) and source.endswith(edges.SUFFIXES)):
         return edges.from_edges(edges.read(source), users, clusters)
     if isinstance(source, (str, Topology)):
-        return build(source, users, seed, clusters=clusters)
+        return build(source, users, seed, clusters=clusters, progress=progress)
     if hasattr(source, "nodes") and hasattr(source, "edges"):
         source = edges.of_networkx(source)
     return edges.from_edges(source, users, clusters)
 
 
-def join(population: Population, source: Any, seed: int, *, within_clusters: bool = False) -> Population:
+def join(
+    population: Population,
+    source: Any,
+    seed: int,
+    *,
+    within_clusters: bool = False,
+    progress: Progress | None = None,
+) -> Population:
     """Return the same users joined by a graph (see ``graph_of``): gives ``me.neighbours``."""
     if population.ids is not None:
         raise InputError("give the whole population its graph: a part's users keep the ids of the whole")
     clusters = population.clusters if within_clusters else None
-    return replace(population, graph=graph_of(source, population.users, seed, clusters=clusters))
+    graph = graph_of(source, population.users, seed, clusters=clusters, progress=progress)
+    return replace(population, graph=graph)
 
 
-def _draw(kind: Topology, blocks: Blocks, todo: npt.NDArray[np.bool_], draws: Draws) -> Ints:
+def _draw(
+    kind: Topology,
+    blocks: Blocks,
+    todo: npt.NDArray[np.bool_],
+    draws: Draws,
+    progress: Progress | None = None,
+) -> Ints:
     """Return the pairs of the groups to do, in places of all the blocks."""
     small = todo & (blocks.sizes <= kind.degree + 1)
     large = todo & ~small
@@ -151,18 +193,20 @@ def _draw(kind: Topology, blocks: Blocks, todo: npt.NDArray[np.bool_], draws: Dr
     for chosen, whole in ((small, True), (large, False)):
         if chosen.any():
             part = blocks if chosen.all() else Blocks(blocks.sizes[chosen])
-            pairs = all_pairs(part) if whole else _draw_large(kind, part, draws)
+            pairs = all_pairs(part) if whole else _draw_large(kind, part, draws, progress)
             parts.append(pairs if part is blocks else np.flatnonzero(chosen[blocks.group])[pairs])
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _draw_large(kind: Topology, blocks: Blocks, draws: Draws) -> Ints:
+def _draw_large(kind: Topology, blocks: Blocks, draws: Draws, progress: Progress | None) -> Ints:
     if kind.kind == "regular":
         return regular(blocks, kind.degree, draws)
     if kind.kind == "small-world":
         return shapes.small_world(blocks, kind.degree, exact.threshold("moved", kind.moved), draws)
     if kind.kind == "scale-free":
-        return shapes.scale_free(blocks, kind.degree, draws)
+        label = f"joining users: {kind}, users joined"
+        tell = None if progress is None else lambda done, total: progress(label, done, total)
+        return shapes.scale_free(blocks, kind.degree, draws, tell)
     return shapes.ring(blocks, kind.degree) if kind.kind == "ring" else shapes.grid(blocks)
 
 

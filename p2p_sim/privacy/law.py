@@ -19,6 +19,8 @@ _SPREAD = 1e-12  # what a root is rounded outward by
 _HAIR = 1e-11  # relative step beyond a root
 _TURNS = 60
 _FLOOR = 1e-9  # part of a delta below which nothing need be told to see whether it is kept
+_LOOSE = 1 + 1e-6  # a step from a certified end to the next that may have passed a closer one by much
+_CLOSE = 1e-9  # relative tolerance of an end that was passed
 _EDGE = 4e-12  # this close to the pure epsilon (relative) delta is all rounding: there the root is the pure epsilon
 
 
@@ -226,15 +228,38 @@ class Law(ABC):
         law, value = self.worst(delta)
         low = root(lambda e: law.delta(e).lower, delta, value, pure, _NEAR)
         high = max(value, root(law.ceiling, delta, value, pure, _NEAR)) * (1 + _SPREAD)
-        step = 1e-9
+        step, below = 1e-9, high
         while high < pure and self.ceiling(high) > delta * (1 + 1e-12):
-            high, step = high * (1 + step) + step * 1e-6, step * 4
+            below, high, step = high, high * (1 + step) + step * 1e-6, step * 4
+        if high > below * _LOOSE:  # the last step was a leap, as the bound is not close to the value
+            high = _between(self.ceiling, delta, below, min(high, pure))
         high = top.upper if high >= pure else high
         return Bracket(min(value, low * (1 - _SPREAD)), value, max(value, high))
 
 
 def _values(law: Law) -> Callable[[float], float]:
     return lambda epsilon: law.delta(epsilon).value
+
+
+def _between(f: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Return an x in (low, high] with f(x) <= target, about the least; ``high`` if none is found.
+
+    f is above the target at ``low``.
+    """
+    from scipy.optimize import toms748
+
+    best = high
+
+    def gap(x: float) -> float:
+        nonlocal best
+        over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
+        if over <= 0:
+            best = min(best, x)
+        return over
+
+    if gap(low) > 0 >= gap(high):
+        toms748(gap, low, high, xtol=1e-300, rtol=_CLOSE)
+    return float(best)
 
 
 def root(

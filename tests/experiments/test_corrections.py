@@ -55,6 +55,8 @@ def test_corrections_are_measured_again() -> None:
 
 
 def test_corrections_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrections, "rows", lambda name, classes: CORRECTIONS[:classes])
+    monkeypatch.setattr(
+        corrections, "cases", lambda *case: [({"case": case}, lambda: CORRECTIONS[: case[1]])]
+    )
     assert corrections.main(["--data", "digits", "--out", str(tmp_path)]) == 0
     assert read_csv(tmp_path / "corrections.csv") == CORRECTIONS[:2] + CORRECTIONS[:10]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +78,12 @@ def test_costs_of_a_permutation_grow_as_the_docs_say() -> None:
 def test_theorem3_points() -> None:
     """Every size has a row at alpha = 0.1; where the theorem applies also its own alpha and the exact one."""
     found = list(theorem3.points((100, 30_000), (1.0,)))
-    assert [(rule, size) for rule, _, size, _ in found] == [
+    assert [(rule, size) for rule, _, size in found] == [
         ("fixed", 100), ("fixed", 30_000), ("Theorem 3", 30_000), ("exact", 30_000),
     ]  # fmt: skip
     rows = {(row["theta"], row["cluster_size"], row["rule"]): row for row in BOUNDS}
-    for rule, theta, size, alpha in found:
+    for rule, theta, size in found:
+        alpha = theorem3.alpha_of(rule, theta, size)
         assert rows[str(theta), str(size), rule]["alpha"] == f"{alpha:.5g}"
 
 
@@ -175,19 +178,49 @@ def test_alpha_of_one_cluster_is_checked_in_all() -> None:
         examples, range(examples.population.users), examples.population.y
     )
     with pytest.raises(InputError, match="digits: Theorem 3 promises nothing there"):
-        next(_theorem3_utility.rows("digits", 1, print))
+        _theorem3_utility.cases("digits", 1, print)[0][1]()
 
 
 def test_theorem3_writes_tables_and_figures_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorem3, "points", lambda *_: [("fixed", 1.0, 100, 0.1)])
+    monkeypatch.setattr(theorem3, "points", lambda *_: [("fixed", 1.0, 100)])
     monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0])
-    monkeypatch.setattr(_theorem3_utility, "rows", lambda *_: UTILITY)
+    monkeypatch.setattr(_theorem3_utility, "cases", lambda *_: [({"data": "all"}, lambda: UTILITY)])
     assert theorem3.main(["--quick", "--out", str(tmp_path)]) == 0
-    names = {f"theorem3{part}.{kind}" for part in ("", "_utility") for kind in ("csv", "png", "svg")}
+    names = {
+        f"theorem3{part}.{kind}"
+        for part in ("", "_utility")
+        for kind in ("csv", "csv.rows.json", "png", "svg")
+    }
     assert {path.name for path in tmp_path.iterdir()} == names
     assert read_csv(tmp_path / "theorem3.csv") == BOUNDS[:1]
     monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0] | {"verdict": "violated"})
-    assert theorem3.main(["--quick", "--out", str(tmp_path)]) == 1
+    assert theorem3.main(["--quick", "--fresh", "--out", str(tmp_path)]) == 1
+
+
+def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row in one of its own would start its actors anew."""
+    told: list[str] = []
+
+    @contextlib.contextmanager
+    def opened(settings: Any, users: int) -> Iterator[None]:
+        told.append(f"open {settings.backend} {settings.address} {users}")
+        yield
+        told.append("close")
+
+    def row(rule: str, theta: float, size: int, *_: Any, **where: Any) -> dict[str, str]:
+        told.append(f"{rule} {size} {where['address']}")
+        return BOUNDS[0]
+
+    monkeypatch.setattr(theorem3.backends, "opened", opened)
+    monkeypatch.setattr(theorem3, "row", row)
+    learned = [({"data": "all"}, lambda: told.append("learned") or UTILITY)]
+    monkeypatch.setattr(_theorem3_utility, "cases", lambda *_, **__: learned)
+    words = ["--quick", "--out", str(tmp_path), "--address"]
+    assert theorem3.main([*words, "a:1"]) == 0
+    audited = [f"{rule} {size} a:1" for rule, _, size in theorem3.points((100, 1_000, 30_000), (1.0,))]
+    assert told == ["open shards a:1 30000", *audited, "learned", "close"]
+    assert theorem3.main([*words, "b:2"]) == 0
+    assert told[len(audited) + 3 :] == ["open shards b:2 30000", "close"]  # rows are the same everywhere
 
 
 def test_theorem3_figures_are_small_and_the_same_each_time(tmp_path: Path) -> None:

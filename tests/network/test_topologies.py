@@ -1,6 +1,7 @@
 """Graphs from words: what they are, against networkx; their law; that they are a function of the seed."""
 
 import hashlib
+import re
 
 import networkx as nx
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.stats import binom, poisson
 from p2p_sim.core import groups
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
-from p2p_sim.network import topologies
+from p2p_sim.network import room, topologies
 from p2p_sim.network.adjacency import matrix, require_connected
 from p2p_sim.network.topologies import Topology, build, graph_of, join, parse
 
@@ -273,3 +274,55 @@ def test_up_to_five_users_with_two_neighbours_each_are_a_circle(users: int) -> N
         graph = build("regular:2", users, seed)
         assert (graph.size == 2).all()
         assert int(graph.components.max()) == 0
+
+
+@pytest.mark.parametrize(
+    ("graph", "users", "fewer", "smaller"),
+    [
+        ("scale-free:5000", 100_000, "scale-free:5000", "scale-free:{}"),
+        ("regular:400", 100_000, "regular:400", "regular:{}"),
+        ("ring:2", 10_000_000, "ring:2", None),
+        ("complete", 200_000_000, "complete", None),
+    ],
+)
+def test_a_graph_that_memory_cannot_hold_is_refused_with_numbers_that_fit(
+    graph, users, fewer, smaller, monkeypatch
+):
+    monkeypatch.setattr(room, "memory", lambda: 10**9)
+    with pytest.raises(
+        InputError, match=r"takes [0-9,.]+ GB of memory or more, and this machine has 1.0 GB"
+    ) as told:
+        build(graph, users, 0)
+    text = str(told.value)
+    numbers = {
+        name: int(found[1].replace(",", ""))
+        for name, found in (
+            ("users", re.search(r"take at most ([0-9,]+) users", text)),
+            ("number", re.search(r"a number of at most ([0-9,]+)", text)),
+        )
+        if found
+    }
+    kind = parse(fewer)
+    if "users" in numbers:
+        assert numbers["users"] > users / 100
+        room.require(kind.kind, kind.degree, np.array([numbers["users"]]), graph)
+    if smaller is not None:
+        kind = parse(smaller.format(numbers["number"]))
+        room.require(kind.kind, kind.degree, np.array([users]), graph)
+    else:
+        assert "users" in numbers
+
+
+def test_edges_are_counted_before_they_are_there():
+    for graph in ("ring:4", "grid", "regular:4", "small-world:4,0.3", "scale-free:3"):
+        kind = parse(graph)
+        there = len(build(graph, 400, 0).order) // 2
+        assert there <= room.edges(kind.kind, kind.degree, np.array([400])) <= there * 1.06
+
+
+def test_building_a_graph_tells_how_far_it_is():
+    told = []
+    build("scale-free:3", 1000, 0, progress=lambda *state: told.append(state))
+    joined = [(done, total) for label, done, total in told if label.endswith("users joined")]
+    assert joined == [(256, 1000), (512, 1000), (768, 1000)]
+    assert [done for label, done, _ in told if label.endswith("steps done")] == [0, 1, 2]

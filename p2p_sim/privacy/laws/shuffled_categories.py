@@ -156,14 +156,18 @@ class Blanket(Law):
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return the bound twice: the two labels have the same role."""
+        upper = _blanket(self, epsilon)
+        return (Bracket(0.0, upper, upper),) * 2
+
+    def averaged(self, epsilon: float) -> float:
+        """Return the bound of delta."""
         uniform = self.labels / (self.labels - 1 + math.exp(min(self.epsilon0, 700.0)))
         window = binomial(self.size - 1, uniform, 1 - uniform, _CUT)
         count = len(window.mass)
         starts = np.unique(np.linspace(0, count, min(count, 60), endpoint=False).astype(int))
         shares = np.add.reduceat(window.mass, starts)
         gains = [self._given(window.low + int(s), epsilon) for s in starts]
-        upper = min(1.0, float(shares @ np.array(gains)) * (1 + 1e-9) + 3 * _CUT)
-        return (Bracket(0.0, upper, upper),) * 2
+        return min(1.0, float(shares @ np.array(gains)) * (1 + 1e-9) + 3 * _CUT)
 
     def _given(self, others: int, epsilon: float) -> float:
         """Return delta given how many other reports are uniform; summed over how many say one of the two labels."""
@@ -174,9 +178,9 @@ class Blanket(Law):
         # positive part of extra (ones - e^eps zeros) / total - price, over ones ~ Bin(both, 1/2), zeros = both - ones
         least = np.floor((price * total / extra + scale * both) / (1 + scale)) + 1
         open_ = least <= both
-        sums = _half_sums(both[open_], least[open_])
-        mean, tail = sums
-        gain = extra * ((1 + scale) * mean - scale * both[open_] * tail) / total - price * tail
+        equal, tail = half_sums(both[open_], least[open_])
+        # E[ones; ones >= least] is both / 2 (tail + equal / 2), so that what is nearly equal cancels on paper
+        gain = extra * both[open_] * ((1 + scale) / 4 * equal - price / 2 * tail) / total - price * tail
         return float(window.mass[open_] @ np.maximum(gain, 0.0)) * self.labels * self._lie
 
     @property
@@ -188,14 +192,54 @@ class Blanket(Law):
         return self.epsilon0
 
 
-def _half_sums(n: Array, least: Array) -> tuple[Array, Array]:
-    """Return (E[X; X >= least], P(X >= least)) for X ~ Bin(n, 1/2), shape (s,)."""
+@lru_cache(maxsize=256)
+def _blanket(law: Blanket, epsilon: float) -> float:
+    """Return the bound, once for a root and its bracket, and for views that see the same."""
+    return law.averaged(epsilon)
+
+
+def half_sums(n: Array, least: Array) -> tuple[Array, Array]:
+    """Return (P(Y = least - 1), P(X >= least)) for X ~ Bin(n, 1/2) and Y ~ Bin(n - 1, 1/2), shape (s,).
+
+    ``n``: consecutive numbers; ``least``: from 1 to n.  Each probability is right to 1e-10, or below 1e-300.
+
+    *Source:* one coin more: neighbours of the first differ by a known factor, those of the second by half the first.
+    What is small is summed up from the small end, so nothing is lost.
+    """
     from scipy.special import betainc
 
-    tail = np.where(least <= 0, 1.0, betainc(np.maximum(least, 1), n - np.maximum(least, 1) + 1, 0.5))
-    less = np.maximum(least - 1, 0)
-    inner = np.where(less <= 0, 1.0, betainc(np.maximum(less, 1), np.maximum(n - less, 1), 0.5))
-    return n / 2 * inner, tail
+    rises = np.diff(least)
+    if not len(n) or not bool(((rises == 0) | (rises == 1)).all()):  # where least is all rounding
+        tail = betainc(least, n - least + 1, 0.5)
+        inner = np.where(least <= 1, 1.0, betainc(np.maximum(least - 1, 1), n - least + 1, 0.5))
+        return np.maximum(0.0, 2 * (inner - tail)), tail
+    factors = np.log(n[:-1] / (2 * np.where(rises == 1, least[:-1], n[:-1] - least[:-1] + 1)))
+    top = int(np.append(0.0, np.cumsum(factors)).argmax())
+    logs = np.concatenate([-np.cumsum(factors[:top][::-1])[::-1], [0.0], np.cumsum(factors[top:])])
+    equal = np.exp(logs) * _half(int(n[top]) - 1, int(least[top]) - 1)
+    first, last = betainc(least[[0, -1]], n[[0, -1]] - least[[0, -1]] + 1, 0.5)
+    falls = np.where(rises == 1, 0.5, -0.5) * equal[1:]  # from one to the next
+    begin = first - np.append(0.0, np.cumsum(falls[:top]))[:top]
+    end = last + np.append(np.cumsum(falls[top:][::-1])[::-1], 0.0)
+    return equal, np.clip(np.concatenate([begin, end]), 0.0, 1.0)
+
+
+def _half(n: int, k: int) -> float:
+    """Return P(X = k) for X ~ Bin(n, 1/2), to 12 digits.  *Source:* Loader 2000, the saddle point expansion."""
+    rest = n - k
+    if min(k, rest) < 1:
+        return math.exp(-n * math.log(2))
+    nats = k * math.log1p((k - rest) / n) + rest * math.log1p((rest - k) / n)
+    nats -= _stirling(n) - _stirling(k) - _stirling(rest)
+    return math.exp(-nats) * math.sqrt(n / (2 * math.pi * k * rest))
+
+
+def _stirling(n: int) -> float:
+    """Return by how much ln n! exceeds Stirling's formula; n is at least 1."""
+    if n < 20:
+        return math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - 0.5 * math.log(2 * math.pi)
+    square = 1.0 / (n * n)
+    return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / n
 
 
 def _check(size: int, epsilon0: float, labels: int) -> None:

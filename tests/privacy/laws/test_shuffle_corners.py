@@ -8,6 +8,7 @@ import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from p2p_sim import privacy
@@ -17,7 +18,13 @@ from p2p_sim.privacy.laws import shuffled_bits as laws
 from p2p_sim.privacy.laws.binomial_tails import add, binomial, halves
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
-from p2p_sim.privacy.laws.shuffled_categories import every_composition, one_composition
+from p2p_sim.privacy.laws.shuffled_categories import (
+    Blanket,
+    every_composition,
+    half_sums,
+    one_composition,
+    shuffled_response,
+)
 from protocols import EncryptedShuffle, PeerPermutation
 
 DIGITS = 900  # e^744 and e^-744 beside 1, with room
@@ -288,3 +295,73 @@ def test_who_never_lies_has_no_budget(view: str) -> None:
     found = privacy.profile(EncryptedShuffle(2000.0), view, cluster_size=1)
     assert found.epsilon(1e-6) == math.inf
     assert found.delta(2000.0) == 1.0
+
+
+def tail_of_half(n: int, least: int) -> Fraction:
+    return Fraction(sum(math.comb(n, k) for k in range(max(0, least), n + 1)), 2**n)
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "begin", "slope"),
+    [(1, 40, 0.0, 0.5), (1, 40, 0.9, 0.99), (7, 60, 2.0, 0.55), (900, 80, 3.0, 0.52), (900, 80, 60.0, 0.5),
+     (400, 300, 80.0, 0.5), (1500, 40, 40.0, 0.75), (2000, 3, 1.0, 0.6), (50, 1, 0.0, 0.5), (30, 12, 0.0, 1.0)],
+)  # fmt: skip
+def test_sums_of_fair_coins_are_right_one_after_the_other(
+    first: int, count: int, begin: float, slope: float
+) -> None:
+    n = np.arange(first, first + count, dtype=np.float64)
+    least = np.minimum(n, np.floor(begin + slope * n) + 1)
+    equal, tail = half_sums(n, least)
+    for one, at, found, above in zip(n, least, equal, tail, strict=True):
+        coins, k = int(one), int(at)
+        assert found == pytest.approx(math.comb(coins - 1, k - 1) / 2 ** (coins - 1), rel=1e-10)
+        assert above == pytest.approx(float(tail_of_half(coins, k)), rel=1e-10)
+
+
+def test_sums_of_fair_coins_far_out_and_of_many() -> None:
+    """Where all is 0 to a float; and at a million coins, against one table of all."""
+    n = np.arange(4000.0, 4100.0)
+    equal, tail = half_sums(n, n)
+    assert (equal < 1e-290).all()
+    assert (tail < 1e-290).all()
+    n = np.arange(1_000_000.0, 1_000_040.0)
+    least = np.floor(0.501 * n) + 1
+    equal, tail = half_sums(n, least)
+    for i in (0, 17, 39):
+        coins, k = int(n[i]), int(least[i])
+        one, few = (binomial(count, 0.5, 0.5, 1e-60) for count in (coins, coins - 1))
+        assert tail[i] == pytest.approx(math.fsum(one.mass[k - one.low :]), rel=1e-9)
+        assert equal[i] == pytest.approx(few.mass[k - 1 - few.low], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon0", "labels"), [(5, 1.0, 3), (12, 0.5, 3), (8, 2.0, 4), (30, 3.0, 3)]
+)
+def test_the_blanket_is_its_definition(size: int, epsilon0: float, labels: int) -> None:
+    """Every number of others who say a random label, and every histogram of two of the labels, in exact terms."""
+    for epsilon in (0.0, 0.1, 0.7 * epsilon0):
+        extra, scale = math.expm1(epsilon0), math.exp(epsilon)
+        uniform = labels / (labels - 1 + math.exp(epsilon0))
+        lie = 1 / (labels - 1 + math.exp(epsilon0))
+        found = 0.0
+        for others in range(size):
+            total, share = others + 1, math.comb(size - 1, others) * uniform**others
+            share *= (1 - uniform) ** (size - 1 - others)
+            for both in range(total + 1):
+                mass = math.comb(total, both) * (2 / labels) ** both * (1 - 2 / labels) ** (total - both)
+                for ones in range(both + 1):
+                    chance = share * mass * math.comb(both, ones) / 2**both
+                    ratio = 1 + extra * ones / total - scale * (1 + extra * (both - ones) / total)
+                    found += chance * labels * lie * max(0.0, ratio)
+        assert Blanket(size, epsilon0, labels).delta(epsilon).upper == pytest.approx(
+            found, rel=2e-9, abs=1e-19
+        )
+
+
+def test_several_labels_of_a_million_users_are_quick() -> None:
+    """Two incomplete beta functions of each count took a minute and a half; processor time, with room."""
+    law = shuffled_response(1_000_000, 1.0, 3).law
+    start = time.process_time()
+    assert law is not None
+    assert law.epsilon_bracket(1e-6).upper == pytest.approx(0.00308, rel=2e-3)
+    assert time.process_time() - start < 12

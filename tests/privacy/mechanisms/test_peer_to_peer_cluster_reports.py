@@ -314,3 +314,34 @@ def test_a_huge_cluster_with_colluders_answers_soon() -> None:
     assert profile.basis == "lower"
     assert 0 < low <= value <= high < 1e-3
     assert time.process_time() - began < 20
+
+
+def test_the_upper_end_of_a_huge_cluster_is_that_of_its_delta() -> None:
+    """It was the pure epsilon, 9.19, where delta is certified to be below the target from 1 on."""
+    law = ClusterReports(1.098805884e-05, 1.0, 10_000_000)
+    low, value, high = law.epsilon_bracket(1e-9)
+    assert low == pytest.approx(0.40647, abs=1e-5)
+    assert low <= value <= high < 1
+    assert law.delta(high).upper <= 1e-9 < law.delta(high * (1 - 1e-6)).upper
+    uppers = [law.delta(epsilon).upper for epsilon in (0.45, 0.6, 0.9, 1.2, 2.0, 6.0)]
+    assert uppers == sorted(uppers, reverse=True)
+    assert uppers[2] < 1e-9
+
+
+def test_what_calibrate_finds_for_a_huge_cluster_is_what_the_accountant_says_there() -> None:
+    found = privacy.calibrate(PeerToPeer, vary="alpha", cluster_size=10_000_000, epsilon=1.0, delta=1e-9)
+    there = privacy.profile(found.protocol, cluster_size=10_000_000).epsilon_bracket(1e-9)
+    assert there == found.achieved
+    assert there.upper <= 1
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.3])
+def test_the_bound_of_a_huge_cluster_holds_at_every_composition(
+    alpha: float, limits: pytest.MonkeyPatch
+) -> None:
+    limits.setattr(cluster_reports, "WIDE", 20)
+    law = ClusterReports(alpha, 1.0, 60)
+    for epsilon in (0.01, 0.5, 0.5 * math.log((1 - alpha) / alpha)):
+        every = every_composition(60, 0, alpha, 1.0, epsilon)
+        assert every.max() <= law.delta(epsilon).upper * (1 + 1e-9)
+        assert every.max() <= law.ceiling(epsilon) * (1 + 1e-9)

@@ -100,6 +100,9 @@ Array = npt.NDArray[np.float64]
 CUTS = (1e-20, 1e-60, 1e-290)
 """Mass cut off each window; a smaller one is taken where delta is small."""
 
+CRUDE = (1e-10, 1e-12, 1e-14, 1e-16)
+"""The same for one bound over all compositions, which leaves this much out and adds it again."""
+
 STAGES = (0.02, 1e-4, LEAST)
 """Least probabilities of the cases that a search computes of a composition, until it is below the worst found."""
 
@@ -286,7 +289,9 @@ class ClusterReports(Law):
         if self.plan.scanned:
             return self._scan(epsilon, cut)
         if self.size > WIDE or max(floor.value, self.least) < CUTS[-1] * 1e9:
-            return Maximum(best, at, max(best, self._bound(0, self.others, epsilon, cut)))
+            # What leaves out less counts on fewer coins, and so reveals more: any of these bounds may be the closest.
+            cuts = [c for c in (*CRUDE, *CUTS) if c >= cut]
+            return Maximum(best, at, max(best, min(self._bound(0, self.others, epsilon, c) for c in cuts)))
         seen = self._seen(epsilon, cut) if self.colluders else None
 
         def single(ones: int) -> float:

@@ -1,0 +1,138 @@
+"""Rows of an experiment, kept as they are found: one that was ended goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.core import code_fingerprint
+from p2p_sim.core.errors import InputError
+from p2p_sim.learning.data import datasets
+from p2p_sim.report import output_files
+
+Row = dict[str, Any]
+Case = tuple[Mapping[str, Any], Callable[[], Sequence[Row]]]
+"""Settings, as JSON values, and what computes their rows; equal settings and equal code give equal rows."""
+
+SUFFIX = ".rows.json"
+_LIBRARIES = ("scipy", "scikit-learn")
+"""Packages that results depend on, beside those that decide the bits of a run."""
+
+
+class Kept:
+    """The rows that a file beside a table already has, and those that are found now.
+
+    The file is written whole after every case, so that a program that is killed loses no more than the case it was
+    computing.  ``place``: the table; None, or no regular file: nothing is kept.  ``what``: the plural of a case.
+    ``fresh``: drop what is there.  Raises InputError if the file cannot be read or written.
+    """
+
+    def __init__(self, place: Path | None = None, what: str = "rows", *, fresh: bool = False):
+        self._what, self._found, self.file = what, dict[str, list[Row]](), _beside(place)
+        if self.file is None:
+            return
+        output_files.check(str(self.file))
+        if fresh:
+            self.file.unlink(missing_ok=True)
+        elif self.file.exists():
+            self._read(self.file)
+
+    def take(self, cases: Sequence[Case]) -> list[Row]:
+        """Return the rows of all cases in order, computing and keeping those that are not there."""
+        there = sum(_key(settings) in self._found for settings, _ in cases)
+        if there:
+            _tell(
+                f"{there} of {len(cases)} {self._what} were there already, in {self.file}; --fresh computes them again"
+            )
+        return [row for settings, compute in cases for row in self.get(settings, compute)]
+
+    def get(self, settings: Mapping[str, Any], compute: Callable[[], Sequence[Row]]) -> list[Row]:
+        """Return the rows of one case; as they are read back, whether or not they were there."""
+        key = _key(settings)
+        if key not in self._found:
+            self._found[key] = json.loads(json.dumps(list(compute()), default=_plain))
+            if self.file is not None:
+                content = json.dumps({"code": code(), "rows": self._found}, indent=1)
+                output_files.write(self.file, content)
+        return self._found[key]
+
+    def _read(self, file: Path) -> None:
+        try:
+            content = json.loads(file.read_text())
+            made_by, rows = content["code"], dict[str, list[Row]](content["rows"])
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                f"{str(file)!r} are no rows of an experiment ({error}): remove it, or give --fresh"
+            ) from error
+        if made_by == code():
+            self._found = rows
+        elif rows:
+            _tell(
+                f"{file}: its rows were found by other code or other versions of packages, and are computed again"
+            )
+
+
+def keeping(parser: ArgumentParser, place: Path, what: str, *, fresh: bool) -> Kept:
+    """Return the rows beside a table; ends the program if they cannot be read or written."""
+    try:
+        return Kept(place, what, fresh=fresh)
+    except InputError as error:
+        parser.error(str(error))
+
+
+def add_fresh(parser: ArgumentParser) -> None:
+    """Add the option ``--fresh``."""
+    parser.add_argument("--fresh", action="store_true", help="compute rows again that are there already")
+
+
+@cache
+def code() -> str:
+    """Return a fingerprint of all of p2p_sim, protocols and experiments, and of the packages they compute with."""
+    found = code_fingerprint.code_of(()) | {name: metadata.version(name) for name in _LIBRARIES}
+    for path in Path(__file__).parent.glob("*.py"):
+        found[f"experiments/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def content(name: str, *, multiclass: bool = False) -> str:
+    """Return a fingerprint of a data set as it is read here: rows are of these examples.  Raises InputError."""
+    data = datasets.load(name, multiclass=multiclass)
+    digest = hashlib.sha256()
+    for column in (data.x, data.y, data.test):
+        if column is not None:
+            digest.update(f"{column.dtype} {column.shape} ".encode() + np.ascontiguousarray(column).tobytes())
+    return digest.hexdigest()
+
+
+def _beside(place: Path | None) -> Path | None:
+    """Return the file of a table's rows; None, said, where there is no place for one."""
+    if place is None:
+        return None
+    if output_files.is_stdout(place) or (place.exists() and not place.is_file()):
+        _tell(f"{place} is no file in a folder: rows are not kept, and one that is ended starts again")
+        return None
+    return place.with_name(place.name + SUFFIX)
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    return json.dumps(settings, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} is no value of a row")
+
+
+def _tell(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
