@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,20 @@ class BagSums:
     least: int = 0
 
 
+@cache  # every run asks several times, an enumeration for every way
+def _messages(protocol: type[Protocol]) -> dict[str, Message]:
+    found: dict[str, Message] = {}
+    for owner in reversed(protocol.__mro__):
+        found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
+    return found
+
+
+@cache
+def _roles(protocol: type[Protocol]) -> tuple[str, ...]:
+    ends = (role for message in _messages(protocol).values() for role in (message.sender, message.recipient))
+    return tuple(dict.fromkeys([USER, *ends]))
+
+
 class Protocol:
     """Base of every protocol: parameters are dataclass fields, message kinds class attributes, roles methods.
 
@@ -56,18 +71,12 @@ class Protocol:
     @classmethod
     def messages(cls) -> dict[str, Message]:
         """Return the message kinds by name, in the order in which they are declared."""
-        found: dict[str, Message] = {}
-        for owner in reversed(cls.__mro__):
-            found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
-        return found
+        return dict(_messages(cls))
 
     @classmethod
     def roles(cls) -> tuple[str, ...]:
         """Return the roles, users first, then the servers in the order in which messages name them."""
-        named = [USER]
-        for message in cls.messages().values():
-            named += [role for role in (message.sender, message.recipient) if role not in named]
-        return tuple(named)
+        return _roles(cls)
 
     @classmethod
     def command_name(cls) -> str:
