@@ -7,8 +7,8 @@ import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,18 +34,8 @@ class BagSums:
     least: int = 0
 
 
-@cache  # every run asks several times, an enumeration for every way
-def _messages(protocol: type[Protocol]) -> dict[str, Message]:
-    found: dict[str, Message] = {}
-    for owner in reversed(protocol.__mro__):
-        found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
-    return found
-
-
-@cache
-def _roles(protocol: type[Protocol]) -> tuple[str, ...]:
-    ends = (role for message in _messages(protocol).values() for role in (message.sender, message.recipient))
-    return tuple(dict.fromkeys([USER, *ends]))
+_kinds: WeakKeyDictionary[type[Protocol], dict[str, Message]] = WeakKeyDictionary()
+"""The message kinds of classes that were asked: every run asks several times, an enumeration for every way."""
 
 
 class Protocol:
@@ -71,12 +61,19 @@ class Protocol:
     @classmethod
     def messages(cls) -> dict[str, Message]:
         """Return the message kinds by name, in the order in which they are declared."""
-        return dict(_messages(cls))
+        found = _kinds.get(cls)
+        if found is None:
+            found = {}
+            for owner in reversed(cls.__mro__):
+                found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
+            _kinds[cls] = found
+        return dict(found)
 
     @classmethod
     def roles(cls) -> tuple[str, ...]:
         """Return the roles, users first, then the servers in the order in which messages name them."""
-        return _roles(cls)
+        ends = [role for message in cls.messages().values() for role in (message.sender, message.recipient)]
+        return tuple(dict.fromkeys([USER, *ends]))
 
     @classmethod
     def command_name(cls) -> str:
