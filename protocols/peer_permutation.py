@@ -73,13 +73,18 @@ def successors(cluster: Members, ids: npt.NDArray[np.int64], seeds: npt.NDArray[
     The i-th of a cluster, in ascending id, gives to the one at place i of the agreed order.  What members with one seed
     would each compute is computed once.
     """
-    to = np.empty(len(ids), np.int64)
     alike = np.lexsort((seeds, cluster.codes))
-    code, seed = cluster.codes[alike], seeds[alike]
-    ends = np.flatnonzero((np.diff(code) != 0) | (np.diff(seed) != 0)) + 1
-    for group in np.split(alike, ends):
-        rows = cluster.rows_of(int(cluster.codes[group[0]]))
-        to[group] = rows[agreed_order(int(seeds[group[0]]), len(rows))][np.searchsorted(rows, ids[group])]
+    code, seed, place = cluster.codes[alike], seeds[alike], cluster.places(ids)[alike]
+    starts = np.flatnonzero((np.diff(code, prepend=-1) != 0) | (np.diff(seed, prepend=seed[:1]) != 0))
+    bounds = [*starts.tolist(), len(ids)]
+    given = np.empty(len(ids), np.int64)  # the place of each one's successor
+    for low, high, one, size in zip(
+        bounds, bounds[1:], seed[starts].tolist(), cluster.size[alike][starts].tolist(), strict=False
+    ):
+        given[low:high] = agreed_order(one, size)[place[low:high]]
+    rows = cluster.starts[code] + given
+    to = np.empty(len(ids), np.int64)
+    to[alike] = rows if cluster.order is None else cluster.order[rows]
     return to
 
 

@@ -31,8 +31,10 @@ def ray_session() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by fixture what starts Ray or a browser; both are slow.
 
-    Where tests run in several processes, a file stays in one, and so do all that use Ray.
+    Where tests run in several processes, a file stays in one, and so do all that use Ray.  These come first, as they
+    take longest, and then the files with slow tests: what comes last is quick, and no process is idle for long.
     """
+    turns: dict[str, int] = {}
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         ray = item.get_closest_marker("ray") or "ray_session" in fixtures
@@ -43,4 +45,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
         if ray or browser:
             item.add_marker(pytest.mark.slow)
-        item.add_marker(pytest.mark.xdist_group("ray" if ray else item.nodeid.partition("::")[0]))
+        group = "ray" if ray else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+        turn = 0 if ray else 1 if item.get_closest_marker("slow") else 2
+        turns[group] = min(turn, turns.get(group, turn))
+    items.sort(key=lambda item: turns[_group(item)])
+
+
+def _group(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("xdist_group")
+    assert marker is not None
+    return str(marker.args[0])

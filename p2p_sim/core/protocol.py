@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class BagSums:
     least: int = 0
 
 
+_kinds: WeakKeyDictionary[type[Protocol], dict[str, Message]] = WeakKeyDictionary()
+"""The message kinds of classes that were asked: every run asks several times, an enumeration for every way."""
+
+
 class Protocol:
     """Base of every protocol: parameters are dataclass fields, message kinds class attributes, roles methods.
 
@@ -56,18 +61,19 @@ class Protocol:
     @classmethod
     def messages(cls) -> dict[str, Message]:
         """Return the message kinds by name, in the order in which they are declared."""
-        found: dict[str, Message] = {}
-        for owner in reversed(cls.__mro__):
-            found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
-        return found
+        found = _kinds.get(cls)
+        if found is None:
+            found = {}
+            for owner in reversed(cls.__mro__):
+                found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
+            _kinds[cls] = found
+        return dict(found)
 
     @classmethod
     def roles(cls) -> tuple[str, ...]:
         """Return the roles, users first, then the servers in the order in which messages name them."""
-        named = [USER]
-        for message in cls.messages().values():
-            named += [role for role in (message.sender, message.recipient) if role not in named]
-        return tuple(named)
+        ends = [role for message in cls.messages().values() for role in (message.sender, message.recipient)]
+        return tuple(dict.fromkeys([USER, *ends]))
 
     @classmethod
     def command_name(cls) -> str:

@@ -23,6 +23,8 @@ _FEW = 16_000
 """Words computed at a time: what lies between fits the cache."""
 _MANY = 8_000
 """Words from which it pays to go through them lane by lane, and then to compute no more than each lane needs."""
+_SHORT = 500
+"""Words of which an argsort is as fast as anything else."""
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 
@@ -63,8 +65,8 @@ def own_words(seed: int, stream: int, party: int, count: int) -> Words:
 
 def order(drawn: Words) -> npt.NDArray[np.int64]:
     """Return the order of words, ties by index: a uniform permutation."""
-    if len(drawn) >= 1 << 32:
-        return np.argsort(drawn, kind="stable")
+    if len(drawn) < _SHORT or len(drawn) >= 1 << 32:
+        return drawn.argsort(kind="stable")
     packed = drawn & ~_LOW
     packed |= np.arange(len(drawn), dtype=np.uint64)  # a plain sort is four times as fast as an argsort
     packed.sort()

@@ -50,24 +50,13 @@ def test_faults_of_every_protocol(protocol: Any) -> None:
     check_equal(protocol, people_of(protocol, "scattered", 61), faults, backend="shards", shards=2, blocks=2)
 
 
-@pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
-def test_one_actor_a_user_of_every_protocol(protocol: Any) -> None:
-    check_equal(protocol, people_of(protocol, "scattered", 6), backend="actors")
+SERVED = [WRONG, ["stop=learner:0", "loss=0.1"]]
 
 
-@pytest.mark.parametrize("faults", [WRONG, ["stop=learner:0", "loss=0.1"]])
+@pytest.mark.parametrize("faults", SERVED)
 def test_faults(faults: list[str]) -> None:
-    protocol = PROTOCOLS["peer-to-peer"]
-    check_equal(protocol, POPULATIONS["scattered"](101), faults, backend="shards", shards=3, blocks=2)
-    check_equal(protocol, POPULATIONS["scattered"](16), faults, backend="actors")
-
-
-def test_real_cryptography_with_one_actor_a_user() -> None:
-    protocol, how = PROTOCOLS["secure aggregation"], {"seed": 7, "crypto": "real", "faults": ["tamper=0.1"]}
-    here, there = (
-        p2p_sim.run(protocol, POPULATIONS["contiguous"](6), backend=b, **how) for b in ("local", "actors")
-    )
-    assert (here.digest, here.work, here.faults_seen) == (there.digest, there.work, there.faults_seen)
+    people = POPULATIONS["scattered"](101)
+    check_equal(PROTOCOLS["peer-to-peer"], people, faults, backend="shards", shards=3, blocks=2)
 
 
 def test_shards_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,14 +66,6 @@ def test_shards_with_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_shards_than_users() -> None:
     check_equal(PROTOCOLS["peer-to-peer"], POPULATIONS["unclustered"](2), backend="shards", shards=3)
-
-
-def test_one_actor_a_user() -> None:
-    check_equal(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](24), backend="actors")
-
-
-def test_one_actor_a_user_without_clusters() -> None:
-    check_equal(PROTOCOLS["randomized response, 5 labels"], POPULATIONS["unclustered"](24), backend="actors")
 
 
 def test_a_graph_reaches_the_shards() -> None:
@@ -112,6 +93,36 @@ def test_blocks_that_answer_with_and_without_a_look_meet() -> None:
 
     people = Population.from_arrays(y=np.arange(40) % 2 == 0)
     check_equal(HalfLooking(), people, backend="shards", shards=3)
+
+
+FEW = 12
+"""Users, a process each; they stay for the next test, so those on this backend follow one another."""
+
+
+@pytest.mark.parametrize("protocol", KINDS, ids=lambda p: type(p).__name__)
+def test_one_actor_a_user_of_every_protocol(protocol: Any) -> None:
+    check_equal(protocol, people_of(protocol, "scattered", 6), backend="actors")
+
+
+def test_real_cryptography_with_one_actor_a_user() -> None:
+    protocol, how = PROTOCOLS["secure aggregation"], {"seed": 7, "crypto": "real", "faults": ["tamper=0.1"]}
+    here, there = (
+        p2p_sim.run(protocol, POPULATIONS["contiguous"](6), backend=b, **how) for b in ("local", "actors")
+    )
+    assert (here.digest, here.work, here.faults_seen) == (there.digest, there.work, there.faults_seen)
+
+
+def test_one_actor_a_user() -> None:
+    check_equal(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](FEW), backend="actors")
+
+
+@pytest.mark.parametrize("faults", SERVED)
+def test_faults_with_one_actor_a_user(faults: list[str]) -> None:
+    check_equal(PROTOCOLS["peer-to-peer"], POPULATIONS["scattered"](FEW), faults, backend="actors")
+
+
+def test_one_actor_a_user_without_clusters() -> None:
+    check_equal(PROTOCOLS["randomized response, 5 labels"], POPULATIONS["unclustered"](FEW), backend="actors")
 
 
 def test_too_many_actors_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import re
 
 import pytest
@@ -35,6 +36,12 @@ def told_page(runs):
     return sections.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
 
 
+@functools.cache
+def page_of_many(runs, number):
+    """The page of a sweep, which takes seconds to draw: the same for every test that looks at it."""
+    return told_page(many(runs, number))
+
+
 @pytest.mark.slow
 def test_runs_side_by_side(runs):
     paths = [runs / name for name in RUNS]
@@ -64,11 +71,11 @@ def test_runs_side_by_side(runs):
 
 @pytest.mark.slow
 def test_runs_of_one_protocol_are_told_apart_by_what_differs(runs):
-    head, *rows = tables(read(told_page(many(runs, 3))))[0]
+    head, *rows = tables(read(page_of_many(runs, 3)))[0]
     assert head[:4] == ["", "run", "alpha", "ε: learner"]
     assert not {"messages", "test accuracy"} & set(head)
     count = sum(c["messages"] for c in manifest(runs / "peers")["costs"])
-    assert f", messages {count:,}, bytes a user " in told_page(many(runs, 3))
+    assert f", messages {count:,}, bytes a user " in page_of_many(runs, 3)
     assert [row[2] for row in rows] == ["0.01", "0.02", "0.03"]
     head, *_ = tables(read(told_page([many(runs, 1)[0] | {"run": name} for name in ("one", "two")])))[0]
     assert head[:3] == ["", "run", "ε: learner"]
@@ -87,7 +94,7 @@ def test_every_view_of_every_run_has_a_line(runs):
 
 @pytest.mark.slow
 def test_what_is_the_same_is_told_once(runs):
-    root = read(told_page(many(runs, 12)))
+    root = read(page_of_many(runs, 12))
     same, other = tables(root, "setting")
     assert ["protocol", "peer-to-peer"] in same
     assert other[0] == ["run", "alpha"]
@@ -98,7 +105,7 @@ def test_what_is_the_same_is_told_once(runs):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 5, 12])
 def test_the_picture_of_a_comparison_numbers_every_run(runs, number):
-    root = read(told_page(many(runs, number)))
+    root = read(page_of_many(runs, number))
     picture = next(svg for svg in root.iter(f"{SVG}svg") if svg.get("id") == "picture-tradeoff")
     shown = [name for text in picture.iter(f"{SVG}text") for name in re.split(", ", "".join(text.itertext()))]
     assert all(shown.count(str(i + 1)) >= 1 for i in range(number))
@@ -106,9 +113,9 @@ def test_the_picture_of_a_comparison_numbers_every_run(runs, number):
     assert all(f"run {i}" in text_of(privacy) for i in range(number))
 
 
-def panels(told):
+def panels(page):
     """For each panel of the comparison, ids of its axes: heights of its marks from 0, its lower edge, to 1."""
-    picture = next(s for s in read(told_page(told)).iter(f"{SVG}svg") if s.get("id") == "picture-tradeoff")
+    picture = next(s for s in read(page).iter(f"{SVG}svg") if s.get("id") == "picture-tradeoff")
     out = {}
     for axes in picture.iter(f"{SVG}g"):
         if re.search(r"axes_\d+$", axes.get("id", "")):
@@ -128,7 +135,7 @@ def test_every_run_has_a_mark_inside_every_panel(runs, most):
     told[2]["messages"] = [row | {"bytes": most * row["bytes"]} for row in told[2]["messages"]]
     for row in (row for run in told for row in run["privacy"]["views"] if row["name"] in tradeoff.VIEWS):
         assert row["exact"]
-    every, views = list(panels(told).values()), len(tradeoff.shown(told))
+    every, views = list(panels(told_page(told)).values()), len(tradeoff.shown(told))
     assert len(every) == 2 * views
     for number, (marks, drawn) in enumerate(every):
         trained = number < views  # these panels come first
@@ -146,12 +153,12 @@ def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
     told[1]["accuracy"]["accuracy_corrected"] = None  # of what is made as the truth is, there is none
     for run in told:
         run["messages"] = told[0]["messages"]  # costs the same, which is not drawn
-    for marks, drawn in panels(told).values():
+    text = told_page(told)
+    for marks, drawn in panels(text).values():
         plain, corrected, alone = marks
         share = (corrected - plain) / (0.9 - 0.6)
         assert alone == pytest.approx(plain + share * (0.8 - 0.6), abs=1e-5)
         assert drawn == 2
-    text = told_page(told)
     assert "on what was released" in text
     assert "the same, corrected for lies" in text
     turned = told_page(told[::-1]).partition('id="picture-utility"')[2].partition("</svg>")[0]
@@ -161,10 +168,9 @@ def test_both_models_and_the_true_labels_stand_where_their_accuracies_are(runs):
     text = told_page(told)
     picture = text[text.index('id="picture-tradeoff"') :].partition("</svg>")[0]
     assert "corrected for lies" not in picture
-    assert all(len(marks) == 2 for marks, _ in panels(told).values())
+    assert all(len(marks) == 2 for marks, _ in panels(text).values())
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_runs_that_differ_by_their_seeds_are_one_point(runs):
     told = many(runs, 4)
@@ -172,9 +178,10 @@ def test_runs_that_differ_by_their_seeds_are_one_point(runs):
         run["seed"] = i
         if i != 2:
             run["parameters"] = told[0]["parameters"]
-    for marks, _ in panels(told).values():
+    text = told_page(told)
+    for marks, _ in panels(text).values():
         assert len(marks) in (4, 2), "two settings: with corrected models, or without"
-    picture = told_page(told).partition('id="picture-tradeoff"')[2].partition("</svg>")[0]
+    picture = text.partition('id="picture-tradeoff"')[2].partition("</svg>")[0]
     assert ">1-2, 4<" in picture
     assert ">3<" in picture
     rows = {run["run"]: tradeoff.row_of(run, "learner") for run in told}
@@ -186,9 +193,11 @@ def test_runs_that_differ_by_their_seeds_are_one_point(runs):
 def test_runs_on_other_data_are_not_joined(runs):
     told = many(runs, 3)
     told[2]["data"]["name"] = "others"
-    assert [drawn for _, drawn in panels(told).values()] == [2] * 3  # the true labels, and two runs
+    assert [drawn for _, drawn in panels(told_page(told)).values()] == [
+        2
+    ] * 3  # the true labels, and two runs
     told[1]["data"]["name"] = "more"
-    assert [drawn for _, drawn in panels(told).values()] == [1] * 3
+    assert [drawn for _, drawn in panels(told_page(told)).values()] == [1] * 3
 
 
 def test_runs_with_nothing_in_common_are_not_held_against_each_other(runs):
@@ -234,15 +243,15 @@ def test_what_hinders_a_comparison_is_named(runs, change, said):
 
 @pytest.mark.slow
 def test_one_diagram_a_protocol(runs):
-    text = told_page(many(runs, 3))
+    text = page_of_many(runs, 3)
     assert text.count("who sent what to whom, round by round.</figcaption>") == 1
     assert "run 0: who sent what to whom" in text
 
 
 @pytest.mark.slow
 def test_the_title_names_few_runs_and_counts_many(runs):
-    assert "<h1>peer-to-peer: run 0, run 1, run 2 – p2p-sim</h1>" in told_page(many(runs, 3))
-    assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in told_page(many(runs, 4))
+    assert "<h1>peer-to-peer: run 0, run 1, run 2 – p2p-sim</h1>" in page_of_many(runs, 3)
+    assert "<h1>peer-to-peer: 4 runs – p2p-sim</h1>" in page_of_many(runs, 4)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,9 +109,17 @@ def _cuts(scores: Array, other: Array, count: int) -> Array:
 
 def _one_thread() -> Any:
     # Sums over several threads are rounded differently with each number of them.
-    from threadpoolctl import threadpool_limits
+    return _threads().limit(limits=1)
 
-    return threadpool_limits(1)
+
+@cache
+def _threads() -> Any:
+    """Return what limits the threads of the libraries that learning uses; to find them takes longer than to score."""
+    import sklearn.ensemble
+    import sklearn.linear_model  # noqa: F401  # both are loaded first, or their threads would not be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _informative_columns(rows: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,13 @@ def least(
         epsilon, delta = (claim, at) if kind == "delta" else (at, claim)
         return np.asarray(delta + np.exp(np.minimum(epsilon + np.log(other), 1.0)))
 
+    @cache  # q stays the same until p is 1
+    def needed(q: float) -> Array:
+        return _needed(q, trials, error, limit)
+
     def shown(true: float) -> bool:
-        return _power(*rates(true), trials, error, limit) >= CHANCE
+        p, q = rates(true)
+        return _power(p, trials, needed(q)) >= CHANCE
 
     if claim >= most or not shown(most):
         return None
@@ -62,13 +68,30 @@ def least(
     return high
 
 
-def _power(p: float, q: float, trials: int, error: float, limit: Callable[[Array], Array]) -> float:
-    """Return the chance that the lower bound of p exceeds the limit that the upper bound of q sets."""
+def _needed(q: float, trials: int, error: float, limit: Callable[[Array], Array]) -> Array:
+    """Return how many hits with the label it takes at each quantile of those without it; infinity where none do."""
     from scipy import stats
 
-    others = stats.binom.ppf((np.arange(_POINTS) + 0.5) / _POINTS, trials, q)
-    target = limit(upper_real(others, trials, error))
+    bounds, which = _bounds(q, trials, error)
+    target = limit(bounds)
     possible = target < 1
     # The lower bound of x hits exceeds t if P(Bin(trials, t) >= x) < error.
-    needed = stats.binom.isf(error, trials, np.where(possible, target, 0.5)) + 1
-    return float(np.where(possible, stats.binom.sf(needed - 1, trials, p), 0.0).mean())
+    least_hits = stats.binom.isf(error, trials, np.where(possible, target, 0.5)) + 1
+    return np.asarray(np.where(possible, least_hits, np.inf)[which])
+
+
+@lru_cache(maxsize=1024)  # the same for every claim of an audit, and by the law for every seed
+def _bounds(q: float, trials: int, error: float) -> tuple[Array, Array]:
+    """Return the upper bounds of q by the count without the label, each once, and which one is at each quantile."""
+    from scipy import stats
+
+    quantiles = stats.binom.ppf((np.arange(_POINTS) + 0.5) / _POINTS, trials, q)
+    counts, which = np.unique(quantiles, return_inverse=True)
+    return upper_real(counts, trials, error), which
+
+
+def _power(p: float, trials: int, needed: Array) -> float:
+    """Return the chance that so many hits are seen with the label, over all quantiles of those without it."""
+    from scipy import stats
+
+    return float(stats.binom.sf(needed - 1, trials, p).mean())
