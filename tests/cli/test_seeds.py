@@ -114,7 +114,8 @@ def test_whatever_file_tells_a_seed_is_its_owner_s_alone(cli, tmp_path):
     files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}
     telling = {name for name, path in files.items() if str(SECRET).encode() in path.read_bytes()}
     assert telling == {
-        "whole/run.json", "second/run.json", "second/audit.json", "whole/report.html", "page.html", "two.md", "page.json",
+        "whole/run.json", "second/run.json", "second/audit.json", "whole/report.html",
+        "page.html", "two.md", "page.json",
     }  # fmt: skip
     assert {name for name in telling if stat.S_IMODE(files[name].stat().st_mode) & 0o077} == set()
     closed = {name for name, path in files.items() if not stat.S_IMODE(path.stat().st_mode) & 0o077}
