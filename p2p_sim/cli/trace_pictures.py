@@ -9,7 +9,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Collection, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,10 +76,10 @@ def check(form: str | None, forms: Collection[str], limit: int, out: str | None)
         )
 
 
-def write(out: str | None, page: str) -> None:
-    """Write a page to a file, or to stdout."""
+def write(out: str | None, page: str | Iterable[str]) -> None:
+    """Write a page, whole or in pieces, to a file, or to stdout."""
     if out is None:
-        sys.stdout.write(page)
+        sys.stdout.writelines([page] if isinstance(page, str) else page)
     else:
         output_files.write(output_files.check(out), page)
 
@@ -185,24 +185,32 @@ class ExportCommand:
         from p2p_sim.render import sequence
         from p2p_sim.run import load
         from p2p_sim.rundir.run_directory import whole_or_cut_off
-        from p2p_sim.trace.neighbourhood import around
+        from p2p_sim.trace.neighbourhood import MAX_MESSAGES, around
 
         check(self.format, sequence.EXPORTS, self.limit, self.out)
+        if self.limit > MAX_MESSAGES:
+            raise InputError(
+                f"--limit {self.limit}: at most {MAX_MESSAGES:,} messages are written; of more, choose some by --user, "
+                "--cluster or --round"
+            )
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
         if self.json and self.out is not None and output_files.is_stdout(Path(self.out)):
             raise InputError(f"--json and --out {self.out!r} both write to stdout: leave one of them out")
         with Progress() as progress, terminal.stdout_to_stderr():
-            progress("writing", 0, 0)
+            progress("reading", 0, 0)
             run, asked = whole_or_cut_off(Path(self.run), load), self.user or []
             chosen = sequence.select(run, asked, self.cluster)
             viewer = None if self.who is None else sequence.viewer_of(run, self.who)
             view = None if viewer is None else str(viewer)
             part = around(run, chosen, round=self.round, as_=viewer, channels=self.channels, limit=self.limit)
-            page = sequence.export(
-                run, str(self.format), part, asked, self.cluster, self.round, self.run, view
-            )
-        write(self.out, page)
+        page = sequence.export(run, str(self.format), part, asked, self.cluster, self.round, self.run, view)
+        with (
+            nullcontext() if self.out is None else Progress() as progress
+        ):  # no bar between the lines of a page
+            if progress is not None:
+                progress("writing", 0, 0)
+            write(self.out, page)
         notes = [*part.notes, *sequence.left_out(part, view)]
         print_notes(notes)
         if self.json:

@@ -98,7 +98,7 @@ class ShowCommand:
         if form == "parquet":
             sys.stdout.buffer.write(table)
         else:
-            sys.stdout.write(message_text.FORMATS[form](document))
+            sys.stdout.writelines(message_text.FORMATS[form](document))
         if form in ("csv", "parquet"):
             for line in message_text.cuts(document):
                 print(f"note: {terminal.visible(line)}", file=sys.stderr)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.message import USER
-from p2p_sim.render import text_labels
+from p2p_sim.render import scene, text_labels
 from p2p_sim.trace.slices import Event, Slice
 
+Array = npt.NDArray[Any]
+_AT_ONCE = 4096  # parties that are written at once
 _LARGEST = 2**53  # beyond it, programs that compute in floating point round
 _LETTERS = 200  # of octets or several numbers: keys and shares are whole
 
@@ -24,7 +27,10 @@ def fields(part: Slice, event: Event) -> dict[str, str]:
         sealed = part.sealed[event.kind]
         return dict.fromkeys(names, f"sealed for {text_labels.clean(sealed)}" if sealed else "not readable")
     columns = part.kinds[event.kind]
-    values = (np.array(value, columns[name].dtype)[()] for name, value in event.fields.items())
+    values = (
+        value if columns[name].ndim == 1 else np.array(value, columns[name].dtype)
+        for name, value in event.fields.items()
+    )  # fmt: skip
     return dict(zip(names, (text_labels.value(value, _LETTERS) for value in values), strict=True))
 
 
@@ -73,17 +79,18 @@ def to_networkx(part: Slice) -> Any:
     for event in part.events():
         for name, role in zip(event.ends, event.roles, strict=True):
             graph.add_node(name, role=role)
-        about: dict[str, Any] = {
-            "kind": event.kind,
-            "round": event.round,
-            "seq": event.seq,
-            "nbytes": event.nbytes,
-        }
-        if "readable" in part.kinds[event.kind]:
-            about["readable"] = event.fields is not None
-        about |= {f"field_{name}": value for name, value in plain(part, event, numbers).items()}
-        graph.add_edge(*event.ends, key=event.id, **about)
+        graph.add_edge(*event.ends, key=event.id, **_attributes(part, event, numbers))
     return graph
+
+
+def _attributes(part: Slice, event: Event, numbers: set[str]) -> dict[str, Any]:
+    """Return what an edge says of its message."""
+    about: dict[str, Any] = {
+        "kind": event.kind, "round": event.round, "seq": event.seq, "nbytes": event.nbytes,
+    }  # fmt: skip
+    if "readable" in part.kinds[event.kind]:
+        about["readable"] = event.fields is not None
+    return about | {f"field_{name}": value for name, value in plain(part, event, numbers).items()}
 
 
 def who_asked_whom(part: Slice, kind: str | None = None) -> Any:
@@ -109,31 +116,99 @@ def who_asked_whom(part: Slice, kind: str | None = None) -> Any:
     return graph
 
 
-def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
-    """Return the messages as a GraphML document; ``title`` and ``notes`` become attributes of the graph."""
-    import networkx
+def graphml(part: Slice, title: str, notes: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the messages as a GraphML document in pieces; ``title`` and ``notes`` become attributes of the graph.
 
-    raw, graph = to_networkx(part), networkx.MultiDiGraph()
-    graph.graph["title"] = text_labels.clean(title, 400)
-    if notes:
-        graph.graph["notes"] = text_labels.clean("; ".join(notes), 2000)
-    for name, about in raw.nodes(data=True):
-        role = text_labels.clean(about["role"])
-        more = {"user": int(name.partition(":")[2])} if about["role"] == USER else {}
-        graph.add_node(text_labels.clean(name), role=role, **more)
-    for sender, recipient, key, about in raw.edges(keys=True, data=True):
-        ends = text_labels.clean(sender), text_labels.clean(recipient)
-        graph.add_edge(
-            *ends, key=text_labels.clean(key, 200), **about | {"kind": text_labels.clean(about["kind"])}
+    It is that of networkx's writer for ``to_networkx``, with the edges of a sender together, but neither the graph nor
+    the document is held: of a million messages they take gigabytes.
+    """
+    table = scene.flat(part)
+    nodes, edges = _insertion_order(table)
+    order, numbers = (table.kind[edges], table.row[edges]), readable_numbers(part)
+    about = {"title": text_labels.clean(title, 400)}
+    about |= {"notes": text_labels.clean("; ".join(notes), 2000)} if notes else {}
+    writer = _Writer()
+    kinds, first = np.unique(order[0], return_index=True)
+    sample = np.sort(first[: len(kinds)])
+    ends = [*nodes[nodes >= 0][:1].tolist(), *nodes[nodes < 0].tolist()]
+    some = part.events((order[0][sample], order[1][sample]))
+    yield writer.head([
+        *writer.data("graph", about), *(writer.node(table, number) for number in ends),
+        *(writer.edge(event, _attributes(part, event, numbers)) for event in some),
+    ])  # fmt: skip
+    names: set[str] = set()
+    for low in range(0, len(nodes), _AT_ONCE):
+        for number in nodes[low : low + _AT_ONCE].tolist():
+            name = text_labels.clean(table.name(number))
+            if number >= 0 or name not in names:  # names of servers may be the same once they are shortened
+                yield writer.text(writer.node(table, number))
+            names |= {name} if number < 0 else set()
+    for event in part.events(order):
+        yield writer.text(writer.edge(event, _attributes(part, event, numbers)))
+    yield from map(writer.text, writer.data("graph", about))
+    yield "  </graph>\n</graphml>\n"
+
+
+def _insertion_order(table: scene.Flat) -> tuple[Array, Array]:
+    """Return parties and rows as a networkx graph iterates over them if messages are added in order.
+
+    Parties come as they first occur.  Rows come by sender, then by recipient as that sender first wrote to them.
+    """
+    ends = np.column_stack([table.sender, table.recipient])
+    numbers, first = np.unique(ends, return_index=True)
+    shown = np.argsort(first)
+    rank = np.empty(len(numbers), np.int64)
+    rank[shown] = np.arange(len(numbers))
+    sender, recipient = (rank[np.searchsorted(numbers, column)] for column in ends.T)
+    _, began, pair = np.unique(sender * len(numbers) + recipient, return_index=True, return_inverse=True)
+    return numbers[shown], np.lexsort((began[pair.reshape(-1)], sender))
+
+
+class _Writer:
+    """Makes the elements of a document one by one, with networkx's writer, which knows their types.
+
+    Not with its writer for lxml, whose bytes are others.
+    """
+
+    def __init__(self) -> None:
+        from networkx.readwrite.graphml import GraphMLWriter
+
+        self._writer = GraphMLWriter()
+
+    def head(self, _made: Sequence[ElementTree.Element]) -> str:
+        """Return all before the first node; every attribute must occur in the elements that were made before."""
+        self._writer.indent(self._writer.xml)
+        keys = ElementTree.tostring(self._writer.xml, "unicode").rstrip().removesuffix("</graphml>")
+        return f"<?xml version='1.0' encoding='utf-8'?>\n{keys}  <graph edgedefault=\"directed\">\n"
+
+    def data(self, scope: str, about: Mapping[str, Any]) -> list[ElementTree.Element]:
+        """Return attributes as elements."""
+        found = [self._writer.add_data(name, type(value), value, scope) for name, value in about.items()]
+        for element, value in zip(found, about.values(), strict=True):
+            if isinstance(value, bool):
+                element.text = str(value).lower()  # as XML has it: true, false
+        return found
+
+    def node(self, table: scene.Flat, number: int) -> ElementTree.Element:
+        """Return a party as an element."""
+        role, _ = table.party(number)
+        element = ElementTree.Element("node", id=text_labels.clean(table.name(number)))
+        element.extend(
+            self.data("node", {"role": text_labels.clean(role)} | ({"user": number} if role == USER else {}))
         )
-    writer, out = (
-        networkx.readwrite.graphml.GraphMLWriter(),
-        io.BytesIO(),
-    )  # not lxml's, whose bytes are others
-    writer.add_graph_element(graph)
-    bits = {key.get("id") for key in writer.xml.iter("key") if key.get("attr.type") == "boolean"}
-    for datum in writer.xml.iter("data"):
-        if datum.get("key") in bits:
-            datum.text = datum.text.lower()  # as XML has it: true, false
-    writer.dump(out)
-    return out.getvalue().decode().rstrip("\n") + "\n"
+        return element
+
+    def edge(self, event: Event, about: Mapping[str, Any]) -> ElementTree.Element:
+        """Return a message as an element."""
+        source, target = map(text_labels.clean, event.ends)
+        element = ElementTree.Element(
+            "edge", source=source, target=target, id=text_labels.clean(event.id, 200)
+        )
+        element.extend(self.data("edge", {**about, "kind": text_labels.clean(event.kind)}))
+        return element
+
+    def text(self, element: ElementTree.Element) -> str:
+        """Return an element inside the graph as text."""
+        self._writer.indent(element, 2)
+        element.tail = "\n"
+        return "    " + ElementTree.tostring(element, "unicode")

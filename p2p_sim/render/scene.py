@@ -70,17 +70,25 @@ def flat(part: Slice) -> Flat:
 
 
 def _servers(part: Slice) -> tuple[str, ...]:
-    """Return the servers that occur, the one that messages reach first in front, ties as declared."""
-    first: dict[str, tuple[int, int]] = {}
-    for kind, columns in part.kinds.items():
-        if not len(columns["round"]):
-            continue
-        at = int(np.min(columns["round"]))
-        for late, role in zip((1, 0), part.roles[kind], strict=True):  # who sends speaks after who is reached
+    """Return the servers that occur, in order."""
+    first = {
+        kind: int(columns["round"].min()) for kind, columns in part.kinds.items() if len(columns["round"])
+    }
+    return _servers_in_order(part.roles, first)
+
+
+def _servers_in_order(roles: Mapping[str, tuple[str, str]], first: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the servers that occur, the one that messages reach first in front, ties as declared.
+
+    ``roles``: of sender and recipient, by kind as declared; ``first``: the first round of each kind that occurs.
+    """
+    reached: dict[str, tuple[int, int]] = {}
+    for kind, at in first.items():
+        for late, role in zip((1, 0), roles[kind], strict=True):  # who sends speaks after who is reached
             if role != USER:
-                first[role] = min(first.get(role, (at, late)), (at, late))
-    declared = list(dict.fromkeys(role for ends in part.roles.values() for role in ends))
-    return tuple(sorted(first, key=lambda role: (*first[role], declared.index(role))))
+                reached[role] = min(reached.get(role, (at, late)), (at, late))
+    declared = list(dict.fromkeys(role for ends in roles.values() for role in ends))
+    return tuple(sorted(reached, key=lambda role: (*reached[role], declared.index(role))))
 
 
 def opening_options(
@@ -246,8 +254,8 @@ def _layout(
     for column, width in ((table.kind, len(table.kinds)), *((ends[:, i], len(lanes)) for i in (0, 1))):
         key = key * width + column
     _, first, arrow = np.unique(key, return_index=True, return_inverse=True)
-    said = (_said(way, lanes, together),)
-    return Layout(lanes, parties, lane, False, arrow.reshape(-1), first, ends[first], said)
+    notes = (_merging_note(way, lanes, together),)
+    return Layout(lanes, parties, lane, False, arrow.reshape(-1), first, ends[first], notes)
 
 
 def _lane(table: Flat, what: int, number: int, parties: int, asked: Array, others: bool) -> Lane:
@@ -260,7 +268,7 @@ def _lane(table: Flat, what: int, number: int, parties: int, asked: Array, other
     return Lane(f"{name}, others" if others else name, False, parties)
 
 
-def _said(way: str, lanes: tuple[Lane, ...], together: Array) -> str:
+def _merging_note(way: str, lanes: tuple[Lane, ...], together: Array) -> str:
     shared = text_labels.counted(sum(map(_shared, lanes)), "lane")
     return f"{text_labels.counted(int(together.sum()), USER)} are drawn together by {way}, in {shared}"
 
@@ -371,8 +379,8 @@ def closer(drawn: Scene) -> Scene:
         command, lanes = None, tuple(replace(lane, opens="") for lane in lanes)
     if any(lane.opens for lane in lanes):
         notes = (f"{notes[0]}: {command} with the option in a lane's box", *notes[1:])
-    told = tuple(text_labels.clean(note, 2 * SENTENCE) for note in notes)
-    return replace(drawn, lanes=lanes, command=command, notes=told)
+    shown_notes = tuple(text_labels.clean(note, 2 * SENTENCE) for note in notes)
+    return replace(drawn, lanes=lanes, command=command, notes=shown_notes)
 
 
 def sight_of(part: Slice, eyes: Viewer, channels: str) -> Sight:
@@ -387,15 +395,19 @@ def sight_of(part: Slice, eyes: Viewer, channels: str) -> Sight:
     return found
 
 
-def page_lanes(table: Flat, users: Array, servers: Sequence[str]) -> list[int | None]:
-    """Return the lanes of the page as parties of a table: ``servers`` that occur, others, then ``users`` as they come.
+def page_lanes(table: Flat, users: Array) -> list[int | None]:
+    """Return the lanes of the page as parties of a table, in the order of every picture: ``users`` by id, all others
+    together, servers.
 
     None is the lane of all users who are not among ``users``; it is there if one of them occurs.
     """
-    ends = np.concatenate([table.sender, table.recipient])
-    others = not np.isin(ends[ends >= 0], users).all()
-    occurring = [-1 - table.servers.index(role) for role in servers if role in table.servers]
-    return [*occurring, *([None] if others else []), *users.tolist()]
+    parties = _distinct(np.concatenate([table.sender, table.recipient, users]))
+    layout = _layout(table, parties, users, "role", users, None)
+    _, first = np.unique(layout.lane, return_index=True)
+    return [
+        None if _shared(lane) else int(parties[place])
+        for lane, place in zip(layout.lanes, first, strict=True)
+    ]  # fmt: skip
 
 
 def fields(part: Slice, table: Flat, row: int, letters: int = text_labels.VECTOR) -> dict[str, str]:
@@ -429,8 +441,8 @@ def _message(
     if not seen[row]:
         sight = UNSEEN
     elif read[row] or not names:
-        told = [f"{text_labels.clean(name)}={text}" for name, text in fields(part, table, row).items()]
-        detail = text_labels.clean(" ".join(told), _DETAIL)
+        assignments = [f"{text_labels.clean(name)}={text}" for name, text in fields(part, table, row).items()]
+        detail = text_labels.clean(" ".join(assignments), _DETAIL)
     else:
         hidden = text_labels.clean(", ".join(names))
         detail = f"sealed for {text_labels.clean(sealed)}" if sealed else ""
@@ -490,10 +502,9 @@ def overview(
         (number, order[kind], kind) for (kind, number), count in counts.items()
         if count.messages and round in (None, number)
     )  # fmt: skip
-    reached = dict.fromkeys(
-        role for _, _, kind in used for role in (kinds[kind].recipient, kinds[kind].sender)
-    )
-    roles = sorted(reached, key=lambda role: role != USER)  # stable: servers stay as messages reach them
+    ends = {kind: (message.sender, message.recipient) for kind, message in kinds.items()}
+    servers = _servers_in_order(ends, {kind: number for number, _, kind in reversed(used)})
+    roles = [USER] * any(USER in ends[kind] for _, _, kind in used) + list(servers)
     lanes = [
         Lane(f"{USER}s", False, users or 1, opens=opens)
         if role == USER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from p2p_sim.render.scene import MOST_ARROWS, Scene, overview, scene, sight_of
 from p2p_sim.render.web.overview import known
 from p2p_sim.rundir.run_record import RunRecord
 from p2p_sim.trace import query
-from p2p_sim.trace.neighbourhood import around, cluster, clusters_of
+from p2p_sim.trace.neighbourhood import MAX_MESSAGES, around, cluster, clusters_of
 from p2p_sim.trace.slices import Slice
 
 Array = npt.NDArray[Any]
@@ -30,11 +30,11 @@ MAX_MESSAGES_DRAWN = 1_000_000
 MAX_ID = 2**63 - 1
 """The largest possible id of a user."""
 
-EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], str]] = {
+EXPORTS: dict[str, Callable[[Slice, str, tuple[str, ...]], Iterator[str]]] = {
     "graphml": graphml,
     "perfetto": perfetto,
 }
-"""Functions that write a slice with its title and notes, by format."""
+"""Functions that yield a slice with its title and notes as a document in pieces, by format."""
 
 
 def draw(
@@ -100,8 +100,8 @@ def export(
     round: int | None,
     name: str,
     view: str | None = None,
-) -> str:
-    """Return a slice of a run in another program's format; ``view``: the view that it was made for."""
+) -> Iterator[str]:
+    """Yield a slice of a run in another program's format, in pieces; ``view``: the view that it was made for."""
     title = _title(run, name, users, cluster_number, round) + (f", as {view}" if view else "")
     return EXPORTS[form](part, title, (*part.notes, *left_out(part, view)))
 
@@ -117,7 +117,10 @@ def left_out(part: Slice, view: str | None = None) -> tuple[str, ...]:
             f"(in {unreadable:,} messages here)"
         )
     if cut:
-        notes.append(f"the first {whole - cut:,} of {whole:,} messages; --limit {whole} shows all")
+        more = f"--limit {whole} shows all"
+        if whole > MAX_MESSAGES:
+            more = f"at most {MAX_MESSAGES:,} are written, so choose users, a cluster or a round"
+        notes.append(f"the first {whole - cut:,} of {whole:,} messages; {more}")
     return tuple(notes)
 
 

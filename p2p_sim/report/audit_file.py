@@ -78,7 +78,7 @@ def add(folder: Path, run: RunRecord, document: Mapping[str, Any]) -> Path:
     replaced = {(row["view"], row["channels"]) for row in fresh}
     rows = [row for row in read(folder, run) if (row["view"], row["channels"]) not in replaced] + fresh
     whole = terminal.plain({"format": FORMAT, **_run_identity(run), "audits": rows})
-    output_files.write(folder / NAME, run_json.text_of(whole))
+    output_files.write(folder / NAME, run_json.text_of(whole), private=True)  # it holds the audits' seeds
     return folder / NAME
 
 

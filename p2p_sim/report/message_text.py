@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -21,36 +21,65 @@ from p2p_sim.trace.causality import Cone, ConeSide, Hidden, SameFields
 from p2p_sim.trace.diff import RunComparison
 from p2p_sim.trace.query import not_received
 from p2p_sim.trace.replay import UserHistory
-from p2p_sim.trace.slices import Slice
+from p2p_sim.trace.slices import ADDRESS, Slice, message_id
 from p2p_sim.trace.stats import QUANTILES, Stats
 
 _ADDRESS = ("round", "sender", "recipient", "seq", "nbytes")
 _LONGEST = 8
+_AT_ONCE = 4096  # messages whose values are Python's at once
+
+
+class _Rows(Sequence[dict[str, Any]]):
+    """The messages of one kind as rows, made as they are asked for: a million of them would take a gigabyte."""
+
+    def __init__(self, part: Slice, kind: str):
+        self._kind, self._columns, self._fields = kind, part.kinds[kind], part.fields(kind)
+
+    def __len__(self) -> int:
+        return len(self._columns["round"])
+
+    @overload
+    def __getitem__(self, which: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, which: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        numbers = range(len(self))[which]
+        if isinstance(numbers, int):
+            return next(self._made(slice(numbers, numbers + 1)))
+        return list(self._made(which if isinstance(which, slice) else slice(which, which + 1)))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for low in range(0, len(self), _AT_ONCE):
+            yield from self._made(slice(low, low + _AT_ONCE))
+
+    def _made(self, which: slice) -> Iterator[dict[str, Any]]:
+        values = {name: column[which].tolist() for name, column in self._columns.items()}
+        readable = values.get("readable", [True] * len(values["round"]))
+        for i, known in enumerate(readable):
+            yield (
+                {"id": message_id(self._kind, *(values[name][i] for name in ADDRESS))}
+                | {name: values[name][i] for name in _ADDRESS}
+                | {"readable": known, "fields": {f: values[f][i] for f in self._fields} if known else None}
+            )
 
 
 def tables(part: Slice, offset: int = 0) -> list[dict[str, Any]]:
     """Return a slice as JSON values, one table a kind; ``offset``: how many rows of each were skipped."""
-    return [_table_of(part, kind, names, offset) for kind, names in part.ids().items()]
+    return [_table_of(part, kind, offset) for kind in part.kinds]
 
 
-def _table_of(part: Slice, kind: str, names: list[str], offset: int) -> dict[str, Any]:
-    columns, fields = part.kinds[kind], part.fields(kind)
-    values = {name: column.tolist() for name, column in columns.items()}
-    readable = values.get("readable", [True] * len(names))
-    rows = [
-        {"id": names[i]} | {name: values[name][i] for name in _ADDRESS}
-        | {"readable": readable[i], "fields": {f: values[f][i] for f in fields} if readable[i] else None}
-        for i in range(len(names))
-    ]  # fmt: skip
+def _table_of(part: Slice, kind: str, offset: int) -> dict[str, Any]:
     sender, recipient = part.roles[kind]
     return {
         "kind": kind, "text": part.texts[kind], "sender": sender, "recipient": recipient,
-        "sealed_for": part.sealed[kind], "layers": list(part.layers[kind]), "fields": fields,
-        **counted(part.total[kind], rows, offset),
+        "sealed_for": part.sealed[kind], "layers": list(part.layers[kind]), "fields": part.fields(kind),
+        **counted(part.total[kind], _Rows(part, kind), offset),
     }  # fmt: skip
 
 
-def counted(seen: int, rows: list[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
+def counted(seen: int, rows: Sequence[dict[str, Any]], offset: int = 0) -> dict[str, Any]:
     """Return rows of a table, with how many there are in all and how many are left out."""
     return {"seen": seen, "offset": offset, "shown": len(rows), "left_out": seen - len(rows), "rows": rows}
 
@@ -189,10 +218,11 @@ def as_text(document: Mapping[str, Any]) -> str:
     return "\n\n".join("\n".join(map(visible, block)) for block in blocks) + "\n"
 
 
-FORMATS: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "table": as_text, "json": terminal.as_json, "csv": as_csv
+FORMATS: dict[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    "table": lambda document: [as_text(document)], "json": terminal.json_pieces,
+    "csv": lambda document: [as_csv(document)],
 }  # fmt: skip
-"""Functions that format a document of messages, by format."""
+"""Functions that format a document of messages as text in pieces, by format."""
 
 
 def lines(part: Mapping[str, Any]) -> list[str]:

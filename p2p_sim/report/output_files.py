@@ -13,13 +13,16 @@ import re
 import secrets
 import stat
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.rundir import permissions
 from p2p_sim.rundir.regular_files import FILE_TYPES
 
 _MAX_LINKS = 40  # as Linux
+_BLOCK = 1 << 20  # bytes that are written at once
 _OPEN_FILES = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
 _WRITTEN_INTO = (stat.S_IFCHR, stat.S_IFIFO)
 
@@ -41,17 +44,18 @@ def is_stdout(place: Path) -> bool:
         return False
 
 
-def write(place: Path, content: str | bytes, *, private: bool = False) -> None:
+def write(place: Path, content: str | bytes | Iterable[str], *, private: bool = False) -> None:
     """Write a file completely or not at all; an existing file is replaced and keeps its permissions.
 
-    Character devices, FIFOs with a reader, and open files are written into.  ``private``: only the owner may read the
-    file, whatever its permissions were.  Raises InputError if the place cannot be written.
+    Character devices, FIFOs with a reader, and open files are written into.  ``content``: whole, or in pieces, which
+    are not held together.  ``private``: it holds a seed, so only the owner may read the file, whatever its permissions
+    were.  Raises InputError if the place cannot be written.
     """
     shown = repr(str(place))
     path, there = _find(place, shown)
     if sys.stdout is not None and is_stdout(place):
         sys.stdout.flush()  # what was said before comes before
-    data = content if isinstance(content, bytes) else content.encode()
+    data = _in_blocks(content)
     try:
         if there is None or (stat.S_ISREG(there.st_mode) and not _is_open_file(path)):
             _replace(path, there, data, private)
@@ -108,14 +112,26 @@ def _is_open_file(path: Path) -> bool:
     return _OPEN_FILES.fullmatch(os.path.realpath(path.parent)) is not None
 
 
-def _replace(path: Path, there: os.stat_result | None, data: bytes, private: bool) -> None:
+def _in_blocks(content: str | bytes | Iterable[str]) -> Iterator[bytes]:
+    """Yield what is written; of small pieces many at once."""
+    if isinstance(content, (bytes, str)):
+        yield content if isinstance(content, bytes) else content.encode()
+        return
+    block = bytearray()
+    for piece in content:
+        block += piece.encode()
+        if len(block) >= _BLOCK:
+            yield bytes(block)
+            block.clear()
+    yield bytes(block)
+
+
+def _replace(path: Path, there: os.stat_result | None, data: Iterable[bytes], private: bool) -> None:
     """Write a file beside the path, then rename it."""
     fresh = path.with_name(
         f".p2p-sim-{secrets.token_hex(8)}"
     )  # short: the path's name may be as long as can be
-    mode = 0o666 if there is None else stat.S_IMODE(there.st_mode) & 0o777
-    if private:
-        mode &= 0o600
+    mode = permissions.allowed(private, 0o666 if there is None else stat.S_IMODE(there.st_mode))
     try:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
@@ -131,7 +147,7 @@ def _replace(path: Path, there: os.stat_result | None, data: bytes, private: boo
         fresh.unlink(missing_ok=True)
 
 
-def _write_into(path: Path, there: os.stat_result, shown: str, data: bytes) -> None:
+def _write_into(path: Path, there: os.stat_result, shown: str, data: Iterable[bytes]) -> None:
     descriptor = _open(path, there, shown)
     try:
         _write_all(descriptor, data)
@@ -157,7 +173,8 @@ def _open(path: Path, there: os.stat_result, shown: str) -> int:
     return descriptor
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:  # a write may be short, on a full disk or into a pipe
-        left = left[os.write(descriptor, left) :]
+def _write_all(descriptor: int, data: Iterable[bytes]) -> None:
+    for block in data:
+        left = memoryview(block)
+        while left:  # a write may be short, on a full disk or into a pipe
+            left = left[os.write(descriptor, left) :]

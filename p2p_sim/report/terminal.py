@@ -118,11 +118,39 @@ def as_json(document: Any) -> str:
     return json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
 
 
+def json_pieces(document: Any, depth: int = 4, margin: str = "") -> Iterator[str]:
+    """Yield ``as_json`` in pieces, for documents whose rows are many and made as they are asked for.
+
+    ``depth``: how many levels down a value is one piece.
+    """
+    inside = margin + "  "
+    if (
+        not document
+        or not depth
+        or not isinstance(document, (Mapping, Sequence))
+        or isinstance(document, str)
+    ):
+        text = json.dumps(plain(document), indent=2, allow_nan=False)
+        yield text.replace("\n", "\n" + margin)
+    elif isinstance(document, Mapping):
+        for number, (key, value) in enumerate(document.items()):
+            yield f"{',' if number else '{'}\n{inside}{json.dumps(str(key))}: "
+            yield from json_pieces(value, depth - 1, inside)
+        yield f"\n{margin}}}"
+    else:
+        for number, value in enumerate(document):
+            yield f"{',' if number else '['}\n{inside}"
+            yield from json_pieces(value, depth - 1, inside)
+        yield f"\n{margin}]"
+    if not margin:
+        yield "\n"
+
+
 def plain(value: Any) -> Any:
     """Turn a value into JSON values: mappings, lists, text, numbers, None; see ``as_json``."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [plain(item) for item in value]
     if isinstance(value, float):
         if math.isnan(value):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +18,14 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
-from p2p_sim.rundir import integrity, parquet_columns, parquet_schema, public_columns, regular_files
+from p2p_sim.rundir import (
+    integrity,
+    parquet_columns,
+    parquet_schema,
+    permissions,
+    public_columns,
+    regular_files,
+)
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.parquet_schema import Fits
 from p2p_sim.rundir.run_json import agree
@@ -35,7 +41,7 @@ def write(folder: Path, people: Population) -> None:
     from pyarrow import parquet
 
     target = folder / FILE
-    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+    permissions.create(target, private=True)
     first = parquet_columns.arrow(_columns(people, 0, 0))
     schema = first.schema.with_metadata(public_columns.metadata(people.public) or None)
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:

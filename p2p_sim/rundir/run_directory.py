@@ -30,6 +30,7 @@ from p2p_sim.rundir import (
     integrity,
     manifest,
     parquet_columns,
+    permissions,
     population_file,
     public_columns,
     regular_files,
@@ -93,7 +94,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
         if population and run.population is not None:
             population_file.write(building.make(), run.population)
         about = described(run, population) | {"sha256": integrity.of(building.make())}
-        (building.make() / RUN).write_text(text_of(about))
+        permissions.create(building.make() / RUN, text_of(about), private=about["seed"] is not None)
         _put_in_place(building.make(), path, force)
     except BaseException:
         building.clear()

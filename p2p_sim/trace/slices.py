@@ -18,6 +18,7 @@ Columns = dict[str, Array]
 
 ADDRESS = ("round", "sender", "recipient", "seq")
 _NOT_FIELDS = frozenset({*ADDRESS, "nbytes", "readable"})
+_AT_ONCE = 4096  # messages that are turned into Python's values at once
 
 
 def in_order(parts: Sequence[Columns], most: int | None = None) -> Columns:
@@ -112,20 +113,32 @@ class Slice:
             for kind, columns in self.kinds.items()
         }
 
-    def events(self) -> Iterator[Event]:
+    def events(self, order: tuple[Array, Array] | None = None) -> Iterator[Event]:
         """Yield the messages in a causal order: round, kind as declared, recipient, sender, seq.
 
-        A message can only have been influenced by messages of earlier rounds.
+        A message can only have been influenced by messages of earlier rounds.  ``order``: another one, as ``order``
+        returns it.
         """
         names = list(self.kinds)
-        for number, place in zip(*(column.tolist() for column in self.order()), strict=True):
-            kind = names[number]
-            columns = self.kinds[kind]
-            round, sender, recipient, seq = (int(columns[name][place]) for name in ADDRESS)
-            readable = "readable" not in columns or bool(columns["readable"][place])
-            fields = {name: columns[name][place].tolist() for name in self.fields(kind)} if readable else None
-            nbytes = int(columns["nbytes"][place])
-            yield Event(kind, round, sender, recipient, seq, self.roles[kind], nbytes, fields)
+        kinds, places = self.order() if order is None else order
+        for low in range(0, len(kinds), _AT_ONCE):
+            kind, place = kinds[low : low + _AT_ONCE], places[low : low + _AT_ONCE]
+            rows = {
+                number: self._rows(names[number], place[kind == number])
+                for number in np.unique(kind).tolist()
+            }
+            for number in kind.tolist():
+                yield next(rows[number])
+
+    def _rows(self, kind: str, places: Array) -> Iterator[Event]:
+        """Yield some messages of a kind."""
+        columns, fields = self.kinds[kind], self.fields(kind)
+        found = {name: column[places].tolist() for name, column in columns.items()}
+        readable = found.get("readable", [True] * len(places))
+        for row in range(len(places)):
+            round, sender, recipient, seq = (found[name][row] for name in ADDRESS)
+            read = {name: found[name][row] for name in fields} if readable[row] else None
+            yield Event(kind, round, sender, recipient, seq, self.roles[kind], found["nbytes"][row], read)
 
     def order(self) -> tuple[Array, Array]:
         """Return, of all messages in that order, which of ``kinds`` each is of and its row there."""

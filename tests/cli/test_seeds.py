@@ -86,3 +86,37 @@ def test_a_report_that_tells_a_seed_is_its_owner_s_alone(cli, tmp_path):
             assert cli("report", "fresh", "--out", name, "--format", form, *words).status == 0
             mode = stat.S_IMODE((tmp_path / name).stat().st_mode)
             assert (mode & 0o077 == 0) == private
+
+
+SECRET = LEAST + 20_261_129
+
+
+@pytest.mark.slow
+def test_whatever_file_tells_a_seed_is_its_owner_s_alone(cli, tmp_path):
+    people = ("--users", 40, "--cluster-size", 10, "--trace", "full")
+    commands = (
+        ("run", "peer-to-peer", *people, "--seed", SECRET, "--fault", "drop=0.2", "--out", "whole"),
+        ("run", "peer-to-peer", *people, "--seed", SECRET, "--out", "second", "--alpha", 0.2),
+        ("run", "peer-to-peer", *people, "--seed", SECRET, "--no-population", "--out", "bare"),
+        ("audit", "--run", "second", "--trials", 200, "--seed", SECRET),
+        ("report", "whole"), ("report", "second", "--figures", "figures", "--out", "page.html"),
+        ("report", "whole", "second", "--format", "md", "--out", "two.md"),
+        ("report", "second", "--format", "json", "--out", "page.json"),
+        ("report", "second", "--no-seed", "--out", "open.html"),
+        ("trace", "serve", "second", "--export", "served.html"),
+        ("trace", "diagram", "second", "--out", "d.svg"), ("trace", "diagram", "second", "--json", "--out", "d.json"),
+        ("trace", "diagram", "bare", "--format", "mermaid", "--out", "d.mermaid"),
+        ("trace", "export", "second", "--format", "perfetto", "--out", "e.json"),
+        ("trace", "export", "second", "--format", "graphml", "--out", "e.graphml"),
+    )  # fmt: skip
+    for words in commands:
+        assert cli(*words).status == 0, words
+    files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}
+    telling = {name for name, path in files.items() if str(SECRET).encode() in path.read_bytes()}
+    assert telling == {
+        "whole/run.json", "second/run.json", "second/audit.json", "whole/report.html",
+        "page.html", "two.md", "page.json",
+    }  # fmt: skip
+    assert {name for name in telling if stat.S_IMODE(files[name].stat().st_mode) & 0o077} == set()
+    closed = {name for name, path in files.items() if not stat.S_IMODE(path.stat().st_mode) & 0o077}
+    assert closed == telling | {"whole/population.parquet", "second/population.parquet"}

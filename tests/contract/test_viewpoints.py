@@ -135,7 +135,9 @@ def test_all_that_shows_messages_follows_the_rule(name: str) -> None:
             assert state == scene.READ or "=" not in arrow.detail
 
         page = sequence.export(run, "perfetto", around(run, **asked), (), None, None, "run", view)
-        events = [one["args"] for one in json.loads(page)["traceEvents"] if "id" in one.get("args", {})]
+        events = [
+            one["args"] for one in json.loads("".join(page))["traceEvents"] if "id" in one.get("args", {})
+        ]
         assert {one["id"] for one in events} == wanted.keys(), view
         for one in events:
             blind = [

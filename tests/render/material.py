@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,26 @@ def cluster_of(ids: Any) -> Any:
 def many(users: int = 300, size: int = 10) -> Population:
     """More users than lanes."""
     return Population.from_arrays(y=np.arange(users) % 3 == 0, cluster=np.arange(users) // size + 5)
+
+
+def large(messages: int) -> Slice:
+    """Many messages of one round, each from another user to the learner."""
+    zeros = np.zeros(messages, np.int64)
+    columns = {
+        "round": zeros + 1, "sender": np.arange(messages), "recipient": zeros, "seq": zeros,
+        "y": zeros.astype(np.bool_), "nbytes": zeros + 17,
+    }  # fmt: skip
+    return Slice.of({"report": PeerToPeer(0.1).messages()["report"]}, {"report": columns})
+
+
+def peak(work: Callable[[], Any]) -> int:
+    """Return how many bytes Python and numpy hold at most while some work is done."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def evil() -> Slice:

@@ -14,7 +14,11 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.render.graphml import graphml, to_networkx, who_asked_whom
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.render.material import EVIL, PROTOCOLS, evil, sliced
+from tests.render.material import EVIL, PROTOCOLS, evil, large, peak, sliced
+
+
+def written(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
+    return "".join(graphml(part, title, notes))
 
 
 def read(text: str):
@@ -26,7 +30,7 @@ def test_every_message_is_an_edge_and_reads_back(protocol):
     _, part = sliced(protocol)
     events = {event.id: event for event in part.events()}
     back = networkx.read_graphml(
-        io.BytesIO(graphml(part, "title", ("a note",)).encode()), force_multigraph=True
+        io.BytesIO(written(part, "title", ("a note",)).encode()), force_multigraph=True
     )
     assert back.graph["title"] == "title"
     assert back.graph["notes"] == "a note"
@@ -46,7 +50,7 @@ def test_every_message_is_an_edge_and_reads_back(protocol):
 
 def test_fields_are_attributes_in_their_types():
     _, part = sliced(PeerToPeer(0.1))
-    back = read(graphml(part, "t"))
+    back = read(written(part, "t"))
     events = {event.id: event for event in part.events()}
     for _, _, key, about in back.edges(keys=True, data=True):
         found = {name[6:]: value for name, value in about.items() if name.startswith("field_")}
@@ -55,7 +59,7 @@ def test_fields_are_attributes_in_their_types():
 
 def test_what_is_sealed_wide_or_large_is_text():
     _, part = sliced(PROTOCOLS["secure aggregation"])
-    back = read(graphml(part, "t"))
+    back = read(written(part, "t"))
     events = {event.id: event for event in part.events()}
     kinds = {}
     for _, _, key, about in back.edges(keys=True, data=True):
@@ -74,12 +78,12 @@ def test_a_viewpoint_s_fields_are_only_those_it_reads():
     run, _ = sliced(protocol)
     for view, word in (("shuffler", "sealed for learner"), ("learner", None)):
         seen = run.view(view)
-        back = read(graphml(Slice.of(seen.kinds, seen.messages), "t"))
+        back = read(written(Slice.of(seen.kinds, seen.messages), "t"))
         fields = [about["field_y"] for *_, about in back.edges(data=True)]
         assert len(fields) == sum(len(columns["round"]) for columns in seen.messages.values()) > 0
         assert set(fields) == ({word} if word else {0, 1})
         assert {about["readable"] for *_, about in back.edges(data=True)} == {word is None}
-        text = graphml(Slice.of(seen.kinds, seen.messages), "t")
+        text = written(Slice.of(seen.kinds, seen.messages), "t")
         assert 'attr.name="readable" attr.type="boolean"' in text
         assert not re.search(">(True|False|None)<", text)  # XML's are lower case, and it has no None
 
@@ -97,7 +101,7 @@ def test_a_number_that_no_other_program_holds_is_text():
             name: columns | {"v": v, "nbytes": np.array([1, 1])} for name, v in zip(names, kinds, strict=True)
         }
         part = Slice(made, *(dict.fromkeys(names, one) for one in about), dict.fromkeys(names, 2))
-        return [about["field_v"] for *_, about in read(graphml(part, "t")).edges(data=True)]
+        return [about["field_v"] for *_, about in read(written(part, "t")).edges(data=True)]
 
     for sign, dtype in ((1, np.uint64), (-1, np.int64)):
         assert set(field(np.array([sign * 2**53, 5], dtype))) == {5, sign * 2**53}
@@ -125,7 +129,7 @@ def test_who_asked_whom_counts():
 
 
 def test_no_name_breaks_out():
-    text = graphml(evil(), EVIL[0], tuple(EVIL))
+    text = written(evil(), EVIL[0], tuple(EVIL))
     graph = networkx.read_graphml(io.BytesIO(text.encode()), force_multigraph=True)
     assert graph.number_of_edges() == 2 * len(EVIL)
     assert EVIL[0] in {about["kind"] for _, _, about in graph.edges(data=True)}
@@ -133,7 +137,25 @@ def test_no_name_breaks_out():
 
 
 def test_the_same_run_gives_the_same_bytes_and_nothing_is_a_graph_too():
-    texts = {graphml(sliced(PROTOCOLS["peer to peer"])[1], "t") for _ in range(2)}
+    texts = {written(sliced(PROTOCOLS["peer to peer"])[1], "t") for _ in range(2)}
     assert len(texts) == 1
-    empty = graphml(Slice.of({}, {}), "t")
+    empty = written(Slice.of({}, {}), "t")
     assert len(networkx.read_graphml(io.BytesIO(empty.encode()))) == 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def test_the_document_is_that_of_networkx(protocol):
+    _, part = sliced(protocol)
+    graph = to_networkx(part)
+    for name, about in graph.nodes(data=True):
+        about.update({"user": int(name[5:])} if about["role"] == "user" else {})
+    graph.graph = {"title": "t", "notes": "a; b"}
+    whole = io.BytesIO()
+    networkx.write_graphml_xml(graph, whole)
+    assert written(part, "t", ("a", "b")) == whole.getvalue().decode()
+
+
+def test_a_document_of_many_messages_is_not_held():
+    part = large(20_000)
+    assert sum(map(len, graphml(part, "t"))) > 200 * len(part)
+    assert peak(lambda: max(map(len, graphml(part, "t")))) < 20e6  # its graph and elements are 150 MB

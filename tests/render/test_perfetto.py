@@ -14,9 +14,13 @@ import pytest
 from p2p_sim.render.perfetto import perfetto
 from p2p_sim.trace.slices import Slice
 from protocols import EncryptedShuffle, PeerToPeer
-from tests.render.material import EVIL, PROTOCOLS, evil, many, sliced
+from tests.render.material import EVIL, PROTOCOLS, evil, large, many, peak, sliced
 
 pytestmark = pytest.mark.slow
+
+
+def written(part: Slice, title: str, notes: tuple[str, ...] = ()) -> str:
+    return "".join(perfetto(part, title, notes))
 
 
 def named_once(events: list[dict]) -> None:
@@ -81,7 +85,7 @@ def named(trace) -> dict[int, str]:
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 def test_every_message_is_two_slices_and_an_arrow(protocol):
     _, part = sliced(protocol)
-    trace = checked(perfetto(part, "title", ("a note",)))
+    trace = checked(written(part, "title", ("a note",)))
     assert trace["otherData"]["run"] == "title"
     assert trace["otherData"]["notes"] == "a note"
     threads = named(trace)
@@ -103,7 +107,7 @@ def test_every_message_is_two_slices_and_an_arrow(protocol):
 
 def test_rounds_are_slices_that_follow_each_other():
     _, part = sliced(PeerToPeer(0.1), many())
-    trace = checked(perfetto(part, "t"))
+    trace = checked(written(part, "t"))
     threads = named(trace)
     found = {
         (threads[e["tid"]], e["name"]): (e["ts"], e["dur"])
@@ -120,7 +124,7 @@ def test_rounds_are_slices_that_follow_each_other():
 
 def test_what_run_it_is_and_what_was_cut_is_a_slice_as_long_as_all_rounds():
     _, part = sliced(PeerToPeer(0.1), many())
-    events = checked(perfetto(part, "A title", ("the first 10 of 20 messages",)))["traceEvents"]
+    events = checked(written(part, "A title", ("the first 10 of 20 messages",)))["traceEvents"]
     (about,) = (e for e in events if e.get("cat") == "about")
     for words in ("A title", "the first 10 of 20 messages", "logical"):
         assert words in about["name"]
@@ -135,7 +139,7 @@ def test_sealed_fields_are_not_shown_unless_somebody_reads_them():
     run, part = sliced(protocol)
 
     def fields(cut):
-        events = checked(perfetto(cut, "t"))["traceEvents"]
+        events = checked(written(cut, "t"))["traceEvents"]
         return [e["args"]["fields"] for e in events if e.get("cat") in ("sends", "receives")]
 
     assert {tuple(f.items()) for f in fields(part)} == {
@@ -148,9 +152,18 @@ def test_sealed_fields_are_not_shown_unless_somebody_reads_them():
 
 
 def test_no_name_breaks_out_and_the_same_run_gives_the_same_bytes():
-    text = perfetto(evil(), EVIL[0], tuple(EVIL))
+    text = written(evil(), EVIL[0], tuple(EVIL))
     assert text.isascii()
     trace = checked(text)
     assert sum(e["ph"] == "s" for e in trace["traceEvents"]) == 2 * len(EVIL)
-    assert perfetto(evil(), EVIL[0], tuple(EVIL)) == text
-    assert checked(perfetto(Slice.of({}, {}), "t"))["traceEvents"] == []
+    assert written(evil(), EVIL[0], tuple(EVIL)) == text
+    assert checked(written(Slice.of({}, {}), "t"))["traceEvents"] == []
+
+
+def test_a_trace_of_many_messages_is_not_held():
+    part = large(50_000)
+    lines = sum(piece.count("\n") for piece in perfetto(part, "t"))
+    assert lines > 4 * len(part)
+    assert (
+        peak(lambda: max(map(len, perfetto(part, "t")))) < 30e6
+    )  # the document alone is 35 MB, its events 300

@@ -179,7 +179,7 @@ def lanes(
     if len(wanted) > len(shown):
         notes.append(f"only {len(shown):,} of {len(wanted):,} messages are drawn: choose a kind or a round")
     return {
-        "lanes": _lanes(run, known, found, named=eyes is None),
+        "lanes": _lanes(run, found, named=eyes is None),
         "messages": _rows(shown, eyes, look.channels),
         "total": len(wanted), "users": found.users, "most": LANES,
         "cluster": found.cluster, "clusters": _clusters(neighbourhood.sizes_of(run)),
@@ -204,12 +204,12 @@ def _filtered(part: Slice, look: Look) -> Slice:
     return replace(part, kinds=kinds)
 
 
-def _lanes(run: RunRecord, known: Known, found: Found, named: bool) -> list[dict[str, str]]:
+def _lanes(run: RunRecord, found: Found, named: bool) -> list[dict[str, str]]:
     """Return the lanes as JSON values; ``named``: whether it is told who dropped out or lied."""
     table, shown = found.table, []
     faulty = run.faulty if named else {}
     states = {what: set(found.ids[np.isin(found.ids, ids)].tolist()) for what, ids in faulty.items()}
-    for number in scene.page_lanes(table, found.ids, known.servers):
+    for number in scene.page_lanes(table, found.ids):
         if number is None:
             shown.append({"id": OTHERS, "title": "others", "user": "", "state": ""})
             continue

@@ -1,16 +1,23 @@
 """The server of the web page: read-only, on this machine only, for whoever knows the token in its address.
 
 Pages of other sites could make a browser send requests here; the token and a check of the Host header prevent that.
+Whoever sends a request slowly, or opens many connections, takes nothing from others for long: a request must be there
+within ``HEAD_SECONDS``, and more than ``MOST`` connections at once are refused.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import secrets
+import socket
+import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -22,7 +29,19 @@ from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.page import page
 
 LOOPBACK = "127.0.0.1"
+HEAD_SECONDS = 10.0
+"""A request must be there by then, from the first byte to the last."""
+
+ANSWER_SECONDS = 60.0
+"""An answer must be taken by then."""
+
+MOST = 64
+"""Connections at once; a browser opens six."""
+
+_PAUSE = 0.5  # seconds until a connection is accepted again, where there were no file descriptors
+_SHORT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -39,14 +58,85 @@ class Server(ThreadingTCPServer):
     def __init__(self, answers: Answers, port: int):
         super().__init__((LOOPBACK, port), Handler)
         self.answers, self.token = answers, secrets.token_urlsafe(24)
+        self._free, self._short = threading.BoundedSemaphore(MOST), False
 
     @property
     def url(self) -> str:
         """The address of the page."""
         return f"http://{LOOPBACK}:{self.server_address[1]}/{self.token}/"
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection; wait a little where that is not possible, or the loop would take all of a processor."""
+        try:
+            found = super().get_request()
+        except OSError as error:
+            if error.errno in _SHORT_OF:
+                self._tell(True, f"no connection is accepted now, and it is tried again: {error.strerror}")
+                time.sleep(_PAUSE)
+            raise
+        self._tell(False, "connections are accepted again")
+        return found
+
+    def _tell(self, short: bool, what: str) -> None:
+        """Say once that connections are not accepted, and once that they are again."""
+        if self._short != short:
+            print(f"note: {what}", file=sys.stderr, flush=True)
+        self._short = short
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, or refuse a connection too many."""
+        if not self._free.acquire(blocking=False):
+            with suppress(OSError):
+                request.setblocking(False)
+                request.send(_busy())
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and make room for the next."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors: a closed browser is none, and a traceback could show the token."""
+
+
+def _busy() -> bytes:
+    """Return the answer to a connection too many."""
+    body = json.dumps({"error": f"{MOST} connections are open: try again"})
+    lines = [f"HTTP/1.0 {HTTPStatus.SERVICE_UNAVAILABLE.value} {HTTPStatus.SERVICE_UNAVAILABLE.phrase}"]
+    more = {"Retry-After": "1", "Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines += [f"{name}: {value}" for name, value in {**_HEADERS, **more}.items()]
+    return ("\r\n".join([*lines, "", ""]) + body).encode()
+
+
+class _InTime(io.RawIOBase):
+    """What comes over a connection until a point in time, after which reading raises TimeoutError.
+
+    A timeout of the socket itself would start anew with every byte.
+    """
+
+    def __init__(self, line: socket.socket, end: float):
+        self._line, self._end = line, end
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read what is there, or wait for it."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._line.settimeout(left)
+        return self._line.recv_into(buffer)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -54,7 +144,13 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     server_version, sys_version = "p2p-sim", ""
-    timeout = 60  # who connects and says nothing is not waited for
+    default_request_version = "HTTP/1.0"  # an answer to HTTP/0.9 would have no headers
+
+    def setup(self) -> None:
+        """Read the request as long as it may take."""
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_InTime(self.connection, time.monotonic() + HEAD_SECONDS))
 
     def do_GET(self) -> None:
         """Send the page or an answer; refuse requests with another host, origin or token."""
@@ -92,10 +188,16 @@ class Handler(BaseHTTPRequestHandler):
 
     do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_POST
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request in the way of all other refusals, with the headers of every answer."""
+        status = HTTPStatus(code)
+        self._refuse(status, message or explain or status.description)
+
     def _refuse(self, status: HTTPStatus, why: str, more: dict[str, str] | None = None) -> None:
         self._send(status, "application/json", json.dumps({"error": why}).encode(), more)
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
+        self.connection.settimeout(ANSWER_SECONDS)  # of the whole answer, however often it is written to
         self.send_response(status)
         for name, value in {**_HEADERS, **(more or {})}.items():
             self.send_header(name, value)

@@ -7,6 +7,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
+from p2p_sim.render.sequence import draw
 from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.messages import LANES, MARKS, Look, Place, gather, lanes
 from p2p_sim.render.web.overview import known, overview
@@ -66,17 +67,28 @@ def test_a_user_shows_whom_she_met(run):
     assert len(ids(told)) == len(touching(run, [7]))
     users = [lane["user"] for lane in told["lanes"] if lane["user"]]
     ends = {end for event in everything(run) if "user:7" in event.ends for end in event.ends}
-    assert users[0] == "7"
+    assert users == sorted(users, key=int)
     assert {f"user:{user}" for user in users} == {"user:7"} | {end for end in ends if "user" in end}
     assert told["cluster"] == 4
 
 
-def test_servers_come_first_then_the_others_then_users():
+def test_users_come_first_then_the_others_then_servers_as_messages_reach_them():
     told = shown(make("peers"))["lanes"]
-    assert [lane["title"] for lane in told[:3]] == ["learner", "others", "user:0"]
-    assert [lane["id"] for lane in told[:2]] == ["learner", ""]
+    assert [lane["title"] for lane in told] == [
+        *(f"user:{user}" for user in range(LANES)),
+        "others",
+        "learner",
+    ]
+    assert [lane["id"] for lane in told[-2:]] == ["", "learner"]
     shuffled = shown(make("shuffle"))["lanes"]
-    assert [lane["title"] for lane in shuffled[:4]] == ["shuffler", "shuffler2", "learner", "user:0"]
+    assert [lane["title"] for lane in shuffled[-3:]] == ["shuffler2", "shuffler", "learner"]
+
+
+@pytest.mark.parametrize("name", ["peers", "shuffle", "faults"])
+def test_the_page_has_the_lanes_of_a_diagram_in_the_same_order(name):
+    run = make(name)
+    drawn = [lane.name.replace(" ", ":") for lane in draw(run, [7]).lanes]
+    assert drawn == [lane["title"] for lane in shown(run, Place(user=7))["lanes"] if lane["title"] in drawn]
 
 
 def test_kinds_that_the_parameters_leave_without_use_are_not_offered():

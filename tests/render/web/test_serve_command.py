@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -39,6 +42,40 @@ def test_it_serves_until_it_is_interrupted(tmp_path):
         serving.send_signal(signal.SIGINT)
         out, err = serving.communicate(timeout=30)
     assert (serving.returncode, out, err) == (0, "", "Ctrl-C ends it.\n")
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of another process are Linux's")
+def test_without_file_descriptors_it_waits_and_serves_again(tmp_path):
+    make("peers").save(tmp_path / "run")
+    with start(tmp_path / "run") as serving:
+        url = serving.stdout.readline().strip()
+        with urllib.request.urlopen(url + "api/lanes", timeout=60) as answer:  # all is read and imported
+            assert answer.status == 200
+        fds = len(list(Path(f"/proc/{serving.pid}/fd").iterdir()))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.prlimit(serving.pid, resource.RLIMIT_NOFILE, (fds + 3, hard))
+        lines = [socket.create_connection(("127.0.0.1", urlsplit(url).port)) for _ in range(12)]
+        time.sleep(1)
+        before = cpu(serving.pid)
+        time.sleep(3)
+        spent = cpu(serving.pid) - before
+        for line in lines:
+            line.close()
+        time.sleep(1)
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert answer.status == 200
+        serving.send_signal(signal.SIGINT)
+        _, err = serving.communicate(timeout=30)
+    assert spent < 0.5, "it took a whole processor"
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert notes[0] == "note: no connection is accepted now, and it is tried again: Too many open files"
+    assert "note: connections are accepted again" in notes
+
+
+def cpu(pid: int) -> float:
+    """Return the seconds of processor time that a process has used."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_port_is_taken_and_one_in_use_named(tmp_path):

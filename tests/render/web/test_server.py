@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import io
+import itertools
 import json
 import os
 import re
@@ -15,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.render.web import server as server_module
 from p2p_sim.render.web.answers import Answers
 from p2p_sim.render.web.server import serving
 from p2p_sim.report.view_summary import VIEWERS
@@ -192,6 +195,81 @@ def test_a_line_that_says_nothing_and_one_that_breaks_off_stop_nobody(server):
     broken.close()
     assert ask(server)[0] == 200
     silent.close()
+
+
+EVERY_ANSWER = {
+    "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}  # fmt: skip
+
+
+def raw(server, line):
+    """Send a line and return status, headers and body, as the bytes came."""
+    with socket.create_connection(server.server_address[:2], timeout=30) as talk:
+        talk.sendall(line)
+        talk.shutdown(socket.SHUT_WR)
+        came = b"".join(iter(lambda: talk.recv(1 << 16), b""))
+    head, _, body = came.partition(b"\r\n\r\n")
+    first, _, headers = head.partition(b"\r\n")
+    return int(first.split()[1]), http.client.parse_headers(io.BytesIO(headers + b"\r\n\r\n")), body
+
+
+def test_every_answer_has_the_headers_also_to_what_is_no_request(runs):
+    def broken(*_):
+        raise ZeroDivisionError("nothing to divide")
+
+    with served(runs, viewers=replace(VIEWERS, privacy=broken)) as server:
+        host = b"Host: 127.0.0.1:%d\r\n\r\n" % server.server_address[1]
+        token = b"/" + server.token.encode() + b"/"
+        wanted = {
+            b"GET " + token + b" HTTP/1.1\r\n": 200, b"GET " + token + b"api/secrets HTTP/1.1\r\n": 400,
+            b"GET\r\n": 400, b"GET / HTTP/x\r\n": 400, b"GET /wrong/ HTTP/1.1\r\n": 403,
+            b"GET " + token + b"run.json HTTP/1.1\r\n": 404, b"POST / HTTP/1.1\r\n": 405,
+            b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n": 414, b"GET /\r\n": 403,
+            b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n": 431,
+            b"GET " + token + b"api/figures?view=learner HTTP/1.1\r\n": 500,
+            b"BREW / HTTP/1.1\r\n": 501, b"GET / HTTP/2.0\r\n": 505,
+        }  # fmt: skip
+        for line, status in wanted.items():
+            found, headers, body = raw(server, line + host)
+            assert found == status, line[:60]
+            assert EVERY_ANSWER.items() <= dict(headers.items()).items(), line[:60]
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
+            assert status == 200 or "error" in json.loads(body), line[:60]
+
+
+def test_who_sends_a_request_slowly_is_dropped_and_others_are_served(server, monkeypatch):
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 1.0)
+    with socket.create_connection(server.server_address[:2], timeout=0.1) as slow:
+        began = time.monotonic()
+        for byte in itertools.cycle(b"x"):  # at any time less than a second since the last one
+            try:
+                slow.sendall(bytes([byte]))
+                if slow.recv(1) == b"":
+                    break
+            except TimeoutError:
+                assert time.monotonic() - began < 20
+            except ConnectionError:
+                break
+        assert time.monotonic() - began > 0.5
+        assert ask(server)[0] == 200
+
+
+def test_a_connection_too_many_is_refused_until_there_is_room(runs, monkeypatch):
+    monkeypatch.setattr(server_module, "MOST", 3)
+    with served(runs) as server:
+        silent = [socket.create_connection(server.server_address[:2]) for _ in range(3)]
+        status, headers, body = raw(server, b"")
+        assert (status, json.loads(body)) == (503, {"error": "3 connections are open: try again"})
+        assert EVERY_ANSWER.items() <= dict(headers.items()).items()
+        for line in silent:
+            line.close()
+        until = time.monotonic() + 20
+        while raw(server, b"GET\r\n\r\n")[0] == 503:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert ask(server)[0] == 200
 
 
 def test_a_damaged_run_is_named_and_the_server_goes_on(tmp_path):
