@@ -15,8 +15,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.privacy.composition.compose import composed
-from p2p_sim.privacy.composition.grouped import assumption, check_group, grouped
+from p2p_sim.privacy.composition.grouped import apart, assumption, check_group, grouped
 from p2p_sim.privacy.enumeration.law_finder import found_law
 from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
@@ -139,10 +138,9 @@ def _of_group(
         exact = known(protocol).group
         found = None if exact is None or not curious else exact(protocol, setting, group)
         if found is not None:
-            return replace(found, assumes=(*found.assumes, f"{assumption(group)} of one cluster"))
+            return replace(found, assumes=(*found.assumes, assumption(group) + " of one cluster" * (size is not None)))
         if known(protocol).law is None:  # what users send is seen apart, and found on the program
-            many = composed(one, group)
-            return replace(many, assumes=(*one.assumes, assumption(group)))
+            return replace(apart(one, group), assumes=(*one.assumes, assumption(group)))
     return grouped(one, group, local_epsilon(protocol))
 
 

@@ -16,7 +16,7 @@ from p2p_sim.privacy.law import Bracket, Law
 
 Array = npt.NDArray[np.float64]
 
-KNOTS = 160
+KNOTS = 64
 """Values of epsilon, from 0 up, at which the curve of one label is computed."""
 
 _FAR = 1e-24  # the last knot is where delta has fallen to this, or to where it stays
@@ -42,12 +42,12 @@ class GroupChain(Law):
     symmetric = True
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
-        """Return the bound twice, with nothing below it."""
+        """Return the bound twice."""
         step, logs = self._table
         most = _between(step, logs, epsilon) if epsilon < self.members * self.law.pure_bracket().upper else 0.0
         if self.local is not None and most > 0:
             most = min(most, self.local.ceiling(epsilon) if epsilon < self.local.pure() else 0.0)
-        return (Bracket(0.0, most, most),) * 2
+        return (Bracket(most * (1 - 4 * _ROUNDED * self.members), most, most),) * 2
 
     def pure(self) -> float:
         """Return that of one label, as often as there are labels."""

@@ -69,6 +69,15 @@ def grouped(profile: PrivacyProfile, members: int, local_epsilon: float | None =
     return replace(profile, basis=basis, source=source, assumes=assumes, law=found)
 
 
+def apart(profile: PrivacyProfile, members: int) -> PrivacyProfile:
+    """Return what a view learns of ``members`` labels that it sees apart, each by itself and with draws of its own.
+
+    ``profile``: of one label, with a law.
+    """
+    many = composed(profile, members)
+    return replace(many, source=f"{profile.source}, each of {members} labels by itself", assumes=profile.assumes)
+
+
 def _local(epsilon0: float | None, members: int) -> Law | None:
     """Return the law of ``members`` binary randomized responses, which dominate any others of that budget."""
     if epsilon0 is None or not math.isfinite(epsilon0):

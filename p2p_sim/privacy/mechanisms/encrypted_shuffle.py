@@ -23,7 +23,7 @@ from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import Answered, CrowdLabels, counts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.composition.compose import composed
+from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -94,7 +94,7 @@ def group(protocol: EncryptedShuffle, setting: Setting, members: int) -> Privacy
     if not setting.learner or found.basis != "exact":
         return None
     if chain(protocol) <= setting.view.servers:
-        return composed(found, members)
+        return apart(found, members)
     return shuffled_group(found, crowd(setting) - setting.view.user_count, local_epsilon(protocol), members, protocol.labels)
 
 

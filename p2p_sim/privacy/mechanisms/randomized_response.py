@@ -9,7 +9,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
-from p2p_sim.privacy.composition.compose import composed
+from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -49,7 +49,7 @@ def under_faults(
 
 def group(protocol: RandomizedResponse, setting: Setting, members: int) -> PrivacyProfile:
     """Return what a view learns of several labels: their reports are independent, and it sees whose each is."""
-    return composed(law(protocol, setting), members)
+    return apart(law(protocol, setting), members)
 
 
 def theorems(protocol: RandomizedResponse, _view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
