@@ -76,7 +76,8 @@ def profile(
     as in ``p2p_sim.run``; figures then have basis "upper".  A protocol without a registered law has the one that is
     found on its program (``privacy.enumeration``), without faults.  ``group``: how many labels change together, 1 to
     100, such as those of a household, at the worst composition: with a cluster size where it is known exactly, of users
-    of one cluster; otherwise of any users, an upper bound from the profile of one label.  A view without a law comes back refused.  Raises
+    of one cluster; otherwise of any users, an upper bound from the profile of one label.
+    A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
@@ -132,13 +133,19 @@ def _of_group(
         )
     if one.law is None or one.law.pure() == 0:
         return grouped(one, group)
-    if options["population"] is None and protocol.graph_over() is None and Faults.of(options["faults"]) is None:
+    if (
+        options["population"] is None
+        and protocol.graph_over() is None
+        and Faults.of(options["faults"]) is None
+    ):
         curious, encrypted = options["users"] == "curious", options["channels"] == "encrypted"
         setting = Setting(parsed, view, size, None, encrypted, not curious)
         exact = known(protocol).group
         found = None if exact is None or not curious else exact(protocol, setting, group)
         if found is not None:
-            return replace(found, assumes=(*found.assumes, assumption(group) + " of one cluster" * (size is not None)))
+            return replace(
+                found, assumes=(*found.assumes, assumption(group) + " of one cluster" * (size is not None))
+            )
         if known(protocol).law is None:  # what users send is seen apart, and found on the program
             return replace(apart(one, group), assumes=(*one.assumes, assumption(group)))
     return grouped(one, group, local_epsilon(protocol))

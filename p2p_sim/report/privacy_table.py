@@ -38,7 +38,8 @@ class AccountRequest:
 
     ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.
     ``times``: what so many runs show together, on the same labels with fresh coins.  ``group``: how many labels change
-    together.  Raises InputError for an impossible composition, and for named views that the clusters or the composition rule out.
+    together.
+    Raises InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
     protocol: Protocol
@@ -393,7 +394,8 @@ def _common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _above(table: Mapping[str, Any], several: bool) -> str:
     clusters, composition = table["clusters"], table.get("composition", "worst")
-    above = f"Privacy of {_labels(table.get('group', 1))}, ε in nats at δ = {table['delta']:g}, {table['channels']} channels"
+    labels = _labels(table.get("group", 1))
+    above = f"Privacy of {labels}, ε in nats at δ = {table['delta']:g}, {table['channels']} channels"
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
         above += f"; {clusters['count']:,} clusters: {ends}"

@@ -40,11 +40,15 @@ def worlds(protocol: Protocol, users: int, view: str, joined: bool) -> dict[tupl
     return found
 
 
-def truth(protocol: Protocol, users: int, view: str, members: int, joined: bool = False) -> dict[float, float]:
+def truth(
+    protocol: Protocol, users: int, view: str, members: int, joined: bool = False
+) -> dict[float, float]:
     """Delta at every epsilon over all worlds that differ in up to so many labels of users who do not look."""
     laws = worlds(protocol, users, view, joined)
     outcomes = list(dict.fromkeys(seen for law in laws.values() for seen in law))
-    chances = {labels: np.array([float(law.get(seen, 0)) for seen in outcomes]) for labels, law in laws.items()}
+    chances = {
+        labels: np.array([float(law.get(seen, 0)) for seen in outcomes]) for labels, law in laws.items()
+    }
     looking = Coalition.parse(view, protocol.roles()).user_count
     worst = dict.fromkeys(EPSILONS, 0.0)
     for one, other in itertools.permutations(laws, 2):
@@ -104,7 +108,9 @@ def test_bounds_are_nowhere_below_all_draws(protocol: Any, users: int, view: str
     assert found.basis == "upper"
     for at, delta in exact.items():
         assert delta <= found.delta_bracket(at).upper * (1 + 1e-12), at
-    assert any(exact[at] > one.delta_bracket(at).upper for at in EPSILONS)  # power: one label's law is no bound
+    assert any(
+        exact[at] > one.delta_bracket(at).upper for at in EPSILONS
+    )  # power: one label's law is no bound
 
 
 def test_the_chain_is_as_close_as_one_curve_allows() -> None:
@@ -112,7 +118,10 @@ def test_the_chain_is_as_close_as_one_curve_allows() -> None:
     for alpha in (0.05, 0.25, 0.4):
         budget = LocalResponse.flipping(alpha).epsilon0
         for members in (2, 3, 7):
-            chain, moved = GroupChain(LocalResponse(budget), members), DiscreteLaplace(members * budget, members)
+            chain, moved = (
+                GroupChain(LocalResponse(budget), members),
+                DiscreteLaplace(members * budget, members),
+            )
             for at in np.linspace(0, members * budget * 0.999, 40):
                 assert moved.delta(at).lower * (1 - 1e-12) <= chain.delta(at).upper
             for step in range(members):
@@ -132,7 +141,10 @@ def test_two_labels_that_swap_are_worse_apart_than_together() -> None:
 
 @pytest.mark.parametrize(("alpha", "size", "theta"), [(0.1, 25, 0.3), (0.25, 40, 1.0), (0.01, 60, 0.9)])
 def test_a_group_of_one_is_one_label(alpha: float, size: int, theta: float) -> None:
-    one, law = privacy.profile(PeerToPeer(alpha, theta), cluster_size=size), GroupCounts(alpha, size, 1, theta)
+    one, law = (
+        privacy.profile(PeerToPeer(alpha, theta), cluster_size=size),
+        GroupCounts(alpha, size, 1, theta),
+    )
     shuffled, counts = ShuffledBits(alpha, size), GroupCounts(alpha, size, 1)
     for at in EPSILONS:
         assert law.delta(at).value == pytest.approx(one.delta(at), rel=1e-9, abs=1e-13)
@@ -181,7 +193,7 @@ def test_a_law_that_is_found_is_of_each_label_apart() -> None:
 
 def test_what_is_out_of_reach_is_refused() -> None:
     for group in (0, 101, 1.5, True, "2"):
-        with pytest.raises(InputError, match="group = .*must be a whole number from 1 to 100"):
+        with pytest.raises(InputError, match=r"group = .*must be a whole number from 1 to 100"):
             privacy.profile(PEERS, cluster_size=5, group=group)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="composition = 2: the labels of a group change it"):
         privacy.profile(PEERS, cluster_size=5, group=2, composition=2)

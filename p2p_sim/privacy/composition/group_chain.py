@@ -44,7 +44,9 @@ class GroupChain(Law):
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Return the bound twice."""
         step, logs = self._table
-        most = _between(step, logs, epsilon) if epsilon < self.members * self.law.pure_bracket().upper else 0.0
+        most = (
+            _between(step, logs, epsilon) if epsilon < self.members * self.law.pure_bracket().upper else 0.0
+        )
         if self.local is not None and most > 0:
             most = min(most, self.local.ceiling(epsilon) if epsilon < self.local.pure() else 0.0)
         return (Bracket(most * (1 - 4 * _ROUNDED * self.members), most, most),) * 2

@@ -75,7 +75,9 @@ def apart(profile: PrivacyProfile, members: int) -> PrivacyProfile:
     ``profile``: of one label, with a law.
     """
     many = composed(profile, members)
-    return replace(many, source=f"{profile.source}, each of {members} labels by itself", assumes=profile.assumes)
+    return replace(
+        many, source=f"{profile.source}, each of {members} labels by itself", assumes=profile.assumes
+    )
 
 
 def _local(epsilon0: float | None, members: int) -> Law | None:

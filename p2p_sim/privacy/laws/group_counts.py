@@ -90,11 +90,11 @@ def _numbers(size: int, theta: float) -> list[tuple[int, float]]:
 
 
 @lru_cache(maxsize=2)
-def _tables(
-    alpha: float, size: int, theta: float | None
-) -> tuple[list[tuple[float, float, Array]], float]:
+def _tables(alpha: float, size: int, theta: float | None) -> tuple[list[tuple[float, float, Array]], float]:
     """Return (weight, relative error, law of the ones by how many users have label 1) of what is seen; what is lost."""
-    bits = np.stack([_spread(noisy_ones(alpha, ones, size - ones, 0, _CUT), size) for ones in range(size + 1)])
+    bits = np.stack(
+        [_spread(noisy_ones(alpha, ones, size - ones, 0, _CUT), size) for ones in range(size + 1)]
+    )
     unit = _UNIT * (size + 8)
     if theta is None:
         return [(1.0, unit, bits)], 0.0

@@ -95,7 +95,9 @@ def group(protocol: EncryptedShuffle, setting: Setting, members: int) -> Privacy
         return None
     if chain(protocol) <= setting.view.servers:
         return apart(found, members)
-    return shuffled_group(found, crowd(setting) - setting.view.user_count, local_epsilon(protocol), members, protocol.labels)
+    return shuffled_group(
+        found, crowd(setting) - setting.view.user_count, local_epsilon(protocol), members, protocol.labels
+    )
 
 
 def under_faults(

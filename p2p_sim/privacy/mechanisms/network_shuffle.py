@@ -101,7 +101,7 @@ def under_faults(
     if setting.view.wire or not protocol.steps or colluders:
         return upper(found, faults)
     if faults.drop:
-        about = "the local guarantee: who drops out takes several reports with her, so where they end is not independent"
+        about = "the local guarantee: who drops out takes several reports with her, so their ends are not independent"
         return upper(replace(found, law=local, source=about), faults)
     arrives = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
     arrives *= (1 - faults.tamper) * (1 - faults.misdirect)
@@ -113,7 +113,9 @@ def under_faults(
     )
 
 
-def _after_one_step(users: int, colluders: int, protocol: NetworkShuffle, faults: Faults | None = None) -> Law:
+def _after_one_step(
+    users: int, colluders: int, protocol: NetworkShuffle, faults: Faults | None = None
+) -> Law:
     """Return an upper bound on a complete graph, for the learner with ``colluders`` curious users, 0 or more.
 
     After the first step to somebody else the victim's report is at one of the honest users who are still there, and
@@ -136,7 +138,10 @@ def _after_one_step(users: int, colluders: int, protocol: NetworkShuffle, faults
         tails = np.ones(others + 1)
     read = stays * (1 - wrong.loss) * colluders / users
     hidden = stays * reached(honest - 1)
-    cases = ((read, LocalResponse(budget, protocol.labels)), (hidden, crowded(tails, budget, protocol.labels)))
+    cases = (
+        (read, LocalResponse(budget, protocol.labels)),
+        (hidden, crowded(tails, budget, protocol.labels)),
+    )
     return Mixture(cases[0 if colluders else 1 :])
 
 

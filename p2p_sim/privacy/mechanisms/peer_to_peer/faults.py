@@ -80,9 +80,7 @@ def under_faults(
     return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
 
 
-def _retried(
-    local: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults
-) -> PrivacyProfile:
+def _retried(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile of the learner, or of her with curious users, where it matters who asks again."""
     n, c = setting.size or 1, setting.view.user_count
     if n > LARGEST:

@@ -72,7 +72,9 @@ class RetriedReports:
     def law(self) -> Law:
         """Return the bound."""
         local = LocalResponse.flipping(self.alpha)
-        asked = -math.expm1(self.colluders * self.turns * math.log1p(-1 / self.size)) if self.size > 1 else 0.0
+        asked = (
+            -math.expm1(self.colluders * self.turns * math.log1p(-1 / self.size)) if self.size > 1 else 0.0
+        )
         cases: list[tuple[float, Law]] = [(asked * self.answers(0) + 4 * CUT, local)]
         last = self.turns - 1
         for turn in range(last):
