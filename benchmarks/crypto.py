@@ -91,8 +91,8 @@ def check() -> None:
     people = Population.synthetic(users=10_000, cluster_size=10_000, positive=0.3, seed=1)
     for shufflers in (1, 3):
         protocol = EncryptedShuffle(1.0, shufflers=shufflers)
-        told, (cluster, y) = run(people, protocol, digest=False).output("learner"), floor(people, protocol)
-        if not (np.array_equal(told["y"], y) and np.array_equal(told["cluster"], cluster)):
+        learnt, (cluster, y) = run(people, protocol, digest=False).output("learner"), floor(people, protocol)
+        if not (np.array_equal(learnt["y"], y) and np.array_equal(learnt["cluster"], cluster)):
             raise AssertionError("floor and engine release different labels: one of them is wrong")
 
 
@@ -129,16 +129,16 @@ def _sums(users: int) -> dict[str, Any]:
     people, found = Population.synthetic(users=users, cluster_size=BAG, positive=0.3, seed=1), []
     protocol, faults = SecureAggregation(BAG, degree=DEGREE), [f"drop={DROP}"]
     cost = _tree(lambda: found.append(run(people, protocol, crypto="real", faults=faults, trace="full")))
-    told, reports = found[0].output("learner"), found[0].messages("report")
+    learnt, reports = found[0].output("learner"), found[0].messages("report")
     true = np.bincount(
-        reports["sender"] // BAG, weights=people.y[reports["sender"]], minlength=len(told["bag"])
+        reports["sender"] // BAG, weights=people.y[reports["sender"]], minlength=len(learnt["bag"])
     )
-    fine = ~told["refused"]
+    fine = ~learnt["refused"]
     return {
         "users": users, "bag": BAG, "degree": DEGREE, **cost,
-        "dropped_before_the_end": round(1 - float(told["size"].sum()) / users, 4),
-        "refused_bags": int(told["refused"].sum()),
-        "exact": bool((told["total"][fine] == true[told["bag"]][fine]).all() and fine.any()),
+        "dropped_before_the_end": round(1 - float(learnt["size"].sum()) / users, 4),
+        "refused_bags": int(learnt["refused"].sum()),
+        "exact": bool((learnt["total"][fine] == true[learnt["bag"]][fine]).all() and fine.any()),
     }  # fmt: skip
 
 

@@ -114,8 +114,8 @@ def main(users: int, cases: tuple[str, ...], repeat: int, progress: Progress | N
 def check() -> None:
     """Assert, at a small size, that floor and engine hand over the same noisy labels, each once."""
     people = population.__wrapped__(10_000)
-    told, (_, y) = run(people).output("learner"), floor(people)
-    if not np.array_equal(np.sort(told["y"]), np.sort(y)):
+    learnt, (_, y) = run(people).output("learner"), floor(people)
+    if not np.array_equal(np.sort(learnt["y"]), np.sort(y)):
         raise AssertionError("floor and engine hand over different labels: one of them is wrong")
 
 

@@ -58,8 +58,8 @@ def lemma9_alpha(size: int, theta: float, epsilon: float, delta: float) -> Ask:
 
     best = papers.lemma9(size, 0.5, theta, delta=delta)
     if not kept(0.5):
-        told = best.why or f"promises epsilon = {best.epsilon:.4g} at s = {size}, even at alpha = 1/2"
-        return Ask("Lemma 9", None, told)
+        answer = best.why or f"promises epsilon = {best.epsilon:.4g} at s = {size}, even at alpha = 1/2"
+        return Ask("Lemma 9", None, answer)
     low, high = 0.0, 0.5
     while high - low > 1e-12:
         middle = (low + high) / 2

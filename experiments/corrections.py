@@ -62,26 +62,26 @@ def alone(run: Any, examples: Any) -> float:
 def known(run: Any, examples: Any) -> float:
     """Train the model of ``p2p-sim run``, which knows lies and clusters."""
     noise = privacy.label_noise(run.source)
-    told = _by_whose(run, examples, noise)
-    return _right(noise_correction.fit(examples.population.x, told, noise).model, examples)
+    labels = _by_whose(run, examples, noise)
+    return _right(noise_correction.fit(examples.population.x, labels, noise).model, examples)
 
 
 def trusting(run: Any, examples: Any) -> float:
     """Match clusters as if nobody lied."""
-    told = _by_whose(run, examples, privacy.label_noise(run.source))
-    return _right(losses.match(examples.population.x, told), examples)
+    labels = _by_whose(run, examples, privacy.label_noise(run.source))
+    return _right(losses.match(examples.population.x, labels), examples)
 
 
 def clipped(run: Any, examples: Any) -> float:
     """Match noisy proportions, those beyond 0 to 1 taken for the nearer."""
-    return _right(losses.match(examples.population.x, _told(run, examples).counts()), examples)
+    return _right(losses.match(examples.population.x, _proportions(run, examples).counts()), examples)
 
 
 def raw(run: Any, examples: Any) -> float:
     """Match noisy proportions as they are."""
-    told = _told(run, examples)
-    ones = told.share * told.size
-    bags = Bags(told.bag, np.stack([told.size - ones, ones], axis=1))
+    proportions = _proportions(run, examples)
+    ones = proportions.share * proportions.size
+    bags = Bags(proportions.bag, np.stack([proportions.size - ones, ones], axis=1))
     return _right(losses.match(examples.population.x, bags), examples)
 
 
@@ -138,15 +138,15 @@ def _pairs(run: Any, examples: Any) -> label_assignment.Pairs:
 
 
 def _by_whose(run: Any, examples: Any, noise: privacy.LabelNoise) -> losses.Released:
-    told = noise_correction.released(run.output("learner"), examples.population, noise)
-    assert told is not None
-    return told
+    labels = noise_correction.released(run.output("learner"), examples.population, noise)
+    assert labels is not None
+    return labels
 
 
-def _told(run: Any, examples: Any) -> bag_training.Proportions:
-    told = bag_training.of_run(run.output("learner"), run.source, examples.population)
-    assert told is not None
-    return told
+def _proportions(run: Any, examples: Any) -> bag_training.Proportions:
+    proportions = bag_training.of_run(run.output("learner"), run.source, examples.population)
+    assert proportions is not None
+    return proportions
 
 
 def _right(model: losses.Regression, examples: Any) -> float:

@@ -105,7 +105,9 @@ def imported(name: str) -> type[Protocol]:
     except (ImportError, AttributeError) as error:
         raise InputError(f"protocol {name!r}: {error}; {how}") from error
     except (Exception, SystemExit) as error:  # whatever a module does when it is imported
-        raise InputError(f"protocol {name!r}: importing it raises {_told(error)}: mend the module") from error
+        raise InputError(
+            f"protocol {name!r}: importing it raises {_in_one_line(error)}: mend the module"
+        ) from error
     if not (isinstance(found, type) and issubclass(found, Protocol)):
         raise InputError(
             f"protocol {name!r} is {found!r}; needed is a class derived from p2p_sim.core.Protocol"
@@ -119,7 +121,7 @@ def imported(name: str) -> type[Protocol]:
     return found
 
 
-def _told(error: BaseException) -> str:
+def _in_one_line(error: BaseException) -> str:
     """Return an error in one line, with the place that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())
@@ -132,19 +134,21 @@ def _installed() -> tuple[type[Protocol], ...]:
     found: dict[str, type[Protocol]] = {}
     shipped = {kind.command_name() for kind in protocols.ALL}
     for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        told = f"entry point {point.name} = {point.value} of {point.dist.name if point.dist else 'a package'}"
+        offered = (
+            f"entry point {point.name} = {point.value} of {point.dist.name if point.dist else 'a package'}"
+        )
         try:
             kinds = _loaded(point)
             for kind in kinds:
                 kind.check_declaration()
         except Exception as error:  # whatever a stranger's module raises
-            _left_out(f"{told}: {type(error).__name__}: {error}")
+            _left_out(f"{offered}: {type(error).__name__}: {error}")
             continue
         for kind in kinds:
             name = kind.command_name()
             if name in shipped or found.get(name, kind) is not kind:
                 other = "a shipped protocol" if name in shipped else f"that of {found[name].__module__}"
-                _left_out(f"{told}: {kind.__name__} is called {name}, as {other} is: rename the class")
+                _left_out(f"{offered}: {kind.__name__} is called {name}, as {other} is: rename the class")
             else:
                 found[name] = kind
     return tuple(found.values())

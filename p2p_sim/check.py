@@ -29,7 +29,7 @@ from p2p_sim.trace.diff import as_value, differing, first_of
 Array = npt.NDArray[Any]
 
 USERS = (12, 60, 400)
-"""Users of the small world: the first number with which the protocol runs."""
+"""Sizes of the small world that are tried, in order; the first with which the protocol runs is used."""
 
 _HASH_SEEDS = ("1", "2")
 _FULL = TraceLevel("full")
@@ -121,9 +121,9 @@ def check(
 ) -> Checked:
     """Run a protocol in a small world in 1, 2 and n blocks, twice, here and in two more processes; compare all bits.
 
-    The processes have different hash seeds.  ``population``: the small world, every user of it is a block once; by
-    default ``users`` made-up users (12, or more if the protocol needs more) in two clusters, with what columns the
-    program reads.  A result that differs is found for these users and this seed, not in general.
+    The processes have different hash seeds.  ``population``: the small world; in one of the runs every user is a block
+    of her own; by default ``users`` made-up users (12, or more if the protocol needs more) in two clusters, with what
+    columns the program reads.  A result that differs is found for these users and this seed, not in general.
     Raises InputError for other arguments, and ProtocolError if the protocol does not run at all.
     """
     _check_arguments(protocol, population, users)
@@ -290,9 +290,9 @@ def _difference(protocol: Protocol, one: _Outcome, other: _Outcome) -> str:
     for role, columns in one.outputs.items():
         for name in dict.fromkeys([*columns, *other.outputs[role]]):
             pair = (columns.get(name), other.outputs[role].get(name))
-            told = _unequal(*pair)
-            if told:
-                return f"{names} differ first at output {name!r} of {role!r}: {told}"
+            unequal = _unequal(*pair)
+            if unequal:
+                return f"{names} differ first at output {name!r} of {role!r}: {unequal}"
     return "" if one.digest == other.digest else f"{names} have different digests"
 
 

@@ -1,4 +1,7 @@
-"""A site in a Ray actor, and the engine's handle on it.  Shards and one-user actors are both of this kind."""
+"""A site in a Ray actor, and the engine's handle on it.
+
+Actors are started here; shards and one-user actors are both of this kind.
+"""
 
 from __future__ import annotations
 

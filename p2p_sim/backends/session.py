@@ -1,4 +1,4 @@
-"""A Ray session: started without output, joined with a time limit, and always ended.
+"""A Ray session: started without output, joined with a time limit, and always ended; its idle actors stay warm.
 
 If Ray already runs in this process, it is used and left running.
 """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.check import quickly, tell_unchecked
+from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     REQUEST,
@@ -256,7 +256,7 @@ class AuditCommand:
                 experiment.check(chosen.protocol, self.graph)
                 unchecked = quickly(chosen.protocol)
                 document = self.audit_views(chosen, kind, at, progress)
-                tell_unchecked(unchecked)
+                warn_unchecked(unchecked)
                 document["command"] = self.repeat_command(chosen.protocol, document["parameters"], kind, at)
             else:
                 document, run = audit_run(self, kind, at, progress)
@@ -342,15 +342,15 @@ class AuditCommand:
     ) -> Any:  # fmt: skip
         from p2p_sim import privacy
 
-        def tell(label: str, done: int, total: int) -> None:
+        def report(label: str, done: int, total: int) -> None:
             progress(f"{view.title}: {label}", done, total)
 
-        tell("what is known exactly", 0, 0)
+        report("what is known exactly", 0, 0)
         return privacy.audit(
             protocol, view.name, cluster_size=self.cluster_size, delta=at.get("delta"), epsilon=at.get("epsilon"),
             trials=self.trials, confidence=confidence, seed=self.seed, backend=self.backend, shards=self.shards,
             address=self.address, statistic=self.statistic, composition=composition_of(self.composition, "worst"),
-            channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=tell,
+            channels=self.channels, claims=None if self.claim is None else {"--claim": self.claim}, progress=report,
             faults=self.fault, graph=self.graph, crypto=self.crypto, public=public or None,
             pair=_pair(self.pair),
         )  # fmt: skip

@@ -59,7 +59,7 @@ def quickly(protocol: Protocol) -> str:
     return "" if catalogue.shipped(type(protocol)) else quick(protocol)
 
 
-def tell_unchecked(why: str) -> None:
+def warn_unchecked(why: str) -> None:
     """Warn of a protocol that could not be checked; ``why``: as ``quickly`` returned it, empty if it was checked."""
     if why:
         warnings.warn(f"{why}; see p2p-sim check --users", stacklevel=2)

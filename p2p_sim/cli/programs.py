@@ -109,8 +109,8 @@ def _check(name: str, kind: type[Protocol], place: str, run: LazyRun) -> None:
         kind(**run.parameters)
     except Exception as error:  # whatever a class of another version raises
         values: dict[str, Any] = run.parameters
-        told = ", ".join(f"{key}={value!r}" for key, value in values.items())
+        shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
         raise InputError(
-            f"--protocol {name}: it does not take the parameters of run {place!r}, {told} ({type(error).__name__}: "
+            f"--protocol {name}: it does not take the parameters of run {place!r}, {shown} ({type(error).__name__}: "
             f"{error}): the run was made by another version of it, which is needed here"
         ) from error

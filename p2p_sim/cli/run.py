@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import costing
 from p2p_sim.cli.app import Command, ProtocolCommand, app
-from p2p_sim.cli.check import quickly, tell_unchecked
+from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -165,7 +165,7 @@ class RunCommand(TableOptions):
             terminal.stdout_to_stderr(),
         ):
             run = self._run(chosen.protocol, progress, draft)
-            tell_unchecked(unchecked)
+            warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
                 run.costs(self.channel, servers=self.server_channel, protocol=chosen.protocol)

@@ -52,6 +52,6 @@ class TableOptions:
         return None if self.classes is None else comma_list(self.classes)
 
 
-def columns(told: list[str] | None) -> tuple[str, ...]:
+def columns(given: list[str] | None) -> tuple[str, ...]:
     """Return the columns that an option names, each time one or several, A,B."""
-    return tuple(name for one in told or [] for name in comma_list(one))
+    return tuple(name for one in given or [] for name in comma_list(one))

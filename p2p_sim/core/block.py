@@ -1,4 +1,4 @@
-"""One block of parties going through its program."""
+"""One block of parties going through its program: where a step begins, waits for messages and ends."""
 
 from __future__ import annotations
 

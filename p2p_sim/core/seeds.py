@@ -50,8 +50,8 @@ def source(seed: int) -> str:
 def guessable(seed: int | None, origin: str | None) -> bool:
     """Whether a seed that somebody withholds could be found by trying.
 
-    ``origin``: "fresh" or "given"; None if that is not known.  A seed that is None was left out before: whoever left it
-    out checked it, if an origin was noted.
+    ``origin``: "fresh" or "given"; None if that is not known.  A seed that is None was left out earlier: if its origin
+    was noted, it was checked then.
     """
     return origin not in SOURCES if seed is None else seed < LEAST
 

@@ -263,8 +263,8 @@ def _known(kind: type[Protocol], vary: str) -> Range:
     how = "say where to look: between=(the most private value, the most useful one), or --between A,B"
     if vary in numbers:
         raise InputError(f"vary = {vary!r}: of {kind.__name__} it is a parameter of its own, so {how}")
-    told = ", ".join(named) or (f"{', '.join(numbers)}; {how}" if numbers else "nothing")
-    raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {told}")
+    solvable = ", ".join(named) or (f"{', '.join(numbers)}; {how}" if numbers else "nothing")
+    raise InputError(f"vary = {vary!r}: of {kind.__name__}, one can solve for {solvable}")
 
 
 def _numbers(kind: type[Protocol]) -> dict[str, type]:

@@ -29,7 +29,7 @@ def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
 
     Raises InputError naming the file if it is damaged, was altered, has a newer format, or belongs to another run.
     """
-    from p2p_sim.rundir import declared
+    from p2p_sim.rundir import json_declarations
 
     file = folder / NAME
     document = regular_files.json_of(folder, NAME, _ADVICE)
@@ -42,7 +42,7 @@ def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:
             f"{str(file)!r} has format {document['format']}; this version reads up to {FORMAT}: read it with the "
             "version that wrote it, or a newer one"
         )
-    declared.check(file, declared.AuditFile, document, _ADVICE)
+    json_declarations.check(file, json_declarations.AuditFile, document, _ADVICE)
     if integrity.was_altered(document):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"

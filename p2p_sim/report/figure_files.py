@@ -79,7 +79,7 @@ def write(place: Path, drawings: Sequence[Drawing], progress: Progress = _silent
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table as CSV, unrounded; what there is not is empty, infinity is ``inf``."""
+    """Return a table as CSV, unrounded; missing values are empty, infinity is ``inf``."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

@@ -171,13 +171,13 @@ def _panel(
         shape, _, _ = mark(rows[members[0]["run"]]["exact"]["basis"])
         drawn = [heights(run) for run in members]
         x, y = _setting(axes, xs, drawn, COLOURS[i % 7], shape)
-        told = [values[run["run"]] for run in members]
+        of_members = [values[run["run"]] for run in members]
         basis, deltas = (
             rows[members[0]["run"]]["exact"]["basis"],
             {run["privacy"]["delta"] for run in members},
         )
         lead = [*_named(runs, numbers), rows[members[0]["run"]]["view"]]
-        epsilons = [basis, "; ".join(map(repr, sorted(deltas))), *_spread(told)]
+        epsilons = [basis, "; ".join(map(repr, sorted(deltas))), *_spread(of_members)]
         table += [[*lead, what, *epsilons, *_spread(ys)] for what, ys in _by_mark(drawn).items()]
         marks.append((x, y, f"{_numbered(numbers)} (∞)" if infinite else _numbered(numbers)))
         if not infinite:

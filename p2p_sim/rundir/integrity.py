@@ -71,9 +71,9 @@ def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
     return fields | {CHECKSUM: _of_fields(fields)}
 
 
-def was_altered(told: Mapping[str, Any]) -> bool:
+def was_altered(fields: Mapping[str, Any]) -> bool:
     """Whether a JSON object holds something else than its checksum was made of; altering it means taking that out."""
-    return CHECKSUM in told and told[CHECKSUM] != _of_fields(bare(told))
+    return CHECKSUM in fields and fields[CHECKSUM] != _of_fields(bare(fields))
 
 
 def bare(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def read(root: Path) -> dict[str, list[dict[str, Any]]]:
 
     Raises InputError naming the log if it was altered, or is not as declared.
     """
-    from p2p_sim.rundir import declared
+    from p2p_sim.rundir import json_declarations
 
     found: dict[str, list[dict[str, Any]]] = {}
     for file in sorted(root.glob(_FILES)):
@@ -113,7 +113,7 @@ def read(root: Path) -> dict[str, list[dict[str, Any]]]:
         for line in lines:
             try:
                 entry = regular_files.object_in(file, line)
-                declared.check(file, declared.Noted, entry)
+                json_declarations.check(file, json_declarations.Noted, entry)
                 if was_altered(entry):
                     raise InputError(f"the checksum of {entry['file']!r} does not match")
             except InputError as error:

@@ -96,7 +96,7 @@ def check_format(folder: Path) -> None:
 
 def read(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder ``messages``; raises InputError if there is none, or it is not as declared."""
-    from p2p_sim.rundir.declared import ManifestFile, check
+    from p2p_sim.rundir.json_declarations import ManifestFile, check
 
     file, manifest = folder / NAME, _of_this_format(folder)
     check(file, ManifestFile, manifest)

@@ -136,11 +136,11 @@ def encoded(columns: Mapping[str, Array], low: int, high: int) -> dict[str, Arra
 
 def metadata(columns: Mapping[str, Array]) -> dict[bytes, bytes]:
     """Return what a file tells of its public columns; nothing where there are none."""
-    told = {
+    declared = {
         name: {"dtype": kind.dtype.str, "shape": list(kind.shape)}
         for name, kind in ((name, type_of(column)) for name, column in columns.items())
     }
-    return {_ABOUT: json.dumps(told).encode()} if told else {}
+    return {_ABOUT: json.dumps(declared).encode()} if declared else {}
 
 
 def types_in(file: Path, schema: Any) -> dict[str, ColumnType]:
@@ -151,12 +151,12 @@ def types_in(file: Path, schema: Any) -> dict[str, ColumnType]:
     raw = (schema.metadata or {}).get(_ABOUT)
     there = {name.removeprefix(PREFIX) for name in schema.names if name.startswith(PREFIX)}
     try:
-        told = {} if raw is None else dict(json.loads(raw).items())
+        declared = {} if raw is None else dict(json.loads(raw).items())
     except (ValueError, AttributeError) as error:
         raise InputError(
             f"{str(file)!r} is damaged: what it tells of its public columns cannot be read ({error}); {_DO}"
         ) from error
-    found = {name: _type_told(file, name, entry) for name, entry in told.items()}
+    found = {name: _declared_type(file, name, entry) for name, entry in declared.items()}
     wanted = {name for name, kind in found.items() if not kind.empty}
     for name in sorted(there ^ wanted):
         why = "is missing" if name in wanted else "is there, and nothing tells its type"
@@ -173,7 +173,7 @@ def declared(types: Mapping[str, ColumnType]) -> dict[str, Fits]:
     }
 
 
-def _type_told(file: Path, name: str, entry: Any) -> ColumnType:
+def _declared_type(file: Path, name: str, entry: Any) -> ColumnType:
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
         if dtype.kind not in _KINDS or not all(type(size) is int and size >= 0 for size in shape):

@@ -171,8 +171,8 @@ def described(run: RunRecord, population: bool) -> dict[str, Any]:
         notes = dict(run.notes)
         if "command" in notes:
             words = notes["command"]
-            told_in_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
-            notes["command"] = run_json.without_seed(words) if told_in_words else None
+            all_words = isinstance(words, list) and all(isinstance(word, str) for word in words)
+            notes["command"] = run_json.without_seed(words) if all_words else None
         content |= {"seed": None, "population_hash": None, "stored_hash": None, "notes": notes}
     return content
 

@@ -45,10 +45,10 @@ def read_run_json(path: Path) -> dict[str, Any]:
     """Read and check run.json.
 
     Raises InputError naming the file, what is wrong with it and what to do: if there is none, it has another format,
-    it is no JSON, one of its fields is missing or no value that it can have (see ``declared``), or it was altered in
-    another way.
+    it is no JSON, one of its fields is missing or no value that it can have (see
+    ``json_declarations``), or it was altered in another way.
     """
-    from p2p_sim.rundir import declared
+    from p2p_sim.rundir import json_declarations
 
     file = path / RUN
     parquet_columns.check_name(path)
@@ -62,7 +62,7 @@ def read_run_json(path: Path) -> dict[str, Any]:
             f"{str(file)!r} has format {content['format']}; this version reads format {FORMAT}: run the protocol "
             f"again, or read it with the version that wrote it{_writer(content)}"
         )
-    declared.check(file, declared.RunFile, content)
+    json_declarations.check(file, json_declarations.RunFile, content)
     if integrity.was_altered(content):
         raise InputError(
             f"{str(file)!r} was altered since it was written: its checksum does not match; {_ADVICE}"
@@ -99,9 +99,9 @@ def agree(path: Path, name: str, expected: Any, file: str, found: Any) -> None:
         )
 
 
-def _writer(told: dict[str, Any]) -> str:
+def _writer(fields: dict[str, Any]) -> str:
     """Name the version that wrote a run.json of which no more is known than that it has another format."""
-    versions = told.get("versions")
+    versions = fields.get("versions")
     version = versions.get("p2p-sim") if type(versions) is dict else None
     return f", {version!r:.60}" if type(version) is str else ""
 

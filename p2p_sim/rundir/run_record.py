@@ -20,7 +20,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 
 class RunRecord(typing.Protocol):
-    """The record of a run; what each part means is told at ``p2p_sim.run.Run``.
+    """The record of a run; ``p2p_sim.run.Run`` says what each part means.
 
     Of a run that was cut off only ``protocol``, ``trace``, ``users`` and the messages are known; the rest is empty.
     """

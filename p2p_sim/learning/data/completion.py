@@ -29,7 +29,7 @@ def complete(table: Table, how: str, never: Collection[str], where: str) -> tupl
         kept = np.flatnonzero(~rows)
         if not len(kept):
             raise InputError(
-                f"every row of {where} misses a value ({_told(gaps)}): drop columns instead (--drop)"
+                f"every row of {where} misses a value ({_in_words(gaps)}): drop columns instead (--drop)"
             )
         return _rows(table, kept), kept
     barred = {name: gap for name, gap in gaps.items() if name in never or how == "refuse"}
@@ -82,7 +82,7 @@ def _filled_block(matrix: Array | None) -> Array | None:
     return filled
 
 
-def _told(gaps: dict[str, Gap]) -> str:
+def _in_words(gaps: dict[str, Gap]) -> str:
     more = f" and {len(gaps) - _SHOWN} more columns" if len(gaps) > _SHOWN else ""
     return "; ".join(f"column {name!r} has {gap.place}" for name, gap in list(gaps.items())[:_SHOWN]) + more
 
@@ -91,10 +91,10 @@ def _refused(gaps: dict[str, Gap], rows: Bools, how: str, where: str) -> InputEr
     count = f"{int(rows.sum()):,} of {len(rows):,} rows"
     if how == "impute":
         return InputError(
-            f"{where} misses labels or clusters, which are never imputed: {_told(gaps)}; fill them, or leave the rows "
-            f"out (--missing drop: {count})"
+            f"{where} misses labels or clusters, which are never imputed: {_in_words(gaps)}; fill them, or leave the "
+            f"rows out (--missing drop: {count})"
         )
     return InputError(
-        f"{where} misses values: {_told(gaps)}; fill it, leave the rows out (--missing drop: {count}) or the columns "
-        "(--drop), or impute (--missing impute); '?' in a text column makes missing a category"
+        f"{where} misses values: {_in_words(gaps)}; fill it, leave the rows out (--missing drop: {count}) or the "
+        "columns (--drop), or impute (--missing impute); '?' in a text column makes missing a category"
     )

@@ -118,7 +118,7 @@ def load(
         groups = label_columns.clusters(find(table, cluster, "cluster", name_or_path), cluster, name_or_path)
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
-    told = (
+    inferred = (
         "declared"
         if classes is not None
         else "pinned"
@@ -130,7 +130,7 @@ def load(
     return Dataset(
         name=name_or_path if named is not None else Path(name_or_path).name,
         x=x, y=meant.y, cluster=groups, features=features, label=chosen, classes=meant.classes,
-        positive=meant.positive, source=source, test=table.test, classes_from=told,
+        positive=meant.positive, source=source, test=table.test, classes_from=inferred,
         kept=kept, total=total,
     )  # fmt: skip
 

@@ -104,8 +104,8 @@ def _parquet(data: bytes, path: Path, reading: Reading) -> Table:
     try:
         table = parquet.ParquetFile(pyarrow.BufferReader(data)).read()
     except (pyarrow.ArrowException, OSError) as error:
-        told = " ".join(str(error).split())
-        raise InputError(f"{what} is not a readable Parquet file: {told}; write it again") from error
+        reason = " ".join(str(error).split())
+        raise InputError(f"{what} is not a readable Parquet file: {reason}; write it again") from error
     check_names(table.schema.names, what)
     _check_named(table.schema.names, reading, what)
     if not table.num_rows:

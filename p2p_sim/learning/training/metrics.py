@@ -81,10 +81,10 @@ def _auc(y: Array, predicted: Predicted) -> float | None:
     lowest = np.finfo(
         np.float64
     ).min  # of a class that the model has not seen; scikit-learn takes no infinity
-    told = np.maximum(scores, lowest)
+    bounded = np.maximum(scores, lowest)
     known = [c for c in np.unique(y) if not (y == c).all()]
     known = known[1:] if scores.shape[1] == 2 else known
-    areas = [roc_auc_score(y == c, told[:, c]) for c in known]
+    areas = [roc_auc_score(y == c, bounded[:, c]) for c in known]
     return float(np.mean(areas)) if areas else None
 
 

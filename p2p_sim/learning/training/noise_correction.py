@@ -1,4 +1,7 @@
-"""A model corrected for the label noise: it knows how often users lie, and whose label a released one may be."""
+"""A model corrected for the label noise: it knows how often users lie, and whose label a released one may be.
+
+The loss itself is ``losses.forward``.
+"""
 
 from __future__ import annotations
 

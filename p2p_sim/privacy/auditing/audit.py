@@ -76,8 +76,8 @@ class Audit:
     ``false_positive``: shares of the worlds with the label and without it in which the event behind ``lower`` was seen.
     ``assumes``: in sentences, what was taken for granted beside what ``audit`` says.  ``looks``: what each statistic
     measured of each pair of labels; ``lower``, ``statistic``, ``trials`` and the shares are those of the largest bound,
-    ``cap`` is the largest.  ``not_varied``: in sentences, what was the same in all worlds, and of what the bound says
-    nothing with other values.
+    ``cap`` is the largest.  ``not_varied``: in sentences, what was equal in all worlds; of other values of it the bound
+    says nothing.
     """
 
     protocol: str

@@ -1,4 +1,4 @@
-"""Whether what a view saw beside a statistic tells more of the label than the law says: nothing, if it is true."""
+"""Tests a law on all that a view saw: beside the audit's statistic, the rest must tell nothing more of the label."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 _STAKES = (0.05, 0.1, 0.2, 0.4, 0.8, 0.95)
-
-
 _FAR = 20.0  # nats; ratios may be infinite
 
 
@@ -34,8 +32,8 @@ def p_value(
 
     ``ratios``: the exact log ratios of the same worlds, second label over first.  ``above``, ``below``: thresholds of
     the scores, and ``around``, a line, chosen on other worlds: what is looked at is whether a score is beyond a
-    threshold, and how far it is from the line.  Valid at any number of worlds: under the law it is at most x with
-    chance x.
+    threshold, and how far it is from the line.  Valid at any number of worlds: under the law, it is at most
+    x with a probability of at most x.
 
     *Source:* if ``ratios`` are those of the whole view V, E[f(V) s(-r) | second] = E[f(V) s(r) | first] for every f,
     with s the logistic function; bets on the difference have mean 1 under the law (Waudby-Smith and Ramdas 2024,

@@ -25,8 +25,9 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class RunWorlds:
-    """What an audit of a run is of.  ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
+    """The worlds that an audit of a run simulates.
 
+    ``graph``: "complete", edges of shape (m, 2), the victim being 0, or None.
     ``about``: in words, who the users of a world are.  ``public``: the public columns of some users of the run who are
     such, a row each, the victim's first; none where they are not known.
     """
@@ -201,5 +202,5 @@ def _joins(graph: Members, inside: Array) -> tuple[Any, str, Array]:
         return "complete", "all of them neighbours of each other", inside
     victim = int(inside[graph.size[inside].argmin()])
     fewest = f"none of them has fewer neighbours than her {graph.size[victim]}"
-    told = f"joined as in the run; the victim is user {victim}, {fewest}"
-    return around(graph, victim), told, met_from(graph, victim)
+    assumption = f"joined as in the run; the victim is user {victim}, {fewest}"
+    return around(graph, victim), assumption, met_from(graph, victim)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
-_SMALL = 100.0  # variance below which windows keep their length: what they lose is known far better
+_SMALL = 100.0  # windows of a smaller variance are not trimmed: what they leave out is bounded much better
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def _beyond(n: int, k: int, ones: float, zeros: float) -> float:
 
 
 def two_levels(n: int, p: float, cut: float) -> tuple[float, int, int]:
-    """Return (rare, least, many): Bin(n, p) is nearly always at least ``many``, and always, as good as, ``least``.
+    """Return (rare, least, many): Bin(n, p) is very likely at least ``many``, and almost surely ``least``.
 
     It is below ``least`` with probability at most ``cut``, from there to below ``many`` with at most ``rare``.  Of all
     such pairs (1 - rare) (many - least) is largest.

@@ -87,7 +87,7 @@ def _categories(
 
 
 def among_others(law: LawOf[P], protocol: P, setting: Setting) -> Callable[[int], Law]:
-    """Return what tells the law of a label among so many others of the worst composition, all of them honest."""
+    """Return a function: from the number of others, all honest, to the law of one label in their worst composition."""
     view = replace(setting.view, users=frozenset(), some_users=0)
 
     def of(others: int) -> Law:

@@ -307,11 +307,11 @@ def mismatch(kind: Any, content: Any) -> str | None:
     try:
         _adapter(kind).validate_python(content, strict=True)
     except ValidationError as error:
-        return _told(content, error.errors(include_url=False, include_context=False)[0])
+        return _fault_in_words(content, error.errors(include_url=False, include_context=False)[0])
     return None
 
 
-def _told(content: Any, error: Any) -> str:
+def _fault_in_words(content: Any, error: Any) -> str:
     path: list[Any] = []
     for part in error["loc"]:  # also holds what stands for a choice, and is in no file
         inside = isinstance(content, dict) and part in content
