@@ -69,6 +69,9 @@ class AccountCommand(TableOptions):
     ] = "worst"
     channels: Channels = "plain"
     times: Times = None
+    group: Annotated[
+        int, count(REQUEST, "How many labels change together, as in a household; default 1.")
+    ] = 1
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in the victim's cluster.")] = None
     users: Users = None
     data: Data = None
@@ -123,7 +126,7 @@ class AccountCommand(TableOptions):
         request = AccountRequest(
             protocol, self.delta, size, people, self.channels,
             only=tuple(self.view or ()), composition=composition_of(self.composition, "worst", "population"),
-            faults=faults_of(self.fault, protocol), times=times_of(self.times),
+            faults=faults_of(self.fault, protocol), times=times_of(self.times), group=self.group,
         )  # fmt: skip
         table = privacy_table.table_of(request, accountant.of, accountant.local_epsilon(protocol), progress)
         values = {name: value for name, value in protocol.parameters().items() if value is not None}
@@ -150,9 +153,11 @@ class AccountCommand(TableOptions):
         return users_of_data(self, protocol, progress)
 
     def _check(self) -> None:
+        from p2p_sim.privacy.composition.grouped import check_group
         from p2p_sim.report import curves
 
         check_delta(self.delta)
+        check_group(self.group)
         if self.channels not in CHANNELS:
             raise InputError(f"channels = {self.channels!r}: must be {' or '.join(CHANNELS)}")
         if self.cluster_size is not None and self.cluster_size < 1:

@@ -15,6 +15,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.composition.grouped import apart, assumption, check_group, grouped
 from p2p_sim.privacy.enumeration.law_finder import found_law
 from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
@@ -60,6 +61,7 @@ def profile(
     channels: str = "plain",
     users: str = "curious",
     faults: Faults | Sequence[str] | None = None,
+    group: int = 1,
 ) -> PrivacyProfile:
     """Return what one run of a protocol shows a view of one label, replaced.
 
@@ -72,7 +74,10 @@ def profile(
     ``users``: "curious" follow the protocol; "deviating" colluders do as they like: ask whom they like, drop out on
     purpose; "all deviating": the view's servers do, too, for a law that knows of it.  ``faults``: what goes wrong,
     as in ``p2p_sim.run``; figures then have basis "upper".  A protocol without a registered law has the one that is
-    found on its program (``privacy.enumeration``), without faults.  A view without a law comes back refused.  Raises
+    found on its program (``privacy.enumeration``), without faults.  ``group``: how many labels change together, 1 to
+    100, such as those of a household, at the worst composition: with a cluster size where it is known exactly, of users
+    of one cluster; otherwise of any users, an upper bound from the profile of one label.
+    A view without a law comes back refused.  Raises
     InputError for arguments out of range, and for a part that the protocol does not have.
 
     *Source:* each law names its own, in ``source``.  *Assumes:* what ``assumes`` lists.
@@ -80,6 +85,10 @@ def profile(
     parsed = Coalition.parse(view, protocol.roles())
     _one_of("channels", channels, CHANNELS)
     _one_of("users", users, USERS)
+    check_group(group)
+    if group > 1:
+        where = {"cluster_size": cluster_size, "population": population, "channels": channels, "users": users}
+        return _of_group(protocol, view, group, composition, {**where, "faults": faults})
     protocol, population = _spread(protocol, crowds(protocol, population))
     real = composition == "population"
     ones = None if real else _composition(composition)
@@ -106,6 +115,40 @@ def profile(
     if real:
         return _as_it_is(law, protocol, setting, population)
     return _of_clusters(law, protocol, setting, _sizes(protocol, population), wrong is not None)
+
+
+def _of_group(
+    protocol: Protocol, view: str, group: int, composition: str | int, options: dict[str, Any]
+) -> PrivacyProfile:
+    """Return the profile of labels that change together: exact where the mechanism says so, or from that of one."""
+    if composition != "worst":
+        raise InputError(
+            f"composition = {composition!r}: the labels of a group change it, so with group = {group} give 'worst'"
+        )
+    one = profile(protocol, view, **options)
+    parsed, size = Coalition.parse(view, protocol.roles()), _size(options["cluster_size"])
+    if size is not None and group > size - parsed.user_count:
+        raise InputError(
+            f"group = {group}: a cluster of {size} has {size - parsed.user_count} users who do not look"
+        )
+    if one.law is None or one.law.pure() == 0:
+        return grouped(one, group)
+    if (
+        options["population"] is None
+        and protocol.graph_over() is None
+        and Faults.of(options["faults"]) is None
+    ):
+        curious, encrypted = options["users"] == "curious", options["channels"] == "encrypted"
+        setting = Setting(parsed, view, size, None, encrypted, not curious)
+        exact = known(protocol).group
+        found = None if exact is None or not curious else exact(protocol, setting, group)
+        if found is not None:
+            return replace(
+                found, assumes=(*found.assumes, assumption(group) + " of one cluster" * (size is not None))
+            )
+        if known(protocol).law is None:  # what users send is seen apart, and found on the program
+            return replace(apart(one, group), assumes=(*one.assumes, assumption(group)))
+    return grouped(one, group, local_epsilon(protocol))
 
 
 def by_cluster(

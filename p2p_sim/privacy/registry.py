@@ -86,6 +86,10 @@ class Accounting(Generic[P]):
     ``others_matter``: whether what a view learns of a user depends on other users than colluders at all; if not,
     audits of a run need no more of them.
 
+    ``group(protocol, setting, members)``: returns the exact profile where the labels of up to ``members`` users of one
+    cluster, at least 2, change together, at the worst composition; None where it does not know, and then the figure is
+    a bound from that of one label.  ``setting``: as for ``law``.
+
     ``servers_may_deviate``: whether ``law`` answers for servers of the view that do as they like
     (``Setting.servers_deviate``); if not, such a question is refused.
     """
@@ -99,6 +103,7 @@ class Accounting(Generic[P]):
     smallest_is_worst: Callable[[P, Coalition, bool], bool] | None = None
     among_clusters: Callable[[P], Protocol] | None = None
     reports_of_victim: Callable[[P, Members], npt.NDArray[np.float64]] | None = None
+    group: Callable[[P, Setting, int], PrivacyProfile | None] | None = None
     others_matter: bool = True
     servers_may_deviate: bool = False
 

@@ -19,6 +19,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy import accountant
 from p2p_sim.privacy.accountant import crowds
 from p2p_sim.privacy.composition.compose import check_times, repeated
+from p2p_sim.privacy.composition.grouped import check_group
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
@@ -36,8 +37,9 @@ class AccountRequest:
     """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
 
     ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.
-    ``times``: what so many runs show together, on the same labels and clusters with fresh coins.  Raises
-    InputError for an impossible composition, and for named views that the clusters or the composition rule out.
+    ``times``: what so many runs show together, on the same labels and clusters with fresh coins.  ``group``: how many
+    labels change together.
+    Raises InputError for an impossible composition, and for named views that the clusters or the composition rule out.
     """
 
     protocol: Protocol
@@ -50,15 +52,22 @@ class AccountRequest:
     composition: str | int = "worst"
     faults: Faults | None = None
     times: int = 1
+    group: int = 1
 
     def __post_init__(self) -> None:
         check_times(self.times)
+        check_group(self.group)
         people = crowds(self.protocol, self.population)
         if people is not None and people.clusters is not None and self.protocol.graph_over() == "everybody":
             people = replace(people, clusters=None)  # walks do not mind clusters
         object.__setattr__(self, "population", people)
         if self.composition == REAL and self.population is None:
             raise InputError(f"composition = {REAL!r}: needs users with labels; give --data or --users")
+        if self.group > 1 and self.composition != "worst":
+            raise InputError(
+                f"composition = {self.composition!r}: the labels of a group change it, so with group = {self.group} "
+                "give 'worst'"
+            )
         if isinstance(self.composition, int) and self.population is not None:
             raise InputError(f"composition = {self.composition}: of one cluster; give --cluster-size alone")
         why = {view.name: self.why_impossible(view) for view in self.views()}
@@ -95,13 +104,15 @@ class AccountRequest:
         if self.composition == REAL and view.colluders:
             return f"composition = {REAL!r} is for views without users, who know their own labels"
         honest = sizes[-1] - 1 - view.colluders if sizes else 0
+        if self.cluster_size is not None and self.group > honest + 1:
+            return f"group = {self.group}: a cluster of {sizes[-1]} has {honest + 1} users who do not look"
         if sizes and isinstance(self.composition, int) and self.composition > honest:
             return f"composition = {self.composition}: there are {honest} other honest users"
         return ""
 
     def profile(self, view: TableRow, size: int | None = None) -> PrivacyProfile:
         """Return a view's profile for a cluster size, by default for the whole request."""
-        size = None if self.on_graph else size
+        size = None if self.on_graph or self.group > 1 else size  # a group may be of several clusters
         where: dict[str, Any] = {"cluster_size": self.cluster_size if size is None else size}
         if self.population is not None and size is None:
             where = {"population": self.population}
@@ -114,6 +125,7 @@ class AccountRequest:
             channels=self.channels,
             users=view.users,
             faults=self.faults,
+            group=self.group,
             **where,
         )
         return repeated(one, self.times)
@@ -145,11 +157,17 @@ def table_of(
         "composition": request.composition,
         "faults": [] if request.faults is None else request.faults.texts(),
         "clusters": _clusters(request),
-        "local_epsilon": None if local is None else local * request.times,  # local budgets add up
-        "neighbours": "one label, replaced; epsilon in nats",
+        "local_epsilon": None if local is None else local * request.times * request.group,  # budgets add up
+        "neighbours": f"{_labels(request.group)}, replaced; epsilon in nats",
         "views": rows,
         "hidden": hidden(request),
-    } | ({} if request.times == 1 else {"times": request.times})  # a run's own table is of one
+    } | {  # a run's own table is of one
+        name: many for name, many in (("times", request.times), ("group", request.group)) if many > 1
+    }
+
+
+def _labels(group: int) -> str:
+    return "one label" if group == 1 else f"up to {group} labels together"
 
 
 def hidden(request: AccountRequest) -> str:
@@ -175,7 +193,7 @@ def _row(
     reads = profile.law.pure() > 0
     if view.users == ALL_DEVIATING:
         row["theorems"] = []  # no theorem speaks of servers who deviate
-    elif request.faults is None and request.times == 1:  # nor of faults, nor of several runs
+    elif request.faults is None and request.times == request.group == 1:  # nor of faults, runs, groups
         row["theorems"] = promises(request.protocol, view.name, sizes, request.delta, reads)
     elif request.faults is not None and request.quick and not profile.law.closed:
         row["refused"] = "not computed here: see p2p-sim account, with the same --fault"
@@ -225,6 +243,8 @@ def _figures(
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the figure of the worst cluster, and those of the smallest, median and largest cluster."""
     delta, people = request.delta, request.population
+    if request.group > 1:
+        return figure(last, delta), None
     if people is None or request.composition == REAL or request.on_graph:
         return figure(request.profile(view), delta), None
     known: dict[int, dict[str, Any]] = {}
@@ -374,7 +394,8 @@ def _common_refusal(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _above(table: Mapping[str, Any], several: bool) -> str:
     clusters, composition = table["clusters"], table.get("composition", "worst")
-    above = f"Privacy of one label, ε in nats at δ = {table['delta']:g}, {table['channels']} channels"
+    labels = _labels(table.get("group", 1))
+    above = f"Privacy of {labels}, ε in nats at δ = {table['delta']:g}, {table['channels']} channels"
     if clusters is not None and several:
         ends = f"smallest {clusters['smallest']:,}, median {clusters['median']:,}, largest {clusters['largest']:,}"
         above += f"; {clusters['count']:,} clusters: {ends}"

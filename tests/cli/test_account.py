@@ -285,3 +285,13 @@ def test_progress_names_the_view_and_how_many_there_are():
     asked = AccountRequest(RandomizedResponse(1.0), 1e-6)
     privacy_table.table_of(asked, accountant.of, 1.0, lambda *state: told.append(state))
     assert told[1] == ("accounting for user: one curious peer, view", 2, 3)
+
+
+def test_labels_that_change_together(cli):
+    told = cli("account", "randomized-response", "--epsilon", "1", "--group", "2", "--json").json
+    same = privacy.profile(RandomizedResponse(1.0), group=2).epsilon(1e-6)
+    assert (told["group"], told["local_epsilon"]) == (2, 2.0)
+    assert rows(told)["learner"]["exact"]["epsilon"] == same
+    assert rows(told)["learner"]["theorems"] == []
+    told = cli("account", "randomized-response", "--epsilon", "1", "--group", "2").out
+    assert "Privacy of up to 2 labels together" in told

@@ -230,6 +230,14 @@ def test_figure(printed: str) -> None:
             lambda: privacy.profile(PeerToPeer(0.25), "learner+1*user", cluster_size=3).delta(math.log(1.25)),
             9 / 32,
         ),
+        (
+            "δ_2(0) is 2/3 by the chain and 1/2 by two flips",
+            lambda: (
+                privacy.grouped(privacy.profile(RandomizedResponse(math.log(3))), 2).delta(0),
+                privacy.profile(RandomizedResponse(math.log(3)), group=2).delta(0),
+            ),
+            (2 / 3, 1 / 2),
+        ),
         ("with two users 1 (eight)", lambda: round(summed("learner+2*user"), 5), 1.0),
         ("its log ratio is 2; printed is 1", lambda: clustering2022.theorem1_printed(1, 1, 0.1).epsilon, 1),
         ("in total 3ε", lambda: clustering2022.corollary2_corrected(1, 0.1, 2).epsilon, 3),

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.group_counts import WORK as WORK_OF_GROUPS
+from p2p_sim.privacy.laws.group_counts import GroupCounts
 from p2p_sim.privacy.laws.random_size_shuffle import Ceiling
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits, guarantee
 from p2p_sim.privacy.laws.shuffled_categories import LARGEST_TABLE, one_composition, shuffled_response
@@ -34,6 +36,19 @@ def of_crowd(
         law = ShuffledBits.of(crowd, budget, colluders=c, composition=setting.composition)
         return bits(setting, law, about, assumes)
     return _categories(setting, crowd - c, budget, k, about, assumes)
+
+
+def shuffled_group(
+    one: PrivacyProfile, honest: int, budget: float, members: int, k: int = 2
+) -> PrivacyProfile | None:
+    """Return what the shuffled bits of ``honest`` users show of ``members`` of their labels; None for large crowds.
+
+    ``one``: the profile of one label.  ``budget``: local epsilon, above 0.  ``k``: labels; None for more than two.
+    """
+    if k > 2 or guarantee(budget) is not None:
+        return None
+    law = GroupCounts(ShuffledBits.of(1, budget).alpha, honest, members)
+    return replace(one, law=law) if law.work <= WORK_OF_GROUPS else None
 
 
 def exact_profile(setting: Setting, law: Law, about: str) -> PrivacyProfile:

@@ -23,6 +23,7 @@ from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import Answered, CrowdLabels, counts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -34,6 +35,7 @@ from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
     exact_profile,
     groups_of,
     of_crowd,
+    shuffled_group,
 )
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
@@ -84,6 +86,18 @@ def law(protocol: EncryptedShuffle, setting: Setting) -> PrivacyProfile:
     about = "labels in a random order" + ("" if protocol.over == "cluster" else ", of everybody")
     assumes = ("a shuffler of the chain outside this view is honest", "a report handed in twice is refused")
     return of_crowd(setting, crowd(setting), budget, k, about, assumes)
+
+
+def group(protocol: EncryptedShuffle, setting: Setting, members: int) -> PrivacyProfile | None:
+    """Return what a view learns of several labels: of shuffled bits, or where it is seen whose report is whose."""
+    found = law(protocol, setting)
+    if not setting.learner or found.basis != "exact":
+        return None
+    if chain(protocol) <= setting.view.servers:
+        return apart(found, members)
+    return shuffled_group(
+        found, crowd(setting) - setting.view.user_count, local_epsilon(protocol), members, protocol.labels
+    )
 
 
 def under_faults(
@@ -178,6 +192,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        group=group,
         smallest_is_worst=smallest_is_worst,
         among_clusters=lambda protocol: replace(protocol, over="cluster"),
     ),

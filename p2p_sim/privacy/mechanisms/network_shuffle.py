@@ -20,8 +20,8 @@ from p2p_sim.network.walks import distribution, stationary
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
-from p2p_sim.privacy.laws.mixtures import Scaled
-from p2p_sim.privacy.laws.random_size_shuffle import crowd_size_tails, crowded, likely
+from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
+from p2p_sim.privacy.laws.random_size_shuffle import CUT, crowd_size_tails, crowded, likely
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
@@ -52,6 +52,12 @@ def law(protocol: NetworkShuffle, setting: Setting) -> PrivacyProfile:
         return _profile(setting, "exact", "Warner 1965: the first step is read on the wire", local)
     if view.wire:
         return _profile(setting, "upper", "the local guarantee: traffic shows where reports go", local)
+    if colluders and graph.complete and not setting.deviating:
+        about = (
+            f"a report whose first step leads to one of {colluders} colluders is read, with the learner's key; "
+            "of the rest, nobody knows who began it"
+        )
+        return _profile(setting, "upper", about, _after_one_step(people.users, colluders, protocol))
     if colluders:
         about = (
             "the local guarantee: a colluder whom the victim's report meets reads it with the learner's key"
@@ -86,9 +92,17 @@ def under_faults(
     people, graph = joined(setting)
     budget = local_epsilon(protocol)
     local = LocalResponse(budget, protocol.labels)
-    alone = not setting.view.user_count and not setting.view.wire and protocol.steps
-    if not alone or faults.drop or graph.complete:  # a step to oneself is never lost: what arrives leans
-        return upper(replace(found, law=local, source="the local guarantee"), faults)
+    colluders = setting.view.user_count
+    curious = not (setting.deviating and colluders)
+    if graph.complete and protocol.steps and not setting.view.wire and curious:
+        fewer: Law = _after_one_step(people.users, colluders, protocol, faults)
+        about = "exact shuffles of those whose first step came: what happens to them later does not depend on labels"
+        return upper(replace(found, law=fewer, source=about), faults)
+    if setting.view.wire or not protocol.steps or colluders:
+        return upper(found, faults)
+    if faults.drop:
+        about = "the local guarantee: who drops out takes several reports with her, so their ends are not independent"
+        return upper(replace(found, law=local, source=about), faults)
     arrives = ((1 - faults.loss) * (1 - faults.late)) ** int(protocol.steps) * (1 - faults.loss)
     arrives *= (1 - faults.tamper) * (1 - faults.misdirect)
     tails, how = _crowd_size_tails(people, int(protocol.steps), arrives)
@@ -97,6 +111,38 @@ def under_faults(
     return upper(
         replace(found, law=fewer, source=about), faults, f"a report arrives with probability {arrives:.6g}"
     )
+
+
+def _after_one_step(
+    users: int, colluders: int, protocol: NetworkShuffle, faults: Faults | None = None
+) -> Law:
+    """Return an upper bound on a complete graph, for the learner with ``colluders`` curious users, 0 or more.
+
+    After the first step to somebody else the victim's report is at one of the honest users who are still there, and
+    so are those of others: from then on what the view sees is computed from a shuffle of them.  A step to oneself is
+    never lost, so the victim's may stay with her more often: of the others, a share is as likely to be there.
+    """
+    from scipy.stats import binom
+
+    wrong = Faults() if faults is None else faults
+    stays, comes = 1 - wrong.drop, (1 - wrong.loss) * (1 - wrong.late)
+    budget, honest = local_epsilon(protocol), users - colluders
+    others = int(binom.ppf(CUT, honest - 1, stays)) if wrong.drop else honest - 1
+
+    def reached(there: int) -> float:
+        return min(1.0, (1 + there * comes) / users)
+
+    coin = comes * reached(others) * (1 - 1e-12)
+    tails = np.asarray(binom.sf(np.arange(others + 1) - 1, others, coin))
+    if coin > 1 - 2e-12:
+        tails = np.ones(others + 1)
+    read = stays * (1 - wrong.loss) * colluders / users
+    hidden = stays * reached(honest - 1)
+    cases = (
+        (read, LocalResponse(budget, protocol.labels)),
+        (hidden, crowded(tails, budget, protocol.labels)),
+    )
+    return Mixture(cases[0 if colluders else 1 :])
 
 
 @lru_cache(maxsize=2)

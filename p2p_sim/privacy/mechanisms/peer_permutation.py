@@ -35,6 +35,7 @@ from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
     bits,
     exact_profile,
     groups_of,
+    shuffled_group,
 )
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
@@ -87,6 +88,14 @@ def law(protocol: PeerPermutation, setting: Setting) -> PrivacyProfile:
         return exact_profile(setting, Nothing(), "who writes to whom does not depend on a label")
     about = "a member gets one label, whose she knows, and each other's is as likely"
     return exact_profile(setting, Scaled(c / n, local), about)
+
+
+def group(protocol: PeerPermutation, setting: Setting, members: int) -> PrivacyProfile | None:
+    """Return what the learner learns of several labels among shuffled bits; None for other views."""
+    found = law(protocol, setting)
+    if not shuffled(setting.view) or found.basis != "exact":
+        return None
+    return shuffled_group(found, crowd(setting), local_epsilon(protocol), members)
 
 
 def under_faults(
@@ -220,6 +229,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        group=group,
         smallest_is_worst=smallest_is_worst,
     ),
 )

@@ -9,6 +9,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -44,6 +45,11 @@ def under_faults(
 ) -> PrivacyProfile:
     """Return the profile under faults: of what is said, that it was said."""
     return upper(law(protocol, setting), faults, "one noisy label at most is said")
+
+
+def group(protocol: RandomizedResponse, setting: Setting, members: int) -> PrivacyProfile:
+    """Return what a view learns of several labels: their reports are independent, and it sees whose each is."""
+    return apart(law(protocol, setting), members)
 
 
 def theorems(protocol: RandomizedResponse, _view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
@@ -82,6 +88,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        group=group,
         others_matter=False,
     ),
 )

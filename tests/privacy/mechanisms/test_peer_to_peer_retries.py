@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population, privacy
+from p2p_sim.network import topologies
 from p2p_sim.privacy.enumeration.enumerate import EnumeratedView
 from protocols import PeerToPeer
 
@@ -104,10 +105,86 @@ def test_peers_see_more_who_ask_more_often() -> None:
 
 def test_what_is_not_proven_has_the_local_guarantee() -> None:
     again = PeerToPeer(0.2, retries=1)
-    for view, faults in (("learner", ["drop=0.1"]), ("learner+user", ["loss=0.1"])):
-        found = privacy.profile(again, view, cluster_size=50, faults=faults)
+    joined = topologies.join(Population.from_arrays(y=np.zeros(50, bool)), "regular:6", 1)
+    near = PeerToPeer(0.2, retries=1, over="neighbours")
+    for found in (
+        privacy.profile(again, "learner+user", cluster_size=50, users="deviating", faults=["loss=0.1"]),
+        privacy.profile(near, population=joined, faults=["loss=0.1"]),
+    ):
         assert (found.delta(0), found.epsilon(0)) == (pytest.approx(0.6), pytest.approx(math.log(4)))
-        assert "retries tell no more" in found.source
+        assert "the local guarantee" in found.source
+
+
+def reports_of(
+    leaves: tuple[int, ...], bits: tuple[int, ...], turns: int, theta: float, loss: float, late: float
+) -> Any:
+    """The law of all users' reports (0, 1, none), given before which step each drops out."""
+    relayed, out = ((1 - loss) * (1 - late)) ** 2, np.ones(())
+    for user, left in enumerate(leaves):
+        law, asking = np.zeros(3), float(left == 2 * turns + 1)
+        for turn in range(turns):
+            each, asking = asking / len(bits), 0.0
+            for peer, bit in enumerate(bits):
+                there = (1.0 if peer == user else relayed) if leaves[peer] > 2 * turn + 1 else 0.0
+                law[bit] += each * there * theta * (1 - loss)
+                asking += each * (1 - there)
+        law[2] = 1 - law.sum()
+        out = np.multiply.outer(out, law)
+    return out
+
+
+def dropping(users: int, ones: int, alpha: float, turns: int, drop: float, **rest: float) -> list[Any]:
+    """Both laws of the learner's view, by every time of dropping out and all noise."""
+    steps = 2 * turns + 1
+    chances = [drop * (1 - drop) ** step for step in range(steps)] + [(1 - drop) ** steps]
+    worlds = []
+    for label in (0, 1):
+        truth = [label] + [int(i < ones) for i in range(users - 1)]
+        world = np.zeros((3,) * users)
+        for leaves in itertools.product(range(steps + 1), repeat=users):
+            for flips in itertools.product((0, 1), repeat=users):
+                weight = math.prod(chances[step] for step in leaves)
+                weight *= math.prod(alpha if f else 1 - alpha for f in flips)
+                bits = tuple(y ^ f for y, f in zip(truth, flips, strict=True))
+                world += weight * reports_of(leaves, bits, turns, **rest)
+        worlds.append(world.ravel())
+    return worlds
+
+
+@pytest.mark.parametrize(
+    ("users", "turns", "drop", "loss", "late"),
+    [
+        (2, 2, 0.1, 0.0, 0.0),
+        (2, 2, 0.3, 0.2, 0.0),
+        (2, 3, 0.1, 0.0, 0.3),
+        (3, 2, 0.05, 0.0, 0.0),
+        (3, 2, 0.2, 0.1, 0.1),
+    ],
+)
+@pytest.mark.parametrize(("alpha", "theta"), [(0.25, 1.0), (0.05, 0.5)])
+def test_users_who_drop_out_and_ask_again(
+    users: int, turns: int, drop: float, loss: float, late: float, alpha: float, theta: float
+) -> None:
+    faults = [
+        f"{name}={chance}" for name, chance in (("drop", drop), ("loss", loss), ("late", late)) if chance
+    ]
+    found = privacy.profile(PeerToPeer(alpha, theta, retries=turns - 1), cluster_size=users, faults=faults)
+    assert found.basis == "upper"
+    for ones in range(users):
+        one, other = dropping(users, ones, alpha, turns, drop, theta=theta, loss=loss, late=late)
+        for at in EPSILONS:
+            ends = [np.maximum(0, p - math.exp(at) * q).sum() for p, q in ((one, other), (other, one))]
+            assert max(ends) <= found.delta_bracket(at).upper * (1 + 1e-9)
+
+
+def test_a_crowd_that_drops_out_hides_nearly_as_well() -> None:
+    """Close to what a shuffle shows, and far below the local guarantee; colluders are known to hear some."""
+    again = PeerToPeer(0.1, retries=1)
+    shuffle = privacy.shuffled_response(500, math.log(9)).epsilon(1e-6)
+    found = privacy.profile(again, cluster_size=500, faults=["drop=0.02", "loss=0.01"])
+    assert shuffle < found.epsilon(1e-6) < 1.6 * shuffle
+    joined = privacy.profile(again, "learner+user", cluster_size=500, faults=["loss=0.01"])
+    assert 0.8 * 2 / 500 < joined.delta(0.0) - privacy.shuffled_response(500, math.log(9)).delta(0.0) < 0.02
 
 
 def test_figures_move_gently() -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from p2p_sim.privacy.mechanisms.peer_to_peer.faults import under_faults
 from p2p_sim.privacy.mechanisms.peer_to_peer.graph_law import over_neighbours, reports_of_victim
+from p2p_sim.privacy.mechanisms.peer_to_peer.groups import group
 from p2p_sim.privacy.mechanisms.peer_to_peer.law import over_clusters
 from p2p_sim.privacy.mechanisms.peer_to_peer.statistic import statistic
 from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_epsilon, theorems
@@ -35,6 +36,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        group=group,
         among_clusters=lambda protocol: replace(protocol, over="cluster"),
         reports_of_victim=reports_of_victim,
     ),

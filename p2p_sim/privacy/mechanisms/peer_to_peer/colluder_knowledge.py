@@ -47,12 +47,12 @@ class Colluders:
 
     def distinct(self) -> tuple[float, ...]:
         """Return the law of how many honest bits they know."""
-        law = _distinct(self.count, self.others, self.size - 1)
+        law = distinct_hits(self.count, self.others, self.size - 1)
         return _moved(law, up=False) if self.forgetful else law
 
     def at_most(self) -> list[tuple[float, int]]:
         """Return (probability, number of honest bits) so that they know at most as much."""
-        law = _moved(_distinct(self.count, self.others, self.size - 1), up=True)
+        law = _moved(distinct_hits(self.count, self.others, self.size - 1), up=True)
         return [(chance, known) for known, chance in enumerate(law) if chance]
 
     def urns(self) -> int:
@@ -157,7 +157,7 @@ def _picked(colluders: Colluders, ones: int, least: float) -> list[tuple[int, in
 
 
 @lru_cache(maxsize=64)
-def _distinct(balls: int, wanted: int, cells: int) -> tuple[float, ...]:
+def distinct_hits(balls: int, wanted: int, cells: int) -> tuple[float, ...]:
     """Return the law of how many of ``wanted`` cells, among ``cells``, get a ball."""
     law = np.zeros(min(balls, wanted) + 1)
     law[0] = 1.0

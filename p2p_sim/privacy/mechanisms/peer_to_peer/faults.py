@@ -35,6 +35,7 @@ from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import graph_law
 from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability
+from p2p_sim.privacy.mechanisms.peer_to_peer.retried import RetriedReports
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf
@@ -49,7 +50,7 @@ GROUPS = 16
 LARGEST = 1_000_000
 """Largest cluster of which groups are made."""
 
-ONCE = "all that leaves a user depends on her one noisy label: retries tell no more"
+ONCE = "the local guarantee: all that leaves a user depends on her one noisy label, and retries tell no more"
 """The first statement."""
 
 
@@ -71,13 +72,25 @@ def under_faults(
         return _in_the_clear(plain, protocol, setting, faults)
     if setting.people is not None:
         return graph_law.under_faults(plain, protocol, setting, faults)
-    local_only = bool(
-        protocol.retries and (faults.drop or colluders)
-    )  # they ask again, who answered is another matter
-    thinned = None if local_only else _thinned(law, protocol, setting, faults)
+    if protocol.retries and (faults.drop or colluders):  # who can answer changes, or colluders hear several
+        return _retried(local, protocol, setting, faults)
+    thinned = _thinned(law, protocol, setting, faults)
     if thinned is None:
         return replace(local, source=ONCE)
     return replace(local, source=f"{plain.source}, of a smaller cluster: docs/faults.md", law=thinned)
+
+
+def _retried(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults) -> PrivacyProfile:
+    """Return the profile of the learner, or of her with curious users, where it matters who asks again."""
+    n, c = setting.size or 1, setting.view.user_count
+    if n > LARGEST:
+        return replace(local, source=ONCE)
+    turns = 1 + int(protocol.retries)
+    reports = RetriedReports(float(protocol.alpha), float(protocol.theta), n, c, turns, faults)
+    about = "shuffles of the bits of those who could answer; who drops out and when is told: docs/faults.md"
+    if c:
+        about = f"a colluder hears the victim's bit; otherwise {about}"
+    return replace(local, source=about, law=reports.law())
 
 
 def _in_the_clear(
