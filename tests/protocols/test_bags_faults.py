@@ -49,7 +49,7 @@ def test_counts_are_of_the_labels_that_came(faults: tuple[str, ...]) -> None:
 )
 def test_secure_sums_are_exact_or_refused(faults: tuple[str, ...], crypto: str) -> None:
     """Labels are all 1, so that the sum must be the number of who stayed."""
-    users = 200 if crypto == "real" else 800  # 1,800 sealed shares: each kind of fault hits some of them
+    users = 200 if crypto == "real" else 800  # real keys are slow
     people = Population.from_arrays(y=np.ones(users, np.bool_), cluster=np.arange(users) // 50)
     protocol = SecureAggregation(10, threshold=5)
     run = p2p_sim.run(protocol, people, seed=2, faults=list(faults), crypto=crypto)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -62,10 +62,14 @@ def repeated(profile: PrivacyProfile, times: int) -> PrivacyProfile:
     """
     if times == 1 or profile.law is None:
         return profile
+    listed = listed_cases(profile.law)
     try:
-        return composed(profile, times, same_case=listed_cases(profile.law))
+        together = composed(profile, times, same_case=listed)
     except InputError as error:
         return PrivacyProfile.refused(profile.view, str(error))
+    if listed or together.basis != "upper" or profile.law.one_pair() is profile.law:
+        return together
+    return replace(together, source=f"{together.source}; {_EACH_CASE}")
 
 
 def check_times(times: Any) -> None:

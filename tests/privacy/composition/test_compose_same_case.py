@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from p2p_sim.privacy.laws.mixtures import Scaled, Worst
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
 from p2p_sim.privacy.profile import PrivacyProfile
-from protocols import EncryptedShuffle, PeerToPeer
+from protocols import EncryptedShuffle, PeerToPeer, RandomizedResponse
 from tests.privacy.composition.composing import of, rr
 
 pytestmark = pytest.mark.slow
@@ -226,3 +227,16 @@ def test_an_explicit_wish_of_pairs_of_labels_is_kept() -> None:
     assert found.epsilon(1e-3) == pytest.approx(
         max(composed(of(one), 4).epsilon(1e-3) for one in pairs), rel=1e-9
     )
+
+
+@pytest.mark.parametrize(
+    ("protocol", "size", "words"),
+    [
+        (PeerToPeer(0.1), 10, "the worst case, the same in every run"),
+        (PeerToPeer(0.1), 80, "the worst case of each run, as no case is composed by itself"),
+        (RandomizedResponse(1.0, 3), 10, "closed form"),
+    ],
+)
+def test_runs_together_say_whose_cases_they_are(protocol: Any, size: int, words: str) -> None:
+    profile = privacy.profile(protocol, cluster_size=size)
+    assert repeated(profile, 3).source.endswith(words)
