@@ -109,12 +109,14 @@ def profile(
     if population is not None and size is not None:
         raise InputError(f"cluster_size = {cluster_size!r} and a population: give one of the two")
     if protocol.graph_over() is not None:
-        return _on_graph(law, protocol, setting, population)
-    if population is None:
-        return law(protocol, replace(setting, size=size))
-    if real:
-        return _as_it_is(law, protocol, setting, population)
-    return _of_clusters(law, protocol, setting, _sizes(protocol, population), wrong is not None)
+        found = _on_graph(law, protocol, setting, population)
+    elif population is None:
+        found = law(protocol, replace(setting, size=size))
+    elif real:
+        found = _as_it_is(law, protocol, setting, population)
+    else:
+        found = _of_clusters(law, protocol, setting, _sizes(protocol, population), wrong is not None)
+    return found if composition == "worst" else replace(found, one_composition=True)
 
 
 def _of_group(
@@ -142,12 +144,13 @@ def _of_group(
         setting = Setting(parsed, view, size, None, encrypted, not curious)
         exact = known(protocol).group
         found = None if exact is None or not curious else exact(protocol, setting, group)
+        if found is not None and assumption(group) in found.assumes:
+            return found
         if found is not None:
-            return replace(
-                found, assumes=(*found.assumes, assumption(group) + " of one cluster" * (size is not None))
-            )
+            whose = assumption(group) if size is None else f"{assumption(group)} of one cluster"
+            return replace(found, assumes=(*found.assumes, whose))
         if known(protocol).law is None:  # what users send is seen apart, and found on the program
-            return replace(apart(one, group), assumes=(*one.assumes, assumption(group)))
+            return apart(one, group)
     return grouped(one, group, local_epsilon(protocol))
 
 

@@ -334,4 +334,5 @@ def _joined(
     names, basis = list(dict.fromkeys(p.view for p in profiles)), worst_basis(profiles)
     sources = "; ".join(dict.fromkeys(p.source for p in profiles))
     assumes = tuple(dict.fromkeys(note for p in profiles for note in p.assumes))
-    return PrivacyProfile(view or " or ".join(names), basis, f"{how}: {sources}", assumes, "", law)
+    fixed = any(profile.one_composition for profile in profiles)
+    return PrivacyProfile(view or " or ".join(names), basis, f"{how}: {sources}", assumes, "", law, fixed)

@@ -50,7 +50,8 @@ class PrivacyProfile(Summary):
     bound (the bracket holds what numbers can be wrong by), "lower" where the value may be too small (the bracket's
     upper end still holds for all), "upper" where it may be too large.
     ``source``: paper and section of the law.  ``assumes``: what it relies on.  ``why``: the reason of a refusal and
-    what could be audited instead.  Neighbours differ in one label, replaced; epsilon in nats.
+    what could be audited instead.  ``one_composition``: whether it holds for one composition of the others' labels
+    alone.  Neighbours differ in one label, replaced; epsilon in nats.
     """
 
     view: str
@@ -59,6 +60,7 @@ class PrivacyProfile(Summary):
     assumes: tuple[str, ...] = ()
     why: str = ""
     law: Law | None = None
+    one_composition: bool = False
 
     def __post_init__(self) -> None:
         if self.basis not in BASES or (self.law is None) != (self.basis == "refused"):

@@ -15,6 +15,7 @@ from p2p_sim import Population, privacy
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds
 from p2p_sim.network import topologies
+from p2p_sim.privacy import building_blocks
 from p2p_sim.privacy.composition.group_chain import GroupChain
 from p2p_sim.privacy.enumeration import enumerate as enumeration
 from p2p_sim.privacy.laws.group_counts import GroupCounts
@@ -130,8 +131,8 @@ def test_the_chain_is_as_close_as_one_curve_allows() -> None:
             assert chain.pure() == members * budget
 
 
-def test_two_labels_that_swap_are_worse_apart_than_together() -> None:
-    """0, 1 becoming 1, 0 is not seen in a count; a group that may move fewer labels is never below one label."""
+def test_a_larger_group_never_shows_less() -> None:
+    """Some of its labels may stay as they are."""
     for alpha, size, theta in ((0.1, 30, 1.0), (0.2, 12, 0.4), (0.3, 5, None)):
         laws = [GroupCounts(alpha, size, members, theta) for members in (1, 2, 3, 4)]
         for at in EPSILONS:
@@ -189,6 +190,59 @@ def test_a_law_that_is_found_is_of_each_label_apart() -> None:
     assert found.basis == "exact"
     for at in EPSILONS:
         assert found.delta(at) == pytest.approx(same.delta(at), abs=1e-12)
+
+
+@dataclass(frozen=True)
+class Uneven(Protocol):
+    """A label said aloud, of which 1 is kept and 0 is denied with chances of their own."""
+
+    kept: float = 0.68
+    false: float = 0.03
+
+    said = Message("user", "learner", "says a noisy label", y=bool)
+
+    def user(self, me: Party) -> Rounds:
+        yield self.said(y=me.draw.bernoulli("one", np.where(me.y, self.kept, self.false)))
+
+    def learner(self, me: Party) -> Rounds:
+        heard = yield self.said.receive()
+        return heard.columns()
+
+
+@pytest.mark.parametrize("members", [2, 3])
+def test_labels_that_change_in_opposite_directions_count(members: int) -> None:
+    """Of an uneven report 0, 1 becoming 1, 0 is another pair than 0, 0 becoming 1, 1, and may be the worse one."""
+    found = privacy.profile(Uneven(), cluster_size=4, group=members)
+    one = (np.array([0.97, 0.03]), np.array([0.32, 0.68]))
+    ways = list(itertools.product([one, one[::-1]], repeat=members))
+    higher = False
+    for at in (*EPSILONS, 2.2, 3.5):
+        deltas = []
+        for way in ways:
+            p, q = np.ones(1), np.ones(1)
+            for first, second in way:
+                p, q = np.multiply.outer(p, first).ravel(), np.multiply.outer(q, second).ravel()
+            deltas.append(float(np.maximum(p - math.exp(at) * q, 0).sum()))
+        assert max(deltas) <= found.delta_bracket(at).upper * (1 + 1e-12)
+        higher |= max(deltas[1:-1]) > 1.05 * max(deltas[0], deltas[-1])
+    assert found.basis == "upper"
+    assert higher or members > 2  # power: of two, a composition of equal runs is no bound
+
+
+@pytest.mark.parametrize("composition", [2, "population"])
+def test_a_composition_stays_one_in_all_that_is_made_of_it(composition: Any) -> None:
+    people = Population.from_arrays(y=np.arange(5) < 2)
+    where: dict[str, Any] = {"population": people} if composition == "population" else {"cluster_size": 5}
+    given = privacy.profile(PEERS, composition=composition, **where)
+    for made in (
+        given,
+        privacy.compose([(given, 3)]),
+        building_blocks.seen_with_probability(given, 0.5),
+        building_blocks.visible_cases([(0.5, given)]),
+        building_blocks.worst_of([given]),
+    ):
+        with pytest.raises(InputError, match="is of one composition"):
+            privacy.grouped(made, 2)
 
 
 def test_what_is_out_of_reach_is_refused() -> None:

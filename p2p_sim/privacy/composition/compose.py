@@ -134,7 +134,8 @@ def compose(
     if apart or (same_case and not exact):
         sources += f"; {_ONE_CASE if apart else _EACH_CASE}"
     assumes += (_SAME_CASE,) if apart else ()
-    return PrivacyProfile(name, basis, f"{_SOURCE}: {sources}", assumes, "", law)
+    fixed = any(profile.one_composition for profile, _ in live)
+    return PrivacyProfile(name, basis, f"{_SOURCE}: {sources}", assumes, "", law, fixed)
 
 
 def _shared(profiles: list[PrivacyProfile], name: str) -> PrivacyProfile:
@@ -145,8 +146,9 @@ def _shared(profiles: list[PrivacyProfile], name: str) -> PrivacyProfile:
     law, shared = found
     assumes = dict.fromkeys([a for profile in profiles for a in profile.assumes] + [_SAME_COINS, shared])
     sources = "; ".join(dict.fromkeys(profile.source for profile in profiles))
+    fixed = any(profile.one_composition for profile in profiles)
     return PrivacyProfile(
-        name, worst_basis(profiles), f"runs that share their coins: {sources}", tuple(assumes), "", law
+        name, worst_basis(profiles), f"runs that share their coins: {sources}", tuple(assumes), "", law, fixed
     )
 
 

@@ -50,7 +50,7 @@ def grouped(profile: PrivacyProfile, members: int, local_epsilon: float | None =
     law = profile.law
     if members == 1 or law is None:
         return profile
-    if law.composition is not None:
+    if profile.one_composition or law.composition is not None:
         raise InputError(
             f"group = {members}: the profile of view {profile.view!r} is of one composition, which changes with the "
             "first label of a group; give that of the worst"
@@ -72,12 +72,24 @@ def grouped(profile: PrivacyProfile, members: int, local_epsilon: float | None =
 def apart(profile: PrivacyProfile, members: int) -> PrivacyProfile:
     """Return what a view learns of ``members`` labels that it sees apart, each by itself and with draws of its own.
 
-    ``profile``: of one label, with a law.
+    ``profile``: of one label, with a law.  Labels of a group may change in opposite directions, 0 to 1 and 1 to 0: only
+    where both directions show the same is that a composition of equal runs; otherwise it is bounded as any group.
     """
+    assert profile.law is not None
+    if not _alike_both_ways(profile.law):
+        return grouped(profile, members)
     many = composed(profile, members)
-    return replace(
-        many, source=f"{profile.source}, each of {members} labels by itself", assumes=profile.assumes
-    )
+    source = f"{profile.source}, each of {members} labels by itself"
+    return replace(many, source=source, assumes=(*profile.assumes, assumption(members)))
+
+
+def _alike_both_ways(law: Law) -> bool:
+    """Whether labels 0 and 1 may be swapped: it is known of the law, or seen in its outcomes."""
+    outcomes = law.outcomes() if law.one_pair() is law else None
+    if law.symmetric or outcomes is None:
+        return law.symmetric
+    pairs = list(zip(*outcomes, strict=True))
+    return sorted(pairs) == sorted((second, first) for first, second in pairs)
 
 
 def _local(epsilon0: float | None, members: int) -> Law | None:
