@@ -198,4 +198,4 @@ def _in_notebook() -> bool:
     """Whether this is a kernel of a notebook, which shows HTML; IPython is loaded then."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)

@@ -188,11 +188,6 @@ class ExportCommand:
         from p2p_sim.trace.neighbourhood import MAX_MESSAGES, around
 
         check(self.format, sequence.EXPORTS, self.limit, self.out)
-        if self.limit > MAX_MESSAGES:
-            raise InputError(
-                f"--limit {self.limit}: at most {MAX_MESSAGES:,} messages are written; of more, choose some by --user, "
-                "--cluster or --round"
-            )
         if self.json and self.out is None:
             raise InputError("--json says what was written to a file: give --out too, or leave --json out")
         if self.json and self.out is not None and output_files.is_stdout(Path(self.out)):
@@ -203,7 +198,19 @@ class ExportCommand:
             chosen = sequence.select(run, asked, self.cluster)
             viewer = None if self.who is None else sequence.viewer_of(run, self.who)
             view = None if viewer is None else str(viewer)
-            part = around(run, chosen, round=self.round, as_=viewer, channels=self.channels, limit=self.limit)
+            part = around(
+                run,
+                chosen,
+                round=self.round,
+                as_=viewer,
+                channels=self.channels,
+                limit=min(self.limit, MAX_MESSAGES),
+            )
+        if self.limit > MAX_MESSAGES and any(part.cut.values()):
+            raise InputError(
+                f"--limit {self.limit}: of {sum(part.total.values()):,} messages at most {MAX_MESSAGES:,} are written: choose "
+                "some by --user, --cluster or --round"
+            )
         page = sequence.export(run, str(self.format), part, asked, self.cluster, self.round, self.run, view)
         with (
             nullcontext() if self.out is None else Progress() as progress

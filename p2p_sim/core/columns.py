@@ -245,8 +245,7 @@ class PerMessage(NDArrayOperatorsMixin):
     def sum(self) -> Array:
         """Sum over each party's messages: int64, or uint64 modulo 2^64 for uint64 columns.
 
-        Fixed-point numbers are summed as integers, so that no order matters; the sum is the nearest float64 to the
-        exact one.
+        Fixed-point numbers are summed as integers, so that no order matters, and the sum is read as one number is.
         """
         if self.fixed is not None:
             self.fixed.check_sum(int(self.count.max(initial=0)))

@@ -53,7 +53,7 @@ class FixedPoint:
                 "coarser resolution or a narrower range"
             )
         nearest = round(multiple)
-        if not math.isclose(multiple, nearest, rel_tol=1e-12, abs_tol=0.0):
+        if abs(multiple - nearest) > min(1e-12 * abs(multiple), 0.1):  # what a division may be wrong by
             raise InputError(
                 f"{name} = {value!r}: must be a multiple of the resolution {self.resolution!r}; the nearest is "
                 f"{nearest * self.resolution!r}"

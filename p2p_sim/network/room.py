@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -50,9 +49,11 @@ def edges(kind: str, degree: int, sizes: Ints) -> int:
 def memory() -> int:
     """Return the bytes that this process may use at most: of the machine, its container, or its own limit."""
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        found.append(limit)
+    with suppress(ImportError):  # Unix alone has it
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        found += [limit] if limit != resource.RLIM_INFINITY else []
     with suppress(OSError, ValueError):  # no such file, or no limit
         found.append(int(_CGROUP.read_text()))
     return min(found)

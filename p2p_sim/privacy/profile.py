@@ -167,8 +167,9 @@ class PrivacyProfile(Summary):
         """Return delta(epsilon) as a pandas DataFrame, one row a point; its ``to_csv`` and ``to_parquet`` write files.
 
         ``epsilon``: where, in nats; None: at most 60 points from 0 to where delta is below 1e-12, closer where the
-        curve is steep.  Columns: ``epsilon_nats``; ``delta_lower``, ``delta``, ``delta_upper`` (certified ends, see
-        ``delta_bracket``); ``basis``; ``view``.  Raises InputError as ``delta`` does.
+        curve is steep.  Columns: ``epsilon_nats``; ``delta_lower``, ``delta``, ``delta_upper`` (ends of the
+        bracket, see ``delta_bracket``; of a bound, where the basis is "upper"); ``basis``; ``view``.  Raises InputError
+        as ``delta`` does.
         """
         law = self._law()
         given = epsilon if epsilon is not None else delta_curve.points(law)[0]

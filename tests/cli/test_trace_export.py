@@ -180,3 +180,14 @@ def test_bad_input(words, told, cli, run):
 def test_help_has_examples(cli):
     for verb in ("diagram", "export"):
         assert f"Example: p2p-sim trace {verb} " in plain(cli("trace", verb, "--help").out)
+
+
+def test_more_messages_than_are_written_are_refused_with_their_number(cli, tmp_path, monkeypatch):
+    p2p_sim.run(PeerToPeer(0.1), many(), seed=3).save(tmp_path / "r")
+    monkeypatch.setattr("p2p_sim.trace.neighbourhood.MAX_MESSAGES", 899)
+    words = ("trace", "export", "r", "--format", "graphml", "--out", "all.graphml")
+    refused = cli(*words, "--limit", 900)
+    assert (refused.status, (tmp_path / "all.graphml").exists()) == (2, False)
+    assert "--limit 900: of 900 messages at most 899 are written: choose some by --user" in refused.err
+    monkeypatch.setattr("p2p_sim.trace.neighbourhood.MAX_MESSAGES", 900)
+    assert cli(*words, "--limit", 10**6).status == 0

@@ -20,6 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.report import message_text, terminal
 from p2p_sim.trace import query
 from protocols import EncryptedShuffle, PeerToPeer
+from tests.cli.conftest import PROGRESS
 from tests.tiny import people
 
 
@@ -100,7 +101,7 @@ def test_parquet_on_stdout(run, tmp_path):
     )
     table = parquet.read_table(io.BytesIO(done.stdout))
     assert table.num_rows == 15
-    assert done.stderr.decode().splitlines() == [
+    assert PROGRESS.sub("", done.stderr.decode()).splitlines() == [
         f"note: {kind}: 5 of 12 shown; --limit shows the other 7" for kind in ("ask", "label", "report")
     ]
 

@@ -174,10 +174,13 @@ def lattice(losses: Array) -> float | None:
     return None
 
 
-def grid_power(points: Points, count: int, size: int, up: bool) -> Grid:
-    """Return the loss of ``count`` >= 1 independent runs on a grid of about ``size`` points at most."""
+def grid_power(points: Points, count: int, size: int, up: bool, *, closely: bool = True) -> Grid:
+    """Return the loss of ``count`` >= 1 independent runs on a grid of about ``size`` points at most.
+
+    ``closely``: whether the first runs are counted before they are put on the grid, which costs more.
+    """
     step, block = lattice(points.losses), 1
-    if step is None:
+    if step is None and closely:
         while types(len(points.losses), 2 * block) <= TYPES // 4 and 2 * block <= count:
             block *= 2
     rest = count % block

@@ -14,10 +14,10 @@ from p2p_sim.privacy.composition.privacy_loss import TYPES, types
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.mixtures import Worst
 
-MOST_CASES = 40
+MOST_CASES = 100
 """Cases up to which runs are composed case by case where nobody asks for it."""
 
-_COARSE = 512  # points of the grid on which cases are first looked at
+_GRIDS = (512, 4096)  # points of the grids on which cases are first looked at
 _PROBES = tuple(10.0**-i for i in range(1, 13))  # deltas at which they are compared
 
 
@@ -47,29 +47,31 @@ def listed_cases(law: Law) -> bool:
 
 
 def hopeless(cases: list[Law], times: int) -> list[Law | None]:
-    """Return, of cases that cannot be the worst of ``times`` runs, a law on a coarse grid; None of the others.
+    """Return, of cases that cannot be the worst of ``times`` runs, a law on a grid; None of the others.
 
-    Cases that list no outcomes are not looked at, nor is any where all can be counted.  The upper end of a coarse law
-    holds at every epsilon; at some deltas it was seen to be below the lower end of another case.
+    Cases that list no outcomes are not looked at, nor is any where all can be counted.  The upper end of a law on a
+    grid holds at every epsilon; at some deltas it was seen to be below the lower end of another case.
     """
     pairs = [losses_of(case) for case in cases]
     known = [pair for pair in pairs if pair is not None]
+    found: list[Law | None] = [None] * len(cases)
     if len(known) < 3 or sum(types(len(pair[0].losses), times) for pair in known) <= 4 * TYPES:
-        return [None] * len(cases)
-    coarse = [None if pair is None else _on_coarse_grid(pair, times) for pair in pairs]
-    best = [max(_reached(law.lower, delta) for law in coarse if law is not None) for delta in _PROBES]
-    return [
-        None
-        if law is None
-        or any(_reached(law.upper, delta) > low for delta, low in zip(_PROBES, best, strict=True))
-        else law
-        for law in coarse
-    ]
+        return found
+    left = {place: pair for place, pair in enumerate(pairs) if pair is not None}
+    for points in _GRIDS:  # what a coarse grid cannot tell apart, a finer one may
+        laws = {place: _on_grid(pair, times, points) for place, pair in left.items()}
+        best = [max(_reached(law.lower, delta) for law in laws.values()) for delta in _PROBES]
+        for place, law in laws.items():
+            if all(_reached(law.upper, delta) <= low for delta, low in zip(_PROBES, best, strict=True)):
+                found[place] = law
+                del left[place]
+    return found
 
 
-def _on_coarse_grid(pair: Pair, times: int) -> Losses:
+def _on_grid(pair: Pair, times: int, size: int) -> Losses:
     upper, lower = (
-        [grid_power(points, times, _COARSE, up).points() for points in pair] for up in (True, False)
+        [grid_power(points, times, size, up, closely=False).points() for points in pair]
+        for up in (True, False)
     )
     top = times * max(float(points.losses[-1]) if not points.infinite else math.inf for points in pair)
     return Losses((upper[0], upper[1]), (lower[0], lower[1]), top, exact=False)

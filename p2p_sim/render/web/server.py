@@ -33,7 +33,7 @@ HEAD_SECONDS = 10.0
 """A request must be there by then, from the first byte to the last."""
 
 ANSWER_SECONDS = 60.0
-"""An answer must be taken by then."""
+"""Each part of an answer, its head and its body, must be taken by then."""
 
 MOST = 64
 """Connections at once; a browser opens six."""
@@ -197,7 +197,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(status, "application/json", json.dumps({"error": why}).encode(), more)
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
-        self.connection.settimeout(ANSWER_SECONDS)  # of the whole answer, however often it is written to
+        self.connection.settimeout(ANSWER_SECONDS)  # of each write: head, and body
         self.send_response(status)
         for name, value in {**_HEADERS, **(more or {})}.items():
             self.send_header(name, value)
