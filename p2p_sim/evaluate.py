@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +70,7 @@ def evaluate(
     from p2p_sim.privacy.profile import probability
 
     check_delta(probability("delta", delta))
-    if isinstance(views, str):
-        raise InputError(f"views = {views!r}: give a list of names, such as [{views!r}]")
-    for view in views or ():
-        Coalition.parse(view, protocol.roles())
+    _check(protocol, data, model, views, how)
     tell = reporter_of(progress)
     result = experiment.learn(
         protocol, data, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
@@ -81,6 +79,46 @@ def evaluate(
     found |= _privacy(protocol, result.run, delta, views, tell)
     found |= _utility(result)
     return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
+
+
+def _check(protocol: Any, data: Any, model: Any, views: Any, how: dict[str, Any]) -> None:
+    """Check what no other check names; raises InputError."""
+    from p2p_sim.learning import experiment
+    from p2p_sim.learning.data.datasets import Dataset
+    from p2p_sim.run import run
+
+    if isinstance(protocol, type) or not isinstance(protocol, Protocol):
+        raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
+    if not isinstance(data, (str, Path, Dataset)):
+        raise InputError(
+            f"data = {type(data).__name__}: give the name of a data set, the path of a file (of a DataFrame: "
+            'frame.to_parquet("mine.parquet")), or a Dataset'
+        )
+    if not isinstance(model, str):
+        raise InputError(
+            f'model = {model!r}: give the name of a model, such as "logistic-regression", or "none"'
+        )
+    if views is not None and (isinstance(views, str) or not all(isinstance(view, str) for view in views)):
+        such = [views] if isinstance(views, str) else ["learner", "user"]
+        raise InputError(f"views = {views!r}: give a list of names, such as {such!r}")
+    for view in views or ():
+        Coalition.parse(view, protocol.roles())
+    known = {*signature(experiment.learn).parameters, *signature(run).parameters} - {
+        "how",
+        "population",
+        "out",
+    }
+    unknown = sorted(how.keys() - known)
+    if unknown:
+        raise InputError(
+            f"{unknown[0]} = {how[unknown[0]]!r}: no argument of evaluate; known are {sorted(known)}"
+        )
+    if not isinstance(how.get("clusters"), (int, type(None))) or isinstance(how.get("clusters"), bool):
+        raise InputError(
+            f"clusters = {how['clusters']!r}: how many to make; for a column of the file give cluster_column"
+        )
+    if isinstance(how.get("test"), (str, bool)):
+        raise InputError(f"test = {how['test']!r}: must be a number, the share of test rows")
 
 
 def _setting(protocol: Protocol, run: Run, model: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_whole
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_whole
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
 from protocols.laplace_label_proportions import check_noise, scale
@@ -48,9 +48,7 @@ class Alibi(Protocol):
 
     def __post_init__(self) -> None:
         check_labels("labels", self.labels)
-        check_whole("grid", self.grid)
-        if self.grid > FINEST:
-            raise InputError(f"grid = {self.grid}: give a whole number from 1 to {FINEST}")
+        check_whole("grid", self.grid, 1, FINEST)
         check_noise(self.epsilon, self.grid, LAPLACE_LIMIT // 2)  # twice the noise of one number
         self.log_prior()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_range
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_flip
 from p2p_sim.core.groups import Members
 from p2p_sim.core.random_words import order
 
@@ -45,7 +45,7 @@ class PeerPermutation(Protocol):
     report = Message("user", "learner", "hands the learner the label that came", y=bool)
 
     def __post_init__(self) -> None:
-        check_range("alpha", self.alpha, 0, 0.5)
+        check_flip("alpha", self.alpha)
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""

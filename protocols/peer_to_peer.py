@@ -13,6 +13,7 @@ from p2p_sim.core import (
     Protocol,
     Rounds,
     beside,
+    check_flip,
     check_range,
     check_whole,
 )
@@ -50,7 +51,7 @@ class PeerToPeer(Protocol):
     report = Message("user", "learner", "hands the learner a resampled label", y=bool)
 
     def __post_init__(self) -> None:
-        check_range("alpha", self.alpha, 0, 0.5)
+        check_flip("alpha", self.alpha)
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:

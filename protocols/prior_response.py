@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range, exp
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
 from p2p_sim.core.number_texts import read_number
-from protocols.randomized_response import NEVER
+from protocols.randomized_response import lying
 
 Array = npt.NDArray[Any]
 
@@ -69,8 +69,7 @@ class PriorResponse(Protocol):
 
     def lying(self, m: int) -> Fraction:
         """Return the probability of a lie among ``m`` labels: e^epsilon to 60 digits, the same on every machine."""
-        odds = Fraction(0) if self.epsilon > NEVER else (m - 1) * exp(-self.epsilon)
-        return odds / (1 + odds)
+        return lying(self.epsilon, m)
 
     def reportable(self, prior: Array) -> tuple[Array, Array]:
         """Return, for priors of shape (n, k), the labels in descending probability (n, k), and m, shape (n,).
@@ -143,8 +142,10 @@ def check_prior(name: str, prior: Array, labels: int, users: Array | None = None
     if bad.any():
         row = int(np.argmax(bad))
         of = "" if users is None else f" of user {int(np.asarray(users)[row])}"
+        low = not (rows[row] > 0).all()
+        fix = "give each at least a small one, such as 1e-6, and divide all" if low else "divide each"
         raise InputError(
             f"{name}: probabilities {rows[row].tolist()}{of} must all be above 0, and sum to 1 (they sum to "
-            f"{float(rows[row].sum()):.9g}); add a little to each, and divide by the sum"
+            f"{float(rows[row].sum()):.9g}); {fix} by their sum"
         )
     return rows

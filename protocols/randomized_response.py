@@ -20,9 +20,20 @@ from p2p_sim.core import (
     check_range,
     exp,
 )
+from p2p_sim.core.exact import threshold
 
-NEVER = 1000.0
-"""Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
+
+def lying(epsilon: float, labels: int) -> Fraction:
+    """Return the probability of a lie among ``labels``; 0 where it is below one random word in 2^64: nobody lies then.
+
+    ``epsilon``: at least 0, in nats.  To 60 digits, the same on every machine.
+    """
+    odds = Fraction(0) if epsilon > _NEVER else (labels - 1) * exp(-epsilon)
+    chance = odds / (1 + odds)
+    return chance if threshold("lie", chance) else Fraction(0)
+
+
+_NEVER = 1000.0  # far beyond the epsilon from which on nobody lies
 
 
 @dataclass(frozen=True)
@@ -61,11 +72,12 @@ class RandomizedResponse(Protocol):
 
     def lying(self) -> Fraction:
         """Return the probability of a lie: e^epsilon to 60 digits, the same on every machine."""
-        return self._from_epsilon() if self.lie is None else self.lie
+        if self.lie is None:
+            return self._from_epsilon()
+        return self.lie if threshold("lie", self.lie) else Fraction(0)
 
     def _from_epsilon(self) -> Fraction:
-        odds = Fraction(0) if self.epsilon > NEVER else (self.labels - 1) * exp(-self.epsilon)
-        return odds / (1 + odds)
+        return lying(self.epsilon, self.labels)
 
     def label_count(self) -> int:
         """Return k."""

@@ -211,7 +211,7 @@ def comma_list(value: str) -> list[str]:
 def numbers_of(name: str, value: str) -> list[float]:
     """Read a list of numbers such as ``0.5,0.3,0.2``; raises InputError that names the option."""
     try:
-        return [number(part) for part in comma_list(value)]
+        return [number(part.strip()) for part in value.split(",")]
     except ValueError as error:
         raise InputError(
             f"{name} {value}: {error}; give numbers with commas between, such as 0.5,0.3,0.2"

@@ -208,8 +208,8 @@ class ExportCommand:
             )
         if self.limit > MAX_MESSAGES and any(part.cut.values()):
             raise InputError(
-                f"--limit {self.limit}: of {sum(part.total.values()):,} messages at most {MAX_MESSAGES:,} are written: choose "
-                "some by --user, --cluster or --round"
+                f"--limit {self.limit}: of {sum(part.total.values()):,} messages at most {MAX_MESSAGES:,} are written: "
+                "choose some by --user, --cluster or --round"
             )
         page = sequence.export(run, str(self.format), part, asked, self.cluster, self.round, self.run, view)
         with (

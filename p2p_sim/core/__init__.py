@@ -3,7 +3,7 @@
 These are the names a protocol needs.
 """
 
-from p2p_sim.core.argument_checks import check_labels, check_range, check_whole
+from p2p_sim.core.argument_checks import check_flip, check_labels, check_range, check_whole
 from p2p_sim.core.columns import Inbox, beside
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.exact import exp
@@ -16,5 +16,6 @@ from p2p_sim.core.protocol import BagSums, Protocol, Rounds
 
 __all__ = [
     "BagSums", "Bytes", "Faults", "FixedPoint", "Inbox", "InputError", "Message", "Party", "Population",
-    "Protocol", "ProtocolError", "Rounds", "Vector", "beside", "check_labels", "check_range", "check_whole", "exp",
+    "Protocol", "ProtocolError", "Rounds", "Vector", "beside", "check_flip", "check_labels", "check_range",
+    "check_whole", "exp",
 ]  # fmt: skip

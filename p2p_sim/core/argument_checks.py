@@ -21,6 +21,18 @@ def check_range(name: str, value: Any, low: float, high: float, *, open_low: boo
         raise InputError(f"{name} = {value!r}: must be a number in {bracket}{low}, {high:g}]")
 
 
+def check_flip(name: str, value: Any) -> None:
+    """Check the chance that a bit is flipped: 0, or from 2^-64 to 1/2, as a smaller one is never drawn.
+
+    Raises InputError naming parameter, value and range.
+    """
+    check_range(name, value, 0, 0.5)
+    if 0 < value < 2.0**-64:
+        raise InputError(
+            f"{name} = {value!r}: a chance below 2^-64 (5.5e-20) is never drawn; give 0, or a larger one"
+        )
+
+
 def check_whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) -> None:
     """Check a whole number, such as one of users; raises InputError naming it, its value and the range."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -85,6 +85,11 @@ class FixedPoint:
             multiples = np.rint(values.astype(np.float64, copy=False) / self.resolution)
         if multiples.size and not self.least <= multiples.min() <= multiples.max() <= self.most:
             outside = values[~((multiples >= self.least) & (multiples <= self.most))]
+            if np.isnan(multiples).any():
+                raise ProtocolError(
+                    f"{place} holds nan; allowed are {self.low!r} to {self.high!r}: send a number in its place, as "
+                    "np.nan_to_num(values) does, or nothing, with when="
+                )
             raise ProtocolError(
                 f"{place} holds {outside[0].item()!r}; allowed are {self.low!r} to {self.high!r}: declare a wider "
                 f"range, or send np.clip(values, {self.low!r}, {self.high!r})"

@@ -108,6 +108,8 @@ def _field(
     place, fixed = f"{where}, field {name!r}", fixed_point(kind)
     if isinstance(value, PerMessage) and (value.sealed_for or (fixed is not None and value.fixed == fixed)):
         value, fixed = value.multiples, None  # handed on as it came
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ProtocolError(f"{place} has masked entries, which are no values: fill them, value.filled(...)")
     data = _unsealed(value, message, layout, place)
     if data.ndim == 0:
         data = np.broadcast_to(data, (layout.size, *shape))

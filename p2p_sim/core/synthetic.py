@@ -41,8 +41,9 @@ def shares_of(labels: int, shares: Sequence[Any] | None, positive: Any) -> list[
         return [1 - share, share]
     if shares is None:
         return [Fraction(1, labels)] * labels
-    if isinstance(shares, (str, bytes)) or not np.iterable(shares) or len(shares) != labels:
-        raise InputError(f"shares = {shares!r}: must be {labels} probabilities, one a label")
+    listed = isinstance(shares, (Sequence, np.ndarray)) and not isinstance(shares, (str, bytes))
+    if not listed or len(shares) != labels:
+        raise InputError(f"shares = {shares!r}: must be a list of {labels} probabilities, one a label")
     found = [exact.as_fraction(f"share of label {i}", share) for i, share in enumerate(shares)]
     total = sum(found, Fraction(0))
     if abs(total - 1) > Fraction(1, 10**9):

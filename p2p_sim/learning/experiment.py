@@ -51,8 +51,8 @@ def check(protocol: Protocol, source: Any) -> None:
         return
     if over is None:
         raise InputError(
-            f"{type(protocol).__name__} uses no graph: leave out --graph {source} (PeerToPeer uses one with over = "
-            "neighbours; one of your own says that it does in `def graph_over(self)`)"
+            f"{type(protocol).__name__} uses no graph: leave out --graph {source}, in Python graph= (PeerToPeer uses "
+            "one with over = neighbours; one of your own says that it does in `def graph_over(self)`)"
         )
     if isinstance(source, str) and not source.endswith(edges.SUFFIXES):
         topologies.parse(source)

@@ -6,6 +6,7 @@ import inspect
 import io
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas
@@ -128,3 +129,23 @@ def test_wrong_arguments_are_refused_before_the_work(how, said, monkeypatch) -> 
 
 def test_its_default_model_is_that_of_learn() -> None:
     assert inspect.signature(p2p_sim.evaluate).parameters["model"].default == experiment.DEFAULT_MODEL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"protocol": RandomizedResponse}, "protocol = .*give an object"),
+        ({"protocol": "randomized-response"}, "protocol = 'randomized-response': give an object"),
+        ({"data": pandas.DataFrame({"a": [1]})}, r"data = DataFrame: .*to_parquet"),
+        ({"data": None}, "data = NoneType: give the name"),
+        ({"model": 3}, "model = 3: give the name of a model"),
+        ({"views": [3]}, r"views = \[3\]: give a list of names"),
+        ({"foo": 1}, "foo = 1: no argument of evaluate; known are .*'clusters'"),
+        ({"clusters": "town"}, "clusters = 'town': .*cluster_column"),
+        ({"test": "a"}, "test = 'a': must be a number"),
+    ],
+)
+def test_arguments_that_are_none_are_named(arguments: dict[str, Any], text: str) -> None:
+    given: dict[str, Any] = {"protocol": RandomizedResponse(1.0), "data": "breast-cancer"} | arguments
+    with pytest.raises(InputError, match=text):
+        p2p_sim.evaluate(given.pop("protocol"), given.pop("data"), **given)

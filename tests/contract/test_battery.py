@@ -15,7 +15,14 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core.message import field_dtype
-from protocols import ALL, LabelProportions, LaplaceLabelProportions, PeerToPeer, RandomizedResponse
+from protocols import (
+    ALL,
+    LabelProportions,
+    LaplaceLabelProportions,
+    PeerPermutation,
+    PeerToPeer,
+    RandomizedResponse,
+)
 from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
 
 USERS = 101
@@ -181,6 +188,8 @@ def test_docstrings_name_source_and_trust(shipped: Any) -> None:
     [
         (lambda: PeerToPeer(0.6), ["alpha", "0.6", "[0, 0.5]"]),
         (lambda: PeerToPeer(-0.1), ["alpha", "-0.1", "[0, 0.5]"]),
+        (lambda: PeerToPeer(1e-20), ["alpha", "1e-20", "2^-64", "give 0"]),
+        (lambda: PeerPermutation(1e-20), ["alpha", "1e-20", "2^-64", "give 0"]),
         (lambda: PeerToPeer(float("nan")), ["alpha", "nan", "[0, 0.5]"]),
         (lambda: PeerToPeer("0.1"), ["alpha", "'0.1'", "[0, 0.5]"]),  # type: ignore[arg-type]
         (lambda: PeerToPeer(0.1, 0.0), ["theta", "0.0", "(0, 1]"]),

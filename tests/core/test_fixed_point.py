@@ -117,7 +117,7 @@ def test_other_resolutions_round_to_within_half_a_step(field: FixedPoint, data: 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (math.nan, "holds nan; allowed are -8.0 to 8.0"),
+        (math.nan, r"holds nan; allowed are -8\.0 to 8\.0: send a number in its place"),
         (math.inf, "holds inf; allowed"),
         (-math.inf, "holds -inf; allowed"),
         (8 + 2**-16, r"holds 8\.0000152.*; allowed .* wider range, or send np\.clip\(values, -8\.0, 8\.0\)"),
@@ -244,3 +244,19 @@ def test_two_fields_of_the_same_numbers_are_equal_and_hashable() -> None:
     assert FixedPoint(2**-16, -8, 8.0) == GRID
     assert len({GRID, FixedPoint(2**-16, -8, 8), TENTHS}) == 2
     assert repr(GRID) == "FixedPoint(resolution=1.52587890625e-05, low=-8.0, high=8.0)"
+
+
+@pytest.mark.parametrize("kind", [GRID, np.int64])
+def test_masked_entries_are_refused_in_every_field(kind: Any) -> None:
+    @dataclass(frozen=True)
+    class Masked(Protocol):
+        report = Message("user", "learner", "reports", score=kind)
+
+        def user(self, me: Party) -> Rounds:
+            yield self.report(score=np.ma.array(np.ones(me.size, np.int64), mask=me.id == 2))
+
+        def learner(self, me: Party) -> Rounds:
+            yield self.report.receive()
+
+    with pytest.raises(ProtocolError, match=r"field 'score' has masked entries.*value\.filled"):
+        p2p_sim.run(Masked(), people(), seed=0)

@@ -124,10 +124,12 @@ def test_a_model_learns_the_label_as_well_as_the_features_allow(labels: int, fea
         ({"features": 10_001}, "features = 10001: must be"),
         (
             {"labels": 3, "shares": [0.5, 0.5]},
-            r"shares = \[0\.5, 0\.5\]: must be 3 probabilities, one a label",
+            r"shares = \[0\.5, 0\.5\]: must be a list of 3 probabilities, one a label",
         ),
-        ({"labels": 3, "shares": 0.5}, r"shares = 0\.5: must be 3 probabilities"),
-        ({"labels": 3, "shares": "123"}, "shares = '123': must be 3 probabilities"),
+        ({"labels": 3, "shares": 0.5}, r"shares = 0\.5: must be a list of 3 probabilities"),
+        ({"labels": 3, "shares": {0: 0.5, 1: 0.3, 2: 0.2}}, r"shares = \{0.*must be a list of 3 prob"),
+        ({"labels": 2, "shares": iter([0.5, 0.5])}, "shares = .*must be a list of 2 probabilities"),
+        ({"labels": 3, "shares": "123"}, "shares = '123': must be a list of 3 probabilities"),
         ({"labels": 3, "shares": [0.5, 0.3, 0.3]}, r"shares = .*: sum to 1\.1, must sum to 1"),
         (
             {"labels": 3, "shares": [0.5, 0.7, -0.2]},

@@ -14,6 +14,7 @@ import pytest
 from experiments import _rows, _theorem3_utility, corrections, costs, theorem3, utility
 from experiments._common import read_csv
 from experiments._rows import Kept
+from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError
 
 PEOPLE = ["--users", "400"]
@@ -142,7 +143,11 @@ def test_an_experiment_that_was_killed_goes_on(
     )
     assert done.returncode == -signal.SIGKILL
     assert not table.exists()
-    half = list(json.loads((tmp_path / "costs.csv.rows.json").read_text())["rows"].values())
+    kept = json.loads((tmp_path / "costs.csv.rows.json").read_text())
+    half = list(kept["rows"].values())
+    _rows.code.cache_clear()
+    monkeypatch.setattr(module_finder, "opened", tuple)  # modules of other tests, which no experiment opens
+    assert _rows.code() == kept["code"]
     computed, rows = [], costs.rows
     monkeypatch.setattr(costs, "rows", lambda *setting: computed.append(setting[0]) or rows(*setting))
     assert costs.main(words) == 0

@@ -77,7 +77,7 @@ def test_blocks_do_not_matter() -> None:
         ((math.inf,), ["epsilon", "inf"]),
         ((1.0, 1), ["labels", "1", "from 2 to 256"]),
         ((1.0, 2, 0), ["grid", "0"]),
-        ((1.0, 2, 257), ["grid = 257", "1 to 256"]),
+        ((1.0, 2, 257), ["grid = 257", "from 1 to 256"]),
         ((1e-4, 2, 8), ["epsilon = 0.0001", "grid = 8"]),
         ((1.0, 3, 8, "0.5,0.5"), ["prior = '0.5,0.5'", "(1, 3)"]),
         ((1.0, 2, 8, "public"), ["prior = 'public'", "2 probabilities", '"uniform"']),

@@ -52,7 +52,10 @@ def upper(profile: PrivacyProfile, faults: Faults, why: str = "") -> PrivacyProf
         return profile
     notes = f"faults: {', '.join(faults.texts())}" + (f"; {why}" if why else "")
     others = tuple(text for text in profile.assumes if text != ARRIVES)
-    return replace(profile, basis="upper", assumes=(*others, notes))
+    law = profile.law
+    if faults.lie is not None and law.alternatives()[0] is not law:
+        law = Mixture(((1.0, law),))  # who lies is drawn anew in each run, so no case is the same in several
+    return replace(profile, basis="upper", assumes=(*others, notes), law=law)
 
 
 def lies_at(setting: Setting, faults: Faults) -> PrivacyProfile | None:

@@ -152,7 +152,7 @@ def statistic(
     """Return the victim's own report where the chain is undone, else what came out of it; None for k > 2."""
     if chain(protocol) | {LEARNER} <= coalition.servers:
         entry = ENTRIES[protocol.shufflers - 1]
-        return Answered.of(float(protocol.epsilon), protocol.randomizer.lying(), protocol.labels, entry)
+        return Answered.of(local_epsilon(protocol), protocol.randomizer.lying(), protocol.labels, entry)
     if LEARNER not in coalition.servers:
         return Blind()
     alpha = float(protocol.randomizer.lying())

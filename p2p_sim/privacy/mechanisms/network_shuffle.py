@@ -134,7 +134,7 @@ def _after_one_step(
 
     coin = comes * reached(others) * (1 - 1e-12)
     tails = np.asarray(binom.sf(np.arange(others + 1) - 1, others, coin))
-    if coin > 1 - 2e-12:
+    if comes == 1 and not wrong.drop and others + 1 == users:  # every hop ends in the crowd
         tails = np.ones(others + 1)
     read = stays * (1 - wrong.loss) * colluders / users
     hidden = stays * reached(honest - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,7 +32,7 @@ def law(protocol: PriorResponse, setting: Setting) -> PrivacyProfile:
     if not (setting.learner or (view.wire and not setting.encrypted)):
         return PrivacyProfile(setting.text, "exact", BLIND, ("each user reports once",), "", Nothing())
     m = reportable(protocol)
-    found: Law = LocalResponse(float(protocol.epsilon), 2 if m is None else m) if m != 1 else Nothing()
+    found: Law = LocalResponse(local_epsilon(protocol), 2 if m is None else m) if m != 1 else Nothing()
     basis, assumes = (
         ("exact", GIVEN) if m is not None else ("upper", f"{GIVEN}; the worst prior there may be")
     )
@@ -77,8 +79,10 @@ def statistic(
 
 
 def local_epsilon(protocol: PriorResponse) -> float:
-    """Return the budget; 0 where only one label can be reported."""
-    return 0.0 if reportable(protocol) == 1 else float(protocol.epsilon)
+    """Return the budget; 0 where only one label can be reported, infinite where no lie can be drawn."""
+    if reportable(protocol) == 1:
+        return 0.0
+    return float(protocol.epsilon) if protocol.lying(2) else math.inf
 
 
 register(

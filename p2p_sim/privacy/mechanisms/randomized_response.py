@@ -24,7 +24,7 @@ from protocols import RandomizedResponse
 def law(protocol: RandomizedResponse, setting: Setting) -> PrivacyProfile:
     """Return what a view learns."""
     view = setting.view
-    budget = math.inf if protocol.lying() == 0 else _budget(protocol)  # so it is from ``NEVER`` on
+    budget = _budget(protocol)
     if setting.size is not None:
         fits(setting, setting.size)
     sees = setting.learner or (view.wire and not setting.encrypted)
@@ -34,7 +34,9 @@ def law(protocol: RandomizedResponse, setting: Setting) -> PrivacyProfile:
 
 
 def _budget(protocol: RandomizedResponse) -> float:
-    """Return epsilon, from the chance of a lie where that was given."""
+    """Return epsilon, from the chance of a lie where that was given; infinite where no lie can be drawn."""
+    if not protocol.lying():
+        return math.inf
     if protocol.lie is None:
         return float(protocol.epsilon)
     return LocalResponse.flipping(float(protocol.lie)).epsilon0
@@ -56,8 +58,8 @@ def theorems(protocol: RandomizedResponse, _view: str, _sizes: Sequence[int], _d
     """Return the corollary on randomized response alone."""
     from p2p_sim.privacy.bounds import clustering2022
 
-    if math.isinf(protocol.epsilon):
-        return [nothing("Corollary 1", "epsilon = inf: nobody lies")]
+    if not protocol.lying():
+        return [nothing("Corollary 1", f"epsilon = {protocol.epsilon:g}: nobody lies")]
     return [promise("Corollary 1", clustering2022.corollary1(protocol.epsilon, protocol.labels))]
 
 

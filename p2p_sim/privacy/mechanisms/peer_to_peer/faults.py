@@ -50,6 +50,9 @@ GROUPS = 16
 LARGEST = 1_000_000
 """Largest cluster of which groups are made."""
 
+CROWD = 12
+"""Smallest cluster in which a shuffle is looked for where users ask again: fewer hide little, and take long."""
+
 ONCE = "the local guarantee: all that leaves a user depends on her one noisy label, and retries tell no more"
 """The first statement."""
 
@@ -83,7 +86,7 @@ def under_faults(
 def _retried(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faults: Faults) -> PrivacyProfile:
     """Return the profile of the learner, or of her with curious users, where it matters who asks again."""
     n, c = setting.size or 1, setting.view.user_count
-    if n > LARGEST:
+    if not CROWD <= n <= LARGEST:
         return replace(local, source=ONCE)
     turns = 1 + int(protocol.retries)
     reports = RetriedReports(float(protocol.alpha), float(protocol.theta), n, c, turns, faults)

@@ -60,8 +60,8 @@ class RetriedReports:
         from scipy.stats import binom
 
         least = 0
-        if self.size > 2:
-            least = max(0, int(binom.ppf(CUT, self.size - 2, self.answers(self.turns - 1))))
+        if self.size > 2:  # of all but the victim, so many could answer at least, herself counted beside
+            least = max(0, int(binom.ppf(CUT, self.size - 1, self.answers(self.turns - 1))) - 1)
         return min(1.0, 1 - (1 + self.relayed * least) / self.size * _LESS)
 
     @property
