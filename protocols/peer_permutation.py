@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_flip
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_flip, check_range
 from p2p_sim.core.groups import Members
 from p2p_sim.core.random_words import order
 
@@ -45,7 +45,7 @@ class PeerPermutation(Protocol):
     report = Message("user", "learner", "hands the learner the label that came", y=bool)
 
     def __post_init__(self) -> None:
-        check_flip("alpha", self.alpha)
+        check_range("alpha", self.alpha, 0, 0.5)
 
     def users_at_once(self, cluster_size: int) -> int:
         """Return how many users, in clusters of one size, need no more than a gigabyte or so."""
@@ -54,6 +54,7 @@ class PeerPermutation(Protocol):
     def user(self, me: Party) -> Rounds:
         """Flip, agree, hand on, report."""
         _check_size(me.cluster)
+        check_flip("alpha", self.alpha)
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)
         word = me.draw.below("share", SHARES).astype(np.uint64)
         shares = yield self.share(to=me.all_of(me.cluster), word=word)

@@ -51,7 +51,7 @@ class PeerToPeer(Protocol):
     report = Message("user", "learner", "hands the learner a resampled label", y=bool)
 
     def __post_init__(self) -> None:
-        check_flip("alpha", self.alpha)
+        check_range("alpha", self.alpha, 0, 0.5)
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:
@@ -67,6 +67,7 @@ class PeerToPeer(Protocol):
 
     def user(self, me: Party) -> Rounds:  # line 1
         """Run lines 2 to 10 for a block of users."""
+        check_flip("alpha", self.alpha)
         y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
         asks = yield self.ask(to=me.draw.member("peer", self.peers(me)))  # 5
         labels = yield self.label.reply(asks, y_hat=y_hat)

@@ -22,11 +22,11 @@ def check_range(name: str, value: Any, low: float, high: float, *, open_low: boo
 
 
 def check_flip(name: str, value: Any) -> None:
-    """Check the chance that a bit is flipped: 0, or from 2^-64 to 1/2, as a smaller one is never drawn.
+    """Check, in a program, that a chance of noise can be drawn: it is 0, or at least one random word in 2^64.
 
-    Raises InputError naming parameter, value and range.
+    A smaller one would leave the noise out, and show more than the law of the chance says.  Raises InputError naming
+    parameter and value.
     """
-    check_range(name, value, 0, 0.5)
     if 0 < value < 2.0**-64:
         raise InputError(
             f"{name} = {value!r}: a chance below 2^-64 (5.5e-20) is never drawn; give 0, or a larger one"

@@ -188,8 +188,6 @@ def test_docstrings_name_source_and_trust(shipped: Any) -> None:
     [
         (lambda: PeerToPeer(0.6), ["alpha", "0.6", "[0, 0.5]"]),
         (lambda: PeerToPeer(-0.1), ["alpha", "-0.1", "[0, 0.5]"]),
-        (lambda: PeerToPeer(1e-20), ["alpha", "1e-20", "2^-64", "give 0"]),
-        (lambda: PeerPermutation(1e-20), ["alpha", "1e-20", "2^-64", "give 0"]),
         (lambda: PeerToPeer(float("nan")), ["alpha", "nan", "[0, 0.5]"]),
         (lambda: PeerToPeer("0.1"), ["alpha", "'0.1'", "[0, 0.5]"]),  # type: ignore[arg-type]
         (lambda: PeerToPeer(0.1, 0.0), ["theta", "0.0", "(0, 1]"]),
@@ -205,6 +203,14 @@ def test_parameters_out_of_range_are_refused(make: Any, words: list[str]) -> Non
     with pytest.raises(p2p_sim.InputError) as caught:
         make()
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize("kind", [PeerToPeer, PeerPermutation])
+def test_a_flip_too_rare_to_be_drawn_does_not_run(kind: Any) -> None:
+    people = Population.synthetic(users=6, cluster_size=3, seed=1)
+    assert p2p_sim.run(kind(2.0**-64), people, seed=0).digest
+    with pytest.raises(p2p_sim.ProtocolError, match=r"alpha = 1e-20: a chance below 2\^-64 .*give 0"):
+        p2p_sim.run(kind(1e-20), people, seed=0)
 
 
 def test_labels_that_a_protocol_cannot_handle_are_refused() -> None:
