@@ -20,20 +20,19 @@ from p2p_sim.core import (
     check_range,
     exp,
 )
-from p2p_sim.core.exact import threshold
 
 
 def lying(epsilon: float, labels: int) -> Fraction:
-    """Return the probability of a lie among ``labels``; 0 where it is below one random word in 2^64: nobody lies then.
+    """Return the probability of a lie among ``labels``: e^epsilon to 60 digits, the same on every machine.
 
-    ``epsilon``: at least 0, in nats.  To 60 digits, the same on every machine.
+    ``epsilon``: at least 0, in nats; beyond ``NEVER`` nobody lies.
     """
-    odds = Fraction(0) if epsilon > _NEVER else (labels - 1) * exp(-epsilon)
-    chance = odds / (1 + odds)
-    return chance if threshold("lie", chance) else Fraction(0)
+    odds = Fraction(0) if epsilon > NEVER else (labels - 1) * exp(-epsilon)
+    return odds / (1 + odds)
 
 
-_NEVER = 1000.0  # far beyond the epsilon from which on nobody lies
+NEVER = 1000.0
+"""Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,7 @@ class RandomizedResponse(Protocol):
 
     def lying(self) -> Fraction:
         """Return the probability of a lie: e^epsilon to 60 digits, the same on every machine."""
-        if self.lie is None:
-            return self._from_epsilon()
-        return self.lie if threshold("lie", self.lie) else Fraction(0)
+        return self._from_epsilon() if self.lie is None else self.lie
 
     def _from_epsilon(self) -> Fraction:
         return lying(self.epsilon, self.labels)

@@ -165,14 +165,14 @@ def test_parameters_out_of_range_are_refused(name: str, given: dict[str, Any], w
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-@pytest.mark.parametrize("epsilon", [45.0, 700.0, 1001.0])
+@pytest.mark.parametrize("epsilon", [1000.5, 2000.0])
 @pytest.mark.parametrize("kind", [RandomizedResponse, PriorResponse, EncryptedShuffle, NetworkShuffle])
 def test_who_never_lies_tells_the_truth(kind: Any, epsilon: float) -> None:
-    """Below one random word in 2^64 no lie is drawn, whatever epsilon was asked for: the law is that of the truth."""
+    """Far below one random word in 2^64 no lie is drawn, whatever epsilon was asked for: it is infinite."""
     protocol = kind(epsilon, steps=0) if kind is NetworkShuffle else kind(epsilon)
     people = joined(protocol, unclustered(9))
     where: dict[str, Any] = {"population": people} if protocol.graph_over() else {"cluster_size": 9}
     law = privacy.profile(protocol, "shuffler+learner" if kind is EncryptedShuffle else "learner", **where)
     assert law.delta_bracket(2 * epsilon).upper == 1
     assert local_epsilon(protocol) == math.inf
-    assert local_epsilon(kind(44.0)) == 44
+    assert local_epsilon(kind(1000.0)) == 1000

@@ -291,7 +291,7 @@ def test_far_beyond_the_budget_nothing_is_told(law: ShuffledBits) -> None:
 
 @pytest.mark.parametrize("view", ["learner", "learner+shuffler"])
 def test_who_never_lies_has_no_budget(view: str) -> None:
-    """Beyond 44.4 nats no random word is a lie, so the view is not 2000-private: it tells the label."""
+    """Beyond 1000 nats no random word is a lie, so the view is not 2000-private: it tells the label."""
     found = privacy.profile(EncryptedShuffle(2000.0), view, cluster_size=1)
     assert found.epsilon(1e-6) == math.inf
     assert found.delta(2000.0) == 1.0
