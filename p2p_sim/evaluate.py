@@ -81,7 +81,7 @@ def evaluate(
     return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
 
 
-def _check(protocol: Any, data: Any, model: Any, views: Any, how: dict[str, Any]) -> None:
+def _check(protocol: object, data: object, model: object, views: Any, how: dict[str, Any]) -> None:
     """Check what no other check names; raises InputError."""
     from p2p_sim.learning import experiment
     from p2p_sim.learning.data.datasets import Dataset
