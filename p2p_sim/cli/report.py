@@ -44,18 +44,18 @@ class ReportCommand:
     def execute(self, _command: Command) -> int:
         """Gather and write."""
         from p2p_sim.progress import Progress
-        from p2p_sim.report import document, figure_files, sections
+        from p2p_sim.report import document, figure_files, report_page
 
         form = "json" if self.json else self.format
-        check_format(form, sections.FORMATS)
+        check_format(form, report_page.FORMATS)
         delta = None if self.delta is None else check_delta(self.delta)
         out = None if self.out is None else output_files.check(self.out)
         folder = None if self.figures is None else figure_files.check(self.figures)
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)
             reports = document.documents(self.runs, seed=not self.no_seed, delta=delta)
-            made = None if form == "json" and folder is None else sections.laid_out(reports)
-            page = sections.page(reports, form, made)
+            made = None if form == "json" and folder is None else report_page.laid_out(reports)
+            page = report_page.page(reports, form, made)
             if folder is not None and made is not None:
                 figure_files.write(folder, made.drawings(), progress)
         if folder is not None:
@@ -63,9 +63,9 @@ class ReportCommand:
         if out is None and form != "html":
             sys.stdout.write(page)
             return 0
-        place = sections.default(self.runs) if out is None else out
+        place = report_page.default(self.runs) if out is None else out
         own_page = output_files.is_stdout(place)  # then the page is all that it holds
-        output_files.write(place, page, private=sections.tells_seed(reports))
+        output_files.write(place, page, private=report_page.tells_seed(reports))
         print(
             f"Report written to {terminal.visible(str(place))}", file=sys.stderr if own_page else sys.stdout
         )

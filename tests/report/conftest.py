@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from p2p_sim import cli as program
-from p2p_sim.report import document, sections
+from p2p_sim.report import document, report_page
 from tests.render.web.conftest import chromium
 from tests.told import told_in
 
@@ -83,7 +83,7 @@ def audited(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def page(form: str, *paths: Path, **how: bool) -> str:
-    return sections.page(document.documents([str(path) for path in paths], **how), form)
+    return report_page.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def manifest(path: Path) -> Any:

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from p2p_sim.report import document, sections
+from p2p_sim.report import document, report_page
 from tests.report.conftest import RUNS, page
 
 SCREENS = {
@@ -83,7 +83,7 @@ def long_names(runs, tmp_path_factory):
         run["privacy"] |= {"hidden": "z" * 200}
         told.append(run)
     place = tmp_path_factory.mktemp("long") / "page.html"
-    place.write_text(sections.page({"runs": told, "cautions": document.cautions(told)}, "html"))
+    place.write_text(report_page.page({"runs": told, "cautions": document.cautions(told)}, "html"))
     return place
 
 

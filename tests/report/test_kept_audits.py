@@ -12,7 +12,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import audit_file, document, sections
+from p2p_sim.report import audit_file, document, report_page
 from p2p_sim.report.figure_text import number_text
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir.run_directory import LazyRun
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def page(form: str, *paths: Path, **how: bool) -> str:
-    return sections.page(document.documents([str(path) for path in paths], **how), form)
+    return report_page.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def stored(place: Path) -> dict:
@@ -91,7 +91,7 @@ def attacks_of(place):
 def test_the_seed_of_an_audit_is_withheld_with_that_of_the_run(copy):
     again(copy, "--seed", "918273999")
     assert "918273999" in page("json", copy)
-    for form in sections.FORMATS:
+    for form in report_page.FORMATS:
         assert "918273999" not in page(form, copy, seed=False)
     assert "--seed ..." in json.loads(page("json", copy, seed=False))["runs"][0]["attacks"][1]["command"]
 

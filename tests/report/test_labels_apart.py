@@ -7,7 +7,7 @@ import copy
 import pytest
 from matplotlib.text import Text
 
-from p2p_sim.report import document, plots, sections
+from p2p_sim.report import document, plots, report_page
 
 LONG = "some.module.of.mine:AClassOfAProtocolWithAVeryLongName"
 
@@ -84,7 +84,7 @@ def test_texts_of_figures_stand_apart(one, made):
         if "long" in run["run"]:
             for row in run["privacy"]["views"]:
                 row["view"] += " of a role that has a long name"
-    drawn = sections.laid_out({"runs": runs, "cautions": []}).drawings()
+    drawn = report_page.laid_out({"runs": runs, "cautions": []}).drawings()
     plotted = [each for each in drawn if isinstance(each, plots.Plot)]
     assert {"privacy", "utility", "traffic"} <= {plot.name for plot in plotted}
     for plot in plotted:

@@ -11,7 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim.core.errors import InputError
-from p2p_sim.report import document, sections, terminal
+from p2p_sim.report import document, report_page, terminal
 from protocols import PeerToPeer
 from tests.render.material import EVIL
 from tests.report.conftest import SEED, manifest, page, read, tables, words
@@ -86,7 +86,7 @@ def test_the_command_tells_every_parameter_and_the_seed(runs):
 
 
 def test_a_withheld_seed_is_nowhere(runs):
-    for form in sections.FORMATS:
+    for form in report_page.FORMATS:
         text = page(form, runs / "peers", runs / "shuffle", seed=False)
         assert str(SEED) not in text
         assert "--seed" in text

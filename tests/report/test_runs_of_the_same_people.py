@@ -9,7 +9,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import Population, privacy
-from p2p_sim.report import document, sections
+from p2p_sim.report import document, report_page
 from p2p_sim.report.several_runs import together
 from protocols import PeerToPeer, RandomizedResponse
 
@@ -85,7 +85,7 @@ def test_the_page_says_it(tmp_path, form):
     for name, seed in (("a", 7), ("b", 7)):
         run = p2p_sim.run(RandomizedResponse(1.0 + (name == "b")), PEOPLE, seed=seed)
         paths.append(str(run.save(tmp_path / name)))
-    page = sections.page(document.documents(paths), form)
+    page = report_page.page(document.documents(paths), form)
     assert "All runs together" in page
     assert "of one seed" in page
 

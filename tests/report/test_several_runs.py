@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from p2p_sim.report import document, figure_text, figures, sections, tradeoff
+from p2p_sim.report import document, figure_text, figures, report_page, tradeoff
 from p2p_sim.report.curves import COLOURS
 from tests.report.conftest import RUNS, SVG, manifest, page, read, tables
 from tests.report.conftest import words as text_of
@@ -33,7 +33,7 @@ def many(runs, number):
 
 
 def told_page(runs):
-    return sections.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
+    return report_page.page({"runs": runs, "cautions": document.cautions(runs)}, "html")
 
 
 @functools.cache
