@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 LARGE = 1e15
@@ -248,18 +249,26 @@ def _between(f: Callable[[float], float], target: float, low: float, high: float
     """
     from scipy.optimize import toms748
 
-    best = high
-
-    def gap(x: float) -> float:
-        nonlocal best
-        over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
-        if over <= 0:
-            best = min(best, x)
-        return over
-
+    gap = _Gap(f, target, high)
     if gap(low) > 0 >= gap(high):
         toms748(gap, low, high, xtol=1e-300, rtol=_CLOSE)
-    return float(best)
+    return float(gap.best)
+
+
+@dataclass
+class _Gap:
+    """How far f is above a target, on a logarithmic scale; ``best``: the least x at which it was seen not to be."""
+
+    f: Callable[[float], float]
+    target: float
+    best: float
+
+    def __call__(self, x: float) -> float:
+        """Return a number above 0 where f(x) is above the target, taking down an x where it is not."""
+        over = math.log(max(self.f(x), 1e-320) / 1e-200) - math.log(self.target / 1e-200)
+        if over <= 0:
+            self.best = min(self.best, x)
+        return over
 
 
 def root(
@@ -272,15 +281,7 @@ def root(
     """
     from scipy.optimize import toms748
 
-    best = limit
-
-    def gap(x: float) -> float:
-        nonlocal best
-        over = math.log(max(f(x), 1e-320) / 1e-200) - math.log(target / 1e-200)
-        if over <= 0:
-            best = min(best, x)
-        return over
-
+    gap = _Gap(f, target, limit)
     if limit == 0 or gap(0.0) <= 0:
         return 0.0
     guess = max(guess, 1e-12) if math.isfinite(guess) else 1.0
@@ -300,4 +301,4 @@ def root(
             high, grow = inner, grow * grow
     if at_high != 0:
         toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
-    return float(best)
+    return float(gap.best)

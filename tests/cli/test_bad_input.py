@@ -115,6 +115,7 @@ CASES = {
     "users not whole": ((*RUN, "--users", "1e-7"), ["--users", "1e-7"]),
     "cluster size": ((*MANY, "--cluster-size", "0"), ["cluster_size = 0", "from 1 to"]),
     "share": ((*MANY, "--share", "1.1"), ["1.1", "0 to 1"]),
+    "shares with a gap": ((*MANY, "--shares", "0.5,,0.5"), ["--shares 0.5,,0.5", "0.5,0.3,0.2"]),
     "shares that are none": (
         (*MANY, "--shares", "a,b"),
         ["--shares a,b: 'a' must be a number", "0.5,0.3,0.2"],

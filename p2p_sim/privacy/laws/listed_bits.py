@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,20 @@ def every_count(alpha: float, ones: int, zeros: int) -> Array:
     for chance in (1 - alpha,) * ones + (alpha,) * zeros:
         law = np.append(law * (1 - chance if chance <= 0.5 else alpha), 0.0) + np.append(0.0, law * chance)
     return law
+
+
+def compositions(others: int) -> range:
+    """Return how many of ``others`` users may have label 1, one of each two mirror images."""
+    return range(others // 2, others + 1)
+
+
+def listed_pair(law_of: Callable[[int], Array], ones: int) -> tuple[list[float], list[float]]:
+    """Return the outcomes of a law at a composition: with ``ones`` users of label 1, and with the victim one more.
+
+    ``law_of(ones)``: the probabilities of all outcomes.
+    """
+    first, second = (logs(law_of(ones + label)) for label in (0, 1))
+    return first, second
 
 
 def bits_error(users: int) -> float:

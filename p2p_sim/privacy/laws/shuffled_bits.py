@@ -11,7 +11,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import ZERO, Bracket, Law, root
 from p2p_sim.privacy.laws.binomial_tails import halves, noisy_ones, reach
-from p2p_sim.privacy.laws.listed_bits import bits_error, every_count, logs, rarest
+from p2p_sim.privacy.laws.listed_bits import bits_error, compositions, every_count, listed_pair, rarest
 from p2p_sim.privacy.laws.randomized_response import LocalResponse, local_epsilon
 
 CUTS = (1e-20, 1e-60, 1e-290)
@@ -126,17 +126,16 @@ class ShuffledBits(Law):
         """Return each composition, one of each two mirror images; this law alone where they are too many to list."""
         if self.composition is not None or not self.listed:
             return (self,)
-        return tuple(replace(self, composition=ones) for ones in range(self.others // 2, self.others + 1))
+        return tuple(replace(self, composition=ones) for ones in compositions(self.others))
 
     def outcomes(self) -> tuple[list[float], list[float]] | None:
         """Return each number of reported ones, at a composition."""
         ones = self.composition
         if ones is None or self.side or not self.listed:
             return None
-        first, second = (
-            logs(every_count(self.alpha, ones + label, self.others + 1 - ones - label)) for label in (0, 1)
+        return listed_pair(
+            lambda all_ones: every_count(self.alpha, all_ones, self.others + 1 - all_ones), ones
         )
-        return first, second
 
     def outcomes_error(self) -> float:
         """Return what a convolution bit by bit may round away, and the flip if it was computed from a budget."""

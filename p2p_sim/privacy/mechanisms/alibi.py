@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import readable
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.laws.finite import BLIND, Atoms, Nothing
-from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, LawOf, register
-from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import Setting
 from protocols import Alibi
 
 Array = npt.NDArray[np.float64]
@@ -33,14 +32,9 @@ _DIGITS = Context(prec=50)
 
 def law(protocol: Alibi, setting: Setting) -> PrivacyProfile:
     """Return what a view learns: of two noisy numbers, one that the label raises and one that it does not."""
-    view = setting.view
-    if setting.size is not None:
-        fits(setting, setting.size)
-    if not (setting.learner or (view.wire and not setting.encrypted)):
-        return PrivacyProfile(setting.text, "exact", BLIND, ("each user reports once",), "", Nothing())
     table = differences(float(protocol.epsilon), int(protocol.grid))
-    assumes = ("each user reports once", "noise whose tails are not cut")
-    return PrivacyProfile(setting.text, "exact", SOURCE, assumes, "", Atoms(table[None], table[None, ::-1]))
+    law = Atoms(table[None], table[None, ::-1])
+    return read_by(setting, law, SOURCE, "noise whose tails are not cut")
 
 
 @lru_cache(maxsize=32)
@@ -63,11 +57,6 @@ def differences(epsilon: float, grid: int) -> Array:
             place = 2 * grid - cut_off - other
             sums[place] = _DIGITS.add(sums[place], _DIGITS.multiply(chance, its_chance))
     return np.array([float(value) for value in sums])
-
-
-def under_faults(law: LawOf[Alibi], protocol: Alibi, setting: Setting, faults: Faults) -> PrivacyProfile:
-    """Return the profile under faults: of what is said, that it was said."""
-    return upper(law(protocol, setting), faults, "one noisy label at most is said")
 
 
 @dataclass(frozen=True)
@@ -130,8 +119,9 @@ def statistic(
     protocol: Alibi, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic:
     """Return what the victim's report says of two labels, for a view that reads it."""
-    reads = LEARNER in coalition.servers or (coalition.wire and channels == "plain")
-    return Difference(float(protocol.epsilon), int(protocol.grid), protocol.labels) if reads else Blind()
+    if not reads(coalition, channels):
+        return Blind()
+    return Difference(float(protocol.epsilon), int(protocol.grid), protocol.labels)
 
 
 def local_epsilon(protocol: Alibi) -> float:

@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.law import Law
-from p2p_sim.privacy.laws.finite import BLIND, Nothing
+from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, LawOf, register
-from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import Setting
 from protocols import PriorResponse
 
 SOURCE = "Ghazi et al. 2021, RRWithPrior; the worst pair of labels, see docs/laws.md"
@@ -26,17 +25,12 @@ GIVEN = "the prior is public and depends on no user's label"
 
 def law(protocol: PriorResponse, setting: Setting) -> PrivacyProfile:
     """Return what a view learns: randomized response among the m labels that can be reported."""
-    view = setting.view
-    if setting.size is not None:
-        fits(setting, setting.size)
-    if not (setting.learner or (view.wire and not setting.encrypted)):
-        return PrivacyProfile(setting.text, "exact", BLIND, ("each user reports once",), "", Nothing())
     m = reportable(protocol)
     found: Law = LocalResponse(local_epsilon(protocol), 2 if m is None else m) if m != 1 else Nothing()
     basis, assumes = (
         ("exact", GIVEN) if m is not None else ("upper", f"{GIVEN}; the worst prior there may be")
     )
-    return PrivacyProfile(setting.text, basis, SOURCE, ("each user reports once", assumes), "", found)
+    return read_by(setting, found, SOURCE, assumes, basis=basis)
 
 
 def reportable(protocol: PriorResponse) -> int | None:
@@ -61,18 +55,11 @@ def matrix(protocol: PriorResponse) -> npt.NDArray[np.float64] | None:
     return rows
 
 
-def under_faults(
-    law: LawOf[PriorResponse], protocol: PriorResponse, setting: Setting, faults: Faults
-) -> PrivacyProfile:
-    """Return the profile under faults: of what is said, that it was said."""
-    return upper(law(protocol, setting), faults, "one noisy label at most is said")
-
-
 def statistic(
     protocol: PriorResponse, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic | None:
     """Return the victim's answer, for a view that reads it and a prior that all users share."""
-    if not (LEARNER in coalition.servers or (coalition.wire and channels == "plain")):
+    if not reads(coalition, channels):
         return Blind()
     rows = matrix(protocol)
     return None if rows is None else AnsweredByMatrix(tuple(map(tuple, rows.tolist())))

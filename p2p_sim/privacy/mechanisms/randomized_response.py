@@ -6,31 +6,22 @@ import math
 from collections.abc import Sequence
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
-from p2p_sim.privacy.law import Law
-from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
-from p2p_sim.privacy.setting import LEARNER, Setting, fits
+from p2p_sim.privacy.registry import Accounting, LabelNoise, register
+from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise, nothing, promise
 from protocols import RandomizedResponse
 
 
 def law(protocol: RandomizedResponse, setting: Setting) -> PrivacyProfile:
     """Return what a view learns."""
-    view = setting.view
-    budget = _budget(protocol)
-    if setting.size is not None:
-        fits(setting, setting.size)
-    sees = setting.learner or (view.wire and not setting.encrypted)
-    law: Law = LocalResponse(budget, protocol.labels) if sees else Nothing()
-    source = "Warner 1965; closed form" if sees else BLIND
-    return PrivacyProfile(setting.text, "exact", source, ("each user reports once",), "", law)
+    law = LocalResponse(_budget(protocol), protocol.labels)
+    return read_by(setting, law, "Warner 1965; closed form")
 
 
 def _budget(protocol: RandomizedResponse) -> float:
@@ -40,13 +31,6 @@ def _budget(protocol: RandomizedResponse) -> float:
     if protocol.lie is None:
         return float(protocol.epsilon)
     return LocalResponse.flipping(float(protocol.lie)).epsilon0
-
-
-def under_faults(
-    law: LawOf[RandomizedResponse], protocol: RandomizedResponse, setting: Setting, faults: Faults
-) -> PrivacyProfile:
-    """Return the profile under faults: of what is said, that it was said."""
-    return upper(law(protocol, setting), faults, "one noisy label at most is said")
 
 
 def group(protocol: RandomizedResponse, setting: Setting, members: int) -> PrivacyProfile:
@@ -67,8 +51,9 @@ def statistic(
     protocol: RandomizedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic:
     """Return the victim's answer, for a view that reads it."""
-    reads = LEARNER in coalition.servers or (coalition.wire and channels == "plain")
-    return Answered.of(_budget(protocol), protocol.lying(), protocol.labels) if reads else Blind()
+    if not reads(coalition, channels):
+        return Blind()
+    return Answered.of(_budget(protocol), protocol.lying(), protocol.labels)
 
 
 def local_epsilon(protocol: RandomizedResponse) -> float:

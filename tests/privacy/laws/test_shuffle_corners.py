@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from p2p_sim import privacy
 from p2p_sim.privacy.bounds import shuffle as bounds
@@ -332,6 +333,31 @@ def test_sums_of_fair_coins_far_out_and_of_many() -> None:
         one, few = (binomial(count, 0.5, 0.5, 1e-60) for count in (coins, coins - 1))
         assert tail[i] == pytest.approx(math.fsum(one.mass[k - one.low :]), rel=1e-9)
         assert equal[i] == pytest.approx(few.mass[k - 1 - few.low], rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "epsilon0", "labels"), [(400, 1.0, 3), (700, 2.0, 4)])
+def test_what_cancels_in_the_blanket_leaves_less_than_is_added(
+    size: int, epsilon0: float, labels: int
+) -> None:
+    """The sum of one crowd beside 50 digits, term by term; the bound is raised by 1e-9 of it."""
+    law = Blanket(size, epsilon0, labels)
+    window = binomial(size, 2 / labels, 1 - 2 / labels, 1e-30)
+    with mp.workdps(50):
+        extra = mp.expm1(mp.mpf(epsilon0))
+        for epsilon in (1e-3, 0.1, 0.3):
+            price, wanted = mp.expm1(mp.mpf(epsilon)), mp.mpf(0)
+            for both, mass in enumerate(window.mass, window.low):
+                chance, inner = mp.mpf(2) ** -both, mp.mpf(0)
+                for ones in range(both, -1, -1):
+                    gain = extra * (ones - (1 + price) * (both - ones)) / size - price
+                    if gain <= 0:
+                        break
+                    inner += chance * gain
+                    chance = chance * ones / (both - ones + 1)
+                wanted += mp.mpf(float(mass)) * inner
+            wanted *= labels / (labels - 1 + mp.exp(mp.mpf(epsilon0)))
+            assert abs(law._given(size - 1, epsilon) / wanted - 1) < 1e-11
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.privacy.branch_and_bound import Maximum, climb, search
 from p2p_sim.privacy.law import Bracket, Law, largest
 from p2p_sim.privacy.laws.binomial_tails import two_levels
-from p2p_sim.privacy.laws.listed_bits import logs
+from p2p_sim.privacy.laws.listed_bits import compositions, listed_pair
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import (
     LEAST,
@@ -238,17 +238,14 @@ class ClusterReports(Law):
         """Return each composition, one of each two mirror images; this law alone where they are not listed."""
         if self.composition is not None or not self.listed:
             return (self,)
-        return tuple(replace(self, composition=ones) for ones in range(self.others // 2, self.others + 1))
+        return tuple(replace(self, composition=ones) for ones in compositions(self.others))
 
     def outcomes(self) -> tuple[list[float], list[float]] | None:
         """Return every (reports, ones among them), at a composition of few users."""
         ones = self.composition
         if ones is None or self.side or not self.listed:
             return None
-        first, second = (
-            logs(every_report(self.alpha, self.theta, self.size, ones + label)) for label in (0, 1)
-        )
-        return first, second
+        return listed_pair(lambda all_ones: every_report(self.alpha, self.theta, self.size, all_ones), ones)
 
     def outcomes_error(self) -> float:
         """Return what the sums may round away."""
