@@ -156,7 +156,7 @@ def test_a_curve_is_a_frame_of_brackets() -> None:
 
 
 def test_a_curve_at_one_value_names_it_without_a_place() -> None:
-    with pytest.raises(InputError, match="^epsilon = -1"):
+    with pytest.raises(InputError, match=r"^epsilon = -1"):
         privacy.profile(RandomizedResponse(1.0)).curve(-1)
 
 
