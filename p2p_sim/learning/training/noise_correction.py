@@ -1,6 +1,11 @@
 """A model corrected for the label noise: it knows how often users lie, and whose label a released one may be.
 
-The loss itself is ``losses.forward``.
+The loss itself is ``losses.forward``.  How labels came about a mechanism registers as ``privacy.LabelNoise``: by
+``lie`` (uniform), by ``matrix``, a label randomization matrix for all users, or by ``reports``, a function of the
+learner's output and the users that returns ``Evidence``: what each report says of each label.  Matrices per user or
+cluster make one, for example (1 - beta) I + beta 1 q^T with a q of each cluster:
+``ResamplingMatrices(beta, q, group=cluster_of_each_user).evidence(columns["sender"], columns["y"])``.  Its
+``likelihood`` is what the forward loss needs, and its ``unbiased()`` gives the weights of the backward one.
 """
 
 from __future__ import annotations
