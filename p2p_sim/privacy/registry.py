@@ -70,6 +70,13 @@ class LabelNoise:
             )
         if self.matrix is not None and self.matrix.labels != self.labels:
             raise InputError(f"labels = {self.labels}: the matrix has {self.matrix.labels}; give the same")
+        if self.matrix is not None and self.matrix.group is not None:
+            raise InputError("matrix: one of all users, without group; give reports for matrices that differ")
+
+    @property
+    def randomizes(self) -> bool:
+        """Whether a label may be released as another one."""
+        return bool(self.lie) or self.matrix is not None or self.reports is not None
 
 
 @dataclass(frozen=True)
