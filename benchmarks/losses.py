@@ -1,8 +1,9 @@
 """How fast logistic regression with weighted losses is, beside scikit-learn's own on the same problem in the same call.
 
 ``python -m benchmarks.losses --rows 60000 --cases mnist,memory --json``: ``mnist`` are the first N of the 60,000
-training images, 784 features scaled to [0, 1], ten classes (P2P_SIM_DATA names the folder with mnist), both by L-BFGS in
-one thread to the same tolerance.  ``losses`` is the time of weights that correct for randomized response on the same rows.
+training images, 784 features scaled to [0, 1], ten classes (P2P_SIM_DATA names the folder with mnist), both by L-BFGS
+in one thread, for the same number of steps.  ``ratio_cpu_losses`` is of weights on the same rows that correct for
+randomized response.
 A ratio is the time of scikit-learn over that here, the median over interleaved pairs: above 1 it is faster here.
 ``memory``: the peak in bytes of a fresh process that fits 1e6 rows of 50 features and ten classes.
 ``python -m benchmarks.losses beside ROWS``: that peak.

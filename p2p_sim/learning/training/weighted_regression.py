@@ -25,7 +25,33 @@ BLOCK = 2**18
 """Numbers of a block of rows: 2 MiB, which stays in the cache between its two products."""
 
 
-class WeightedLossRegression(ClassifierMixin, BaseEstimator):
+class _Scores(ClassifierMixin, BaseEstimator):
+    """What a fitted model with ``classes_``, ``coef_`` and ``intercept_`` says of rows."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores (m, k), or (m,) of the second of two classes."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        scores = np.asarray(X @ self.coef_.T + self.intercept_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row with the largest score; ties go to the first."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, (m, k)."""
+        from scipy.special import expit, softmax
+
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return np.asarray(softmax(scores, axis=1))
+
+
+class WeightedLossRegression(_Scores):
     """A multinomial logistic regression (two classes: binomial) with an L2 penalty, by L-BFGS in float64.
 
     ``C``: above 0, the inverse of the penalty, as in scikit-learn: half the squared weights without the intercept, plus
@@ -33,8 +59,8 @@ class WeightedLossRegression(ClassifierMixin, BaseEstimator):
     gradient of the mean loss.
 
     ``fit`` takes labels, ``fit_losses`` weights.  Rows are read in blocks and not standardized.  Fitted:
-    ``classes_``, ``coef_`` (k, d), or (1, d) for two classes, ``intercept_``, ``n_iter_``.  The objective is convex if no
-    row's weights have a negative sum.  Warns (ConvergenceWarning) if ``max_iter`` was not enough.
+    ``classes_``, ``coef_`` (k, d), or (1, d) for two classes, ``intercept_``, ``n_iter_``.  The objective is convex if
+    no row's weights have a negative sum.  Warns (ConvergenceWarning) if ``max_iter`` was not enough.
     """
 
     def __init__(
@@ -75,17 +101,7 @@ class WeightedLossRegression(ClassifierMixin, BaseEstimator):
         of 0 or less: a class without labels, or one that the noise hides; without an end the intercept would fall.
         """
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
-        given = np.asarray(weights)
-        if given.ndim != 2 or given.shape[0] != X.shape[0] or given.shape[1] < 2 or given.dtype.kind not in "iuf":
-            raise InputError(
-                f"weights have shape {given.shape} and type {given.dtype}; give numbers of shape ({X.shape[0]}, k), a "
-                "weight for each of k labels, k at least 2"
-            )
-        names = np.arange(given.shape[1]) if classes is None else np.asarray(classes)
-        if names.shape != given.shape[1:] or not np.array_equal(np.unique(names), names):
-            raise InputError(
-                f"classes are {names.tolist()}; give {given.shape[1]} different labels, ascending, one a column of weights"
-            )
+        given, names = _checked(weights, X.shape[0], classes)
         return self._fitted(X, np.ascontiguousarray(given.T, dtype=np.float64), names)
 
     def _fitted(self, X: Any, weights: Array, classes: Array) -> Self:
@@ -121,31 +137,9 @@ class WeightedLossRegression(ClassifierMixin, BaseEstimator):
         if not (sums > 0).all():
             short = int(np.argmax(~(sums > 0)))
             raise InputError(
-                f"the weights of class {classes[short]} have the sum {sums[short]:.6g}: there are no labels of it, or the "
-                "noise hides them; leave the class out, or use the forward correction (losses.match_reports)"
+                f"the weights of class {classes[short]} have the sum {sums[short]:.6g}: there are no labels of it, or "
+                "the noise hides them; leave the class out, or use the forward correction (losses.match_reports)"
             )
-
-    def decision_function(self, X: Any) -> Array:
-        """Return scores (m, k), or (m,) of the second of two classes."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        scores = np.asarray(X @ self.coef_.T + self.intercept_)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of each row with the largest score; ties go to the first."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, (m, k)."""
-        from scipy.special import expit, softmax
-
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.stack([expit(-scores), expit(scores)], axis=1)
-        return np.asarray(softmax(scores, axis=1))
 
 
 class _Objective:
@@ -199,7 +193,7 @@ def _product_back(direction: Array, block: Any) -> Array:
 
 
 def _losses(scores: Array, weights: Array) -> tuple[float, Array]:
-    """Return the loss of a block, and its gradient with respect to ``scores``: (k, rows), or (1, rows) of two classes."""
+    """Return the loss of a block, and its gradient with respect to ``scores``: (k, rows), (1, rows) of two classes."""
     if len(scores) == 1:
         both = weights[0] + weights[1]
         # log(1 + e^z) = max(z, 0) + log(1 + e^-|z|)
@@ -215,3 +209,132 @@ def _losses(scores: Array, weights: Array) -> tuple[float, Array]:
     scores *= sums / whole
     scores -= weights
     return value, scores
+
+
+def _checked(weights: Any, rows: int, classes: Any) -> tuple[Array, Array]:
+    """Return weights (rows, k) and their labels (k,); raises InputError for those that do not fit."""
+    given = np.asarray(weights)
+    if given.ndim != 2 or given.shape[0] != rows or given.shape[1] < 2 or given.dtype.kind not in "iuf":
+        raise InputError(
+            f"weights have shape {given.shape} and type {given.dtype}; give numbers of shape ({rows}, k), a weight for "
+            "each of k labels, k at least 2"
+        )
+    if not np.isfinite(given).all():
+        raise InputError("weights have entries that are not finite; give finite numbers")
+    names = np.arange(given.shape[1]) if classes is None else np.asarray(classes)
+    if names.shape != given.shape[1:] or not np.array_equal(np.unique(names), names):
+        raise InputError(
+            f"classes are {names.tolist()}; give {given.shape[1]} different labels, ascending, one a column of weights"
+        )
+    return given, names
+
+
+class StreamedLossRegression(_Scores):
+    """The same regression in one pass over blocks of rows, for more rows than memory holds: averaged AdaGrad.
+
+    ``alpha``: at least 0, the weight of half the squared weights (without the intercept) beside the mean loss, which is
+    1 / (C n) of ``WeightedLossRegression``.  ``step``: above 0, of AdaGrad.  ``batch``: rows a step, at least 1.
+
+    Steps are of ``batch`` rows in the order given, however they are cut into blocks: rows that fill no batch wait for
+    the next block, or for ``finish``, and count for nothing until then.  Give rows in random order, with features of
+    about the same scale.  ``coef_`` and ``intercept_`` are averages over the steps, later ones weighing more.
+
+    *Source:* Duchi, Hazan, Singer 2011 (AdaGrad); Shamir, Zhang 2013 (polynomial-decay averaging).
+    """
+
+    def __init__(self, alpha: float = 1e-6, *, step: float = 0.3, batch: int = 32):
+        self.alpha, self.step, self.batch = alpha, step, batch
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget what was learnt, and learn labels y (n,) in one pass."""
+        for name in ("classes_", "coef_"):
+            self.__dict__.pop(name, None)
+        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise InputError(
+                f"y has one class, {classes[0]!r}: a classifier needs two or more; give labels of both"
+            )
+        return self.partial_fit(X, y, classes).finish()
+
+    def finish(self) -> Self:
+        """Learn the rows that still wait for a whole batch, as one of fewer."""
+        check_is_fitted(self)
+        if len(self._rows):
+            self._learn(self._rows, self._weights)
+            self._rows, self._weights = self._rows[:0], self._weights[:0]
+            self.coef_, self.intercept_ = self._mean[:, :-1].copy(), self._mean[:, -1].copy()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn a block of labels y (n,); ``classes``: all labels there are, for the first block."""
+        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), reset=not hasattr(self, "classes_"))
+        names = np.unique(classes) if classes is not None else getattr(self, "classes_", None)
+        if names is None:
+            raise InputError("classes = None: give all labels there are to the first call of partial_fit")
+        place = np.minimum(np.searchsorted(names, y), len(names) - 1)
+        if not np.array_equal(names[place], y):
+            raise InputError(
+                f"y has labels {np.setdiff1d(y, names)[:10].tolist()} that are none of the classes; name all"
+            )
+        return self.partial_fit_losses(X, np.eye(len(names))[place], names)
+
+    def partial_fit_losses(self, X: Any, weights: Any, classes: Any = None) -> Self:
+        """Learn a block of weights (n, k) of the losses of rows; ``classes`` (k,): ascending; None: 0 to k - 1.
+
+        Raises InputError for weights of another shape, or not finite, or classes that are not those of earlier blocks.
+        """
+        first = not hasattr(self, "classes_")
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=first)
+        given, names = _checked(
+            weights, len(X), classes if classes is not None else getattr(self, "classes_", None)
+        )
+        if first:
+            self._begin(names, X.shape[1])
+        elif not np.array_equal(names, self.classes_):
+            raise InputError(
+                f"classes are {names.tolist()}, and were {self.classes_.tolist()}; give the same"
+            )
+        x = np.concatenate([self._rows, X])
+        w = np.concatenate([self._weights, given])
+        whole = len(x) - len(x) % self.batch
+        with one_thread():
+            for low in range(0, whole, self.batch):
+                self._learn(x[low : low + self.batch], w[low : low + self.batch])
+        self._rows, self._weights = x[whole:].copy(), w[whole:].copy()
+        self.coef_, self.intercept_ = self._mean[:, :-1].copy(), self._mean[:, -1].copy()
+        return self
+
+    def _begin(self, classes: Array, features: int) -> None:
+        for name, value, least in (
+            ("alpha", self.alpha, 0),
+            ("step", self.step, 1e-12),
+            ("batch", self.batch, 1),
+        ):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float, np.number))
+                or not value >= least
+            ):
+                raise InputError(f"{name} = {value!r}: must be a number of at least {least:g}")
+        self.classes_, self.n_steps_ = classes, 0
+        shape = (1 if len(classes) == 2 else len(classes), features + 1)
+        self._now, self._mean, self._squares = np.zeros(shape), np.zeros(shape), np.full(shape, 1e-12)
+        self._rows, self._weights = np.zeros((0, features)), np.zeros((0, len(classes)))
+
+    def _learn(self, x: Array, weights: Array) -> None:
+        """Take a step, of a batch of rows."""
+        coef = self._now[:, :-1]
+        scores = coef @ x.T + self._now[:, -1:]
+        _, direction = _losses(scores, np.ascontiguousarray(weights.T, dtype=np.float64))
+        along = np.concatenate([direction @ x, direction.sum(axis=1, keepdims=True)], axis=1) / len(x)
+        along[:, :-1] += self.alpha * coef
+        self._squares += along**2
+        self._now -= self.step * along / np.sqrt(self._squares)
+        self.n_steps_ += 1
+        self._mean += (AVERAGING + 1) / (self.n_steps_ + AVERAGING) * (self._now - self._mean)
+
+
+AVERAGING = 3
+"""Of step t the weight in the average of steps is about t^3."""

@@ -16,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.auditing.common_statistics import readable
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen
-from p2p_sim.privacy.label_matrices import MOST_WEIGHT, Evidence
+from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -158,17 +157,12 @@ def unbiased(protocol: Alibi, scores: npt.NDArray[Any]) -> Array:
 
     A score less its noise is one-hot, so scores / grid would do.  Cut to 0 .. grid, as all beyond tells nothing, they
     vary less: a score of another label then has the mean b = sum_j P(noise >= j), j = 1 .. grid, one's own grid - b.
-    What the sum is short of 1 is given to all labels alike.  Raises InputError if the noise leaves almost nothing.
+    What the sum is short of 1 is given to all labels alike.
     """
     grid = int(protocol.grid)
     q = _DIGITS.exp(-Decimal(float(protocol.epsilon)) / (2 * grid))
     tails = _DIGITS.divide(q * (1 - _DIGITS.power(q, grid)), (1 - q) * (1 + q))
     apart = float(grid - 2 * tails)
-    if apart * MOST_WEIGHT < grid:
-        raise InputError(
-            f"epsilon = {protocol.epsilon!r}: the noise leaves less than {1 / MOST_WEIGHT:g} of a label, so none of "
-            f"the {protocol.labels} labels can be told apart; give a larger epsilon"
-        )
     weights = (np.clip(scores, 0, grid) - float(tails)) / apart
     return np.asarray(weights + (1 - weights.sum(axis=1, keepdims=True)) / protocol.labels)
 
