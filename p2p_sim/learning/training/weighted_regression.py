@@ -85,7 +85,7 @@ class WeightedLossRegression(_Scores):
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(
-                f"y has one class, {classes[0]!r}: a classifier needs two or more; give labels of both"
+                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
             )
         each = None
         if sample_weight is not None:
@@ -254,7 +254,7 @@ class StreamedLossRegression(_Scores):
         classes = np.unique(y)
         if len(classes) < 2:
             raise InputError(
-                f"y has one class, {classes[0]!r}: a classifier needs two or more; give labels of both"
+                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
             )
         return self.partial_fit(X, y, classes).finish()
 
