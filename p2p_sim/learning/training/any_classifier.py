@@ -46,7 +46,7 @@ def _on_simplex(rows: Array) -> Array:
     falling = -np.sort(-rows, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, k + 1)
     used = (falling > excess).sum(axis=1)
-    return np.maximum(rows - excess[np.arange(len(rows)), used - 1][:, None], 0)
+    return np.asarray(np.maximum(rows - excess[np.arange(len(rows)), used - 1][:, None], 0))
 
 
 def weighted_copies(x: Array, weights: Array) -> tuple[Array, Array, Array]:
