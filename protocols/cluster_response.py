@@ -74,8 +74,8 @@ class ClusterResponse(Protocol):
     (uint8) of each label, and of each cluster ``q_cluster``, its number, and ``weights``, (c, k): the distribution is
     weights / their sum.  Raises InputError for parameters out of range.
 
-    *Source:* Clustering 2022, Algorithm 1, Theorem 1 (corrected: a replaced label changes two counts, so that noise costs
-    2/sigma), Corollaries 1 and 2; Ghosh, Roughgarden, Sundararajan 2009 (discrete noise).
+    *Source:* Clustering 2022, Algorithm 1, Corollaries 1 and 2, and Theorem 1, corrected: a replaced label changes two
+    counts, so that noise costs 2/sigma; Ghosh, Roughgarden, Sundararajan 2009 (discrete noise).
     *Assumes:* the curator is trusted: she sees every label.  Clusters are public and depend on no label.
     """
 
@@ -125,8 +125,8 @@ class ClusterResponse(Protocol):
             if self.own is None:
                 least = f"an epsilon of at least {2 * self.grid / (LAPLACE_LIMIT * self.noise_share):.3g}"
             raise InputError(
-                f"epsilon = {self.epsilon!r} with grid = {self.grid}: noise of {float(sigma * self.grid):,.0f} steps; at "
-                f"most {LAPLACE_LIMIT:,} are drawn: give a coarser grid, or {least}"
+                f"epsilon = {self.epsilon!r} with grid = {self.grid}: noise of {float(sigma * self.grid):,.0f} steps; "
+                f"at most {LAPLACE_LIMIT:,} are drawn: give a coarser grid, or {least}"
             )
         if 0 < lam < LEAST_DRAWN:
             raise InputError(
@@ -158,7 +158,7 @@ class ClusterResponse(Protocol):
         noise = None if sigma == math.inf else Fraction(sigma)
         if noise is None and floor != even:
             raise InputError(
-                f"sigma = inf with tau = {tau!r}: noise without end leaves nothing of the labels, so that q~ is uniform: "
+                f"sigma = inf with tau = {tau!r}: noise without end leaves nothing of the labels, so q~ is uniform: "
                 f"give tau = 1 / {labels}"
             )
         bias = _share("beta", beta, Fraction(1))
@@ -285,8 +285,9 @@ def total(settings: Settings) -> float:
 
 def _share(name: str, value: Any, most: Fraction) -> Fraction:
     """Return a number from 0 to ``most`` exactly; raises InputError outside."""
-    check_range(name, value, 0, most)
-    return Fraction(value)
+    exact = value == most  # which a float beside it may not be
+    check_range(name, float(most) if exact else value, 0, float(most))
+    return most if exact else Fraction(value)
 
 
 def _codes(names: Array, cluster: Array) -> Array:

@@ -119,7 +119,7 @@ class Listed(Atoms):
         return self.ones[0] if len(self.ones) == 1 else None
 
     def at_worst(self, epsilon: float | None, previous: Law | None = None) -> Law:
-        """Return the composition that is worst at ``epsilon``; with more labels than two it may be one without a name."""
+        """Return the composition that is worst at ``epsilon``; with more labels than two it may have no name."""
         if epsilon is None or len(self.p) == 1:
             return self
         scale = math.exp(min(epsilon, 700.0))
