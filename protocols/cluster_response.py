@@ -292,6 +292,8 @@ def _share(name: str, value: Any, most: Fraction) -> Fraction:
 
 def _codes(names: Array, cluster: Array) -> Array:
     """Return the place of each cluster among ``names``, ascending numbers."""
-    place = np.zeros(int(names[-1]) + 1 if len(names) else 1, np.int64)
+    if not len(names) or names[-1] == len(names) - 1:  # all of them, which is the rule
+        return cluster
+    place = np.zeros(int(names[-1]) + 1, np.int64)
     place[names] = np.arange(len(names))
     return np.asarray(place[cluster])

@@ -5,10 +5,10 @@ A mechanism is known by what its room registers, those of this package (``privac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.privacy.label_matrices import Evidence, LabelMatrices
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise
@@ -39,12 +41,42 @@ class LabelNoise:
     of its "sender", or of a random user of the sender's or the label's "cluster", or of "everybody", or of a random
     one of the sender's "neighbours", or, after a "walk" of ``steps`` over the graph that ended at the sender, of who
     began it.
+
+    Noise of another form: ``lie`` is 0, and ``matrix`` is the label randomization matrix of all users; or, for the
+    labels of known senders, ``reports(columns, people)`` returns what each report says of each label, as ``Evidence``,
+    from the columns that the learner returned (``y``, ``sender`` and whatever else) and the users, whose secret labels
+    it may not read.  ``LabelMatrices.evidence`` makes one of matrices that differ between users.
+
+    Raises InputError for several forms at once, and for ``reports`` of labels whose senders are not known.
     """
 
     lie: Fraction
     labels: int = 2
     whose: str = "sender"
     steps: int = 1
+    matrix: LabelMatrices | None = None
+    reports: Callable[[Mapping[str, npt.NDArray[Any]], Population], Evidence] | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.lie) + (self.matrix is not None) + (self.reports is not None) > 1:
+            raise InputError(
+                f"lie = {self.lie}, matrix and reports each say how labels are randomized: give one of them, and "
+                "lie = 0 with the others"
+            )
+        if self.reports is not None and self.whose != "sender":
+            raise InputError(
+                f'whose = {self.whose!r}: reports say something of the labels of their senders; give "sender", or a '
+                "matrix"
+            )
+        if self.matrix is not None and self.matrix.labels != self.labels:
+            raise InputError(f"labels = {self.labels}: the matrix has {self.matrix.labels}; give the same")
+        if self.matrix is not None and self.matrix.group is not None:
+            raise InputError("matrix: one of all users, without group; give reports for matrices that differ")
+
+    @property
+    def randomizes(self) -> bool:
+        """Whether a label may be released as another one."""
+        return bool(self.lie) or self.matrix is not None or self.reports is not None
 
 
 @dataclass(frozen=True)

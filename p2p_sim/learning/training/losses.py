@@ -12,6 +12,8 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training.metrics import Predicted
 from p2p_sim.learning.training.models import one_thread
+from p2p_sim.privacy.label_matrices import Evidence, inverse
+from p2p_sim.privacy.registry import LabelNoise
 
 Array = npt.NDArray[Any]
 
@@ -75,12 +77,27 @@ def channel(labels: int, lie: float) -> Array:
     return law
 
 
+def law_of(noise: LabelNoise) -> Array:
+    """Return the law (k, k) of label noise that is the same for all: entry [j, y] is P(released j | label y)."""
+    return channel(noise.labels, float(noise.lie)) if noise.matrix is None else noise.matrix.dense().T
+
+
+def _uniform(law: Array) -> bool:
+    """Return whether a law is that of a truth or a lie, which is uniform among the other labels."""
+    expected = np.full_like(law, law[0, 1])
+    np.fill_diagonal(expected, law[0, 0])
+    return np.array_equal(law, expected)
+
+
 def undo(law: Array, shares: Array) -> Array:
     """Return the unbiased estimate (..., k) of true label shares from released ``shares``; may lie outside [0, 1].
 
-    ``law``: a ``channel``, which is a mixture of the truth and a uniform label.
+    ``law``: (k, k) as ``channel`` makes it; of a uniform one the inverse has a closed form.  Raises InputError for one
+    that is singular, or nearly so.
     """
-    return np.asarray((shares - law[0, 1]) / (law[0, 0] - law[0, 1]))
+    if _uniform(law):
+        return np.asarray((shares - law[0, 1]) / (law[0, 0] - law[0, 1]))
+    return np.asarray(shares @ inverse(law.T))
 
 
 def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array]:
@@ -106,6 +123,23 @@ def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array
     return loss, probabilities * (slope - (probabilities * slope).sum(axis=1, keepdims=True))
 
 
+def from_likelihoods(scores: Array, likelihood: Array) -> tuple[float, Array]:
+    """Return the forward-corrected cross-entropy of single reports and its gradient (n, k), as ``forward`` does.
+
+    -sum log sum_y softmax(scores)[y] likelihood[y], with the ``likelihood`` (n, k) of each report for each true label,
+    up to a factor of the report's own.  It needs no inverse: labels that reports do not tell apart do no harm.
+
+    *Source:* Patrini et al. 2017 (forward correction), with a randomization matrix of each user's own.
+    """
+    from scipy.special import softmax
+
+    probabilities = softmax(scores, axis=1)
+    scaled = likelihood / likelihood.max(axis=1, keepdims=True)
+    joint = probabilities * scaled
+    total = np.maximum(joint.sum(axis=1, keepdims=True), LEAST)
+    return -float(np.log(total).sum()), probabilities - joint / total
+
+
 def backward(scores: Array, released: Array, law: Array) -> tuple[float, Array]:
     """Return the unbiased cross-entropy and its gradient (n, k) with respect to ``scores`` (n, k).
 
@@ -114,11 +148,65 @@ def backward(scores: Array, released: Array, law: Array) -> tuple[float, Array]:
 
     *Source:* Natarajan et al. 2013; Clustering 2022, Algorithm 1; Release 2023, appendix G.
     """
+    return weighted(scores, undo(law, np.eye(len(law)))[released])
+
+
+def weighted(scores: Array, weights: Array) -> tuple[float, Array]:
+    """Return the sum over rows of sum_k weights[k] crossentropy(scores, k), and its gradient (n, k).
+
+    ``weights`` (n, k): may be negative; convex in the scores if no row's sum is negative.  Those whose mean is the
+    one-hot true label give an unbiased loss.
+    """
     from scipy.special import logsumexp
 
-    shares = undo(law, np.eye(len(law))[released])
-    total = logsumexp(scores, axis=1)
-    return float(total.sum() - (shares * scores).sum()), np.exp(scores - total[:, None]) - shares
+    total, sums = logsumexp(scores, axis=1), weights.sum(axis=1)
+    value = float(sums @ total - (weights * scores).sum())
+    return value, np.exp(scores - total[:, None]) * sums[:, None] - weights
+
+
+@dataclass(frozen=True)
+class WeightSummary:
+    """How far weights of a loss are from those of true labels.
+
+    ``least``, ``most``: the smallest and the largest weight; ``inflation``: the mean over examples of the sum of
+    squared weights, 1 for true labels: so many times more examples are needed for a mean loss of the same variance, if
+    the losses of an example's labels were independent and alike.
+    """
+
+    least: float
+    most: float
+    inflation: float
+
+
+def summary(weights: Array) -> WeightSummary:
+    """Return the summary of weights (n, k), n at least 1."""
+    return WeightSummary(
+        float(weights.min()),
+        float(weights.max()),
+        float(np.einsum("ik,ik->", weights, weights) / len(weights)),
+    )
+
+
+def easy_llp(bags: Bags, prior: Array) -> Array:
+    """Return unbiased loss weights (n, k) of users known by bag: m alpha - (m - 1) prior, for a bag of m labels.
+
+    alpha: the bag's label shares, ``bags.counts`` / m, m the number of the bag's users.  ``prior`` (k,): the shares
+    of labels among all users; users of no bag get zeros.  The sum of squares grows with m.
+
+    Raises InputError for a prior that is no distribution over the labels.
+    *Source:* Busa-Fekete et al. 2023, "Easy learning from label proportions" (EasyLLP).
+    *Assumes:* the users of a bag are drawn independently, whose labels have the prior: bags tell nothing of features.
+    """
+    prior = np.asarray(prior, float)
+    labels = bags.counts.shape[1]
+    if prior.shape != (labels,) or not (prior >= 0).all() or abs(prior.sum() - 1) > 1e-6:
+        raise InputError(
+            f"prior = {prior.tolist()}: give {labels} probabilities that sum to 1, the shares of the labels among all"
+        )
+    inside, known = bags.bag >= 0, np.zeros((len(bags.bag), labels))
+    members = np.bincount(bags.bag[inside], minlength=len(bags.counts))[:, None]
+    known[inside] = (bags.counts - (members - 1) * prior)[bags.bag[inside]]
+    return known
 
 
 Loss = Callable[[Array], tuple[float, Array]]
@@ -205,36 +293,81 @@ class Regression:
         return scores
 
 
-def starting_shares(released: Released, lie: float, weights: Array | None = None) -> Array:
+def starting_shares(released: Released, law: Array, weights: Array | None = None) -> Array:
     """Return the probabilities (k,) of the constant model: the released shares, noise undone, none below about 0.01.
 
     ``weights`` (b,): of the labels of each group; None: 1.
     """
     counts = released.counts if weights is None else released.counts * weights[:, None]
-    shares = np.clip(undo(channel(counts.shape[1], lie), counts.sum(axis=0) / counts.sum()), 0.01, 0.99)
-    return np.asarray(shares / shares.sum())
+    found = counts.sum(axis=0) / counts.sum()
+    if _uniform(law):
+        return _inside(undo(law, found))
+    return likeliest_shares(law, found)
 
 
-def match(x: Array, released: Released, lie: Any = 0.0, weights: Array | None = None) -> Regression:
-    """Return the logistic regression fitted to released labels, which are lies with probability ``lie``.
+def likeliest_shares(likelihood: Array, weights: Array) -> Array:
+    """Return label shares (k,), none below about 0.01, that make reports likely: 100 steps of EM from equal shares.
 
-    x (n, d); the loss is ``forward``.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.  Raises
-    InputError if no label was released, and if a released label says nothing about the true one: ``lie`` not below
-    (k - 1) / k.
+    ``likelihood`` (m, k): of kinds of reports, which were got ``weights`` (m,) times.
+    """
+    shares = np.full(likelihood.shape[1], 1 / likelihood.shape[1])
+    for _ in range(100):
+        each = likelihood * shares
+        shares = weights @ (each / np.maximum(each.sum(axis=1, keepdims=True), LEAST))
+        shares = shares / shares.sum()
+    return _inside(shares)
+
+
+def _inside(shares: Array) -> Array:
+    bounded = np.clip(shares, 0.01, 0.99)
+    return np.asarray(bounded / bounded.sum())
+
+
+def match(x: Array, released: Released, noise: Any = 0.0, weights: Array | None = None) -> Regression:
+    """Return the logistic regression fitted to released labels, randomized by ``noise``.
+
+    x (n, d); the loss is ``forward``.  ``noise``: the probability of a lie, uniform among the others; or the law
+    (k, k), as ``channel`` makes it.  ``weights`` (b,): of the labels of each group, in (0, 1]; None: 1.  Raises
+    InputError if no label was released, and if a released label says nothing about the true one: a lie with
+    probability (k - 1) / k or more, or a law whose columns are all the same.
     """
     labels = released.counts.shape[1]
     if not released.counts.sum() > 0:
         raise InputError("no label was released, so there is nothing to learn from")
-    if not 0 <= lie * labels < labels - 1:
+    if np.ndim(noise) == 0 and not 0 <= noise * labels < labels - 1:
         raise InputError(
-            f"lie = {float(lie):.6g} of {labels} labels: a released label says nothing about the true one; "
+            f"lie = {float(noise):.6g} of {labels} labels: a released label says nothing about the true one; "
             f"give a probability below {labels - 1}/{labels}"
         )
-    law = channel(labels, float(lie))
+    law = channel(labels, float(noise)) if np.ndim(noise) == 0 else np.asarray(noise, float)
+    if says_nothing(law):
+        raise InputError(
+            "the law of released labels is the same for all true labels: nothing can be learnt; give more epsilon"
+        )
     rows, inside = released.inside() if isinstance(released, Bags) else (None, released)
     weight = 1.0
     if weights is not None:
         inside = replace(inside, counts=released.counts * weights[:, None])  # type: ignore[type-var]
         weight = float(inside.counts.sum() / released.counts.sum())
-    begin = starting_shares(released, float(lie), weights)
+    begin = starting_shares(released, law, weights)
     return Regression(labels).fit(x, lambda scores: forward(scores, inside, law), begin, rows, weight)
+
+
+def says_nothing(law: Array) -> bool:
+    """Return whether all columns of a law (k, k) are the same, to rounding."""
+    return bool(np.allclose(law, law[:, :1], rtol=0, atol=1e-12))
+
+
+def match_reports(x: Array, evidence: Evidence) -> Regression:
+    """Return the logistic regression fitted to single reports, by the loss ``from_likelihoods``.
+
+    x (n, d): features of all users.  Raises InputError if there is no report, and if none says anything.
+    """
+    if not len(evidence.users):
+        raise InputError("no label was released, so there is nothing to learn from")
+    if evidence.says_nothing:
+        raise InputError("no report says anything about the true label, so there is nothing to learn from")
+    likelihood = evidence.likelihood / evidence.likelihood.max(axis=1, keepdims=True)
+    begin = likeliest_shares(likelihood, np.full(len(likelihood), 1 / len(likelihood)))
+    model = Regression(likelihood.shape[1])
+    return model.fit(x[evidence.users], lambda scores: from_likelihoods(scores, likelihood), begin)

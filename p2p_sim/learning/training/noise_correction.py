@@ -1,6 +1,11 @@
 """A model corrected for the label noise: it knows how often users lie, and whose label a released one may be.
 
-The loss itself is ``losses.forward``.
+The loss itself is ``losses.forward``.  How labels came about a mechanism registers as ``privacy.LabelNoise``: by
+``lie`` (uniform), by ``matrix``, a label randomization matrix for all users, or by ``reports``, a function of the
+learner's output and the users that returns ``Evidence``: what each report says of each label.  Matrices per user or
+cluster make one, for example (1 - beta) I + beta 1 q^T with a q of each cluster:
+``ResamplingMatrices(beta, q, group=cluster_of_each_user).evidence(columns["sender"], columns["y"])``.  Its
+``likelihood`` is what the forward loss needs, and its ``unbiased()`` gives the weights of the backward one.
 """
 
 from __future__ import annotations
@@ -22,8 +27,10 @@ from p2p_sim.learning.training.losses import (
     Bags,
     Regression,
     Released,
-    channel,
+    law_of,
     match,
+    match_reports,
+    says_nothing,
     starting_shares,
 )
 from p2p_sim.learning.training.metrics import Metrics, measure
@@ -133,8 +140,8 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     *Source:* Williams 1982 (the moment estimate of rho from Pearson's chi-square).
     *Assumes:* given the features, a label depends on the cluster only by an effect that goes with no feature.
     """
-    lie = float(noise.lie)
-    first = match(x, labels, lie)
+    law = law_of(noise)
+    first = match(x, labels, law)
     if noise.whose != "cluster" or not isinstance(labels, Bags):
         return Fitted(first)
     some: Array = labels.counts.sum(axis=1) > 0
@@ -144,11 +151,11 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
     free = int(some.sum()) - rank
     if free < 1:
         return Fitted(first)
-    model, weights, rho = _weighed(x, labels, lie, first, free / some.sum())
-    others, off = noise.labels - 1, _misfit(first.probabilities(x), labels, lie)
+    model, weights, rho = _weighed(x, labels, law, first, free / some.sum())
+    others, off = noise.labels - 1, _misfit(first.probabilities(x), labels, law)
     astray = bool(chdtrc(others * free, others * off.sum() / RESAMPLED) < ASTRAY)
-    flat = Regression(noise.labels).constant(x, starting_shares(labels, lie, weights))
-    left, whole = (weights @ _misfit(each.probabilities(x), labels, lie) for each in (model, flat))
+    flat = Regression(noise.labels).constant(x, starting_shares(labels, law, weights))
+    left, whole = (weights @ _misfit(each.probabilities(x), labels, law) for each in (model, flat))
     ratio = max(whole - left, 0.0) / max(rank - 1, 1) / (left / free) if left else np.inf
     if rank > 1 and fdtrc(others * (rank - 1), others * free, ratio) > TELLING:
         return Fitted(flat, rho, astray, constant=True)
@@ -156,7 +163,7 @@ def fit(x: Array, labels: Released, noise: LabelNoise) -> Fitted:
 
 
 def _weighed(
-    x: Array, labels: Bags, lie: float, first: Regression, free: float
+    x: Array, labels: Bags, law: Array, first: Regression, free: float
 ) -> tuple[Regression, Array, float]:
     """Return a model, the weight of each cluster's labels, and their correlation, starting from the ``first`` model.
 
@@ -168,19 +175,19 @@ def _weighed(
     for _ in range(ROUNDS):
         left = free * weights * (size > 0)
         spread = float(left @ further)
-        excess = float(weights @ _misfit(model.probabilities(x), labels, lie) - left.sum())
+        excess = float(weights @ _misfit(model.probabilities(x), labels, law) - left.sum())
         rho = min(max(excess / spread, 0.0), 1.0) if spread else 0.0
         if not rho:
             return first, np.ones(len(size)), 0.0
         weights = 1 / (1 + further * rho)
-        model = match(x, labels, lie, weights)
+        model = match(x, labels, law, weights)
     return model, weights, rho
 
 
-def _misfit(probabilities: Array, labels: Bags, lie: float) -> Array:
+def _misfit(probabilities: Array, labels: Bags, law: Array) -> Array:
     """Return Pearson's chi-square of each cluster's labels (b,), divided by its degrees of freedom, k - 1."""
     size = labels.counts.sum(axis=1)[:, None]
-    expected = size * np.maximum(labels.mean(probabilities) @ channel(probabilities.shape[1], lie).T, LEAST)
+    expected = size * np.maximum(labels.mean(probabilities) @ law.T, LEAST)
     off = np.divide((labels.counts - expected) ** 2, expected, out=np.zeros_like(expected), where=size > 0)
     return np.asarray(off.sum(axis=1) / (probabilities.shape[1] - 1))
 
@@ -226,6 +233,14 @@ def released(columns: dict[str, Array], people: Population, noise: LabelNoise) -
     return of_walks(graph, noise.steps, counts) if short(graph, noise.steps) else None
 
 
+@dataclass(frozen=True)
+class _Corrected:
+    """A corrected model, None if there is none, and what to know of it."""
+
+    model: Regression | None
+    notes: list[str]
+
+
 def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array, y_test: Array) -> Comparison:
     """Add the test accuracy of the corrected model to a comparison, if the run's protocol has one.
 
@@ -233,28 +248,61 @@ def beside(found: Comparison, run: RunRecord, people: Population, x_test: Array,
     correction is impossible, or if users lied in ways that it does not know.
     """
     noise = None if run.source is None else label_noise(run.source)
-    if noise is None or (noise.whose == "sender" and not noise.lie):
+    if noise is None or (noise.whose == "sender" and not noise.randomizes):
         return found
-    labels, accuracy, notes = released(label_assignment.returned(run), people, noise), None, list[str]()
-    metrics = dict[str, Metrics]()
-    if labels is None:
-        long_walks = "walks this long are not followed back: no model is corrected for them"
-        anyone = "a label may be anybody's: no model is corrected for that"
-        notes.append(long_walks if noise.whose == "walk" else anyone)
-    elif noise.lie * noise.labels >= noise.labels - 1:
-        notes.append("the released labels say nothing of the true ones: no model is corrected for that")
-    elif labels.counts.any():
-        assert people.x is not None
-        fitted = fit(people.x, labels, noise)
-        predicted = fitted.model.predicted(x_test)
+    columns = label_assignment.returned(run)
+    made = (
+        _by_counts(columns, people, noise) if noise.reports is None else _by_reports(columns, people, noise)
+    )
+    accuracy, metrics, notes = None, dict[str, Metrics](), made.notes
+    if made.model is not None:
+        predicted = made.model.predicted(x_test)
         accuracy = evaluation.accuracy(y_test, predicted)
         metrics["accuracy_corrected"] = measure(y_test, predicted)
-        notes += fitted.notes(noise)
-        notes += ["the corrected model is a logistic regression"] * (found.model != "logistic-regression")
+        notes = notes + ["the corrected model is a logistic regression"] * (
+            found.model != "logistic-regression"
+        )
         unknown = "the correction does not know of users who lie beyond the protocol"
         notes += [unknown] * bool(len(run.faulty.get("lied", ())))
-    made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * bool(noise.lie)
+    made_up = KNOWLEDGE.get(noise.whose, []) + [CORRECTED_FOR_LIES] * noise.randomizes
     corrected = replace(
         found, accuracy_corrected=accuracy, correction=", ".join(made_up), metrics=found.metrics | metrics
     )
     return corrected.with_notes(*notes)
+
+
+NOTHING_SAID = "the released labels say nothing of the true ones: no model is corrected for that"
+
+
+def _by_counts(columns: dict[str, Array], people: Population, noise: LabelNoise) -> _Corrected:
+    """Return the model of labels whose noise is the same for all."""
+    labels = released(columns, people, noise)
+    if labels is None:
+        long_walks = "walks this long are not followed back: no model is corrected for them"
+        anyone = "a label may be anybody's: no model is corrected for that"
+        return _Corrected(None, [long_walks if noise.whose == "walk" else anyone])
+    if noise.lie * noise.labels >= noise.labels - 1 or says_nothing(law_of(noise)):
+        return _Corrected(None, [NOTHING_SAID])
+    if not labels.counts.any():
+        return _Corrected(None, [])
+    assert people.x is not None
+    fitted = fit(people.x, labels, noise)
+    return _Corrected(fitted.model, fitted.notes(noise))
+
+
+def _by_reports(columns: dict[str, Array], people: Population, noise: LabelNoise) -> _Corrected:
+    """Return the model of reports of which each says something of its own."""
+    assert noise.reports is not None
+    if "sender" not in columns:
+        return _Corrected(
+            None, ["reports came without the users who sent them: no model is corrected for noise"]
+        )
+    if not len(columns["sender"]):
+        return _Corrected(None, [])
+    evidence = noise.reports(columns, people)
+    if evidence.says_nothing:
+        return _Corrected(None, [NOTHING_SAID])
+    assert people.x is not None
+    model = match_reports(people.x, evidence)
+    notes = [] if model.converged else ["the corrected model did not converge"]
+    return _Corrected(model, [*notes, evidence.note])

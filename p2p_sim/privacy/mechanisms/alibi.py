@@ -5,26 +5,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.population import Population
 from p2p_sim.privacy.auditing.common_statistics import readable
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.mechanism_parts.two_entries import differences
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
 from protocols import Alibi
 
 Array = npt.NDArray[np.float64]
 
 SOURCE = "Esmaeili et al. 2021 with discrete noise; its losses, listed"
+
+_DIGITS = Context(prec=50)
 
 
 def law(protocol: Alibi, setting: Setting) -> PrivacyProfile:
@@ -104,6 +112,39 @@ def local_epsilon(protocol: Alibi) -> float:
     return float(protocol.epsilon)
 
 
+def noise(protocol: Alibi) -> LabelNoise:
+    """Return what the noisy scores say of each label; the denoised label says less."""
+    return LabelNoise(
+        Fraction(0), protocol.labels, reports=lambda columns, people: evidence(protocol, columns, people)
+    )
+
+
+def evidence(protocol: Alibi, columns: Mapping[str, npt.NDArray[Any]], _people: Population) -> Evidence:
+    """Return what the noisy scores say.
+
+    Of label c the likelihood is exp(epsilon / grid cut(score of c)), up to a factor of the report; cut: to 0 .. grid.
+    """
+    scores, rate = columns["scores"], float(protocol.epsilon) / protocol.grid
+    cut = np.clip(scores, 0, protocol.grid).astype(np.float64)
+    likelihood = np.exp(rate * (cut - cut.max(axis=1, keepdims=True)))
+    return Evidence(columns["sender"].astype(np.int64), likelihood, lambda: unbiased(protocol, scores))
+
+
+def unbiased(protocol: Alibi, scores: npt.NDArray[Any]) -> Array:
+    """Return weights (n, k) from scores (n, k) in steps, which sum to 1, and whose mean is the one-hot label.
+
+    A score less its noise is one-hot, so scores / grid would do.  Cut to 0 .. grid, as all beyond tells nothing, they
+    vary less: a score of another label then has the mean b = sum_j P(noise >= j), j = 1 .. grid, one's own grid - b.
+    What the sum is short of 1 is given to all labels alike.
+    """
+    grid = int(protocol.grid)
+    q = _DIGITS.exp(-Decimal(float(protocol.epsilon)) / (2 * grid))
+    tails = _DIGITS.divide(q * (1 - _DIGITS.power(q, grid)), (1 - q) * (1 + q))
+    apart = float(grid - 2 * tails)
+    weights = (np.clip(scores, 0, grid) - float(tails)) / apart
+    return np.asarray(weights + (1 - weights.sum(axis=1, keepdims=True)) / protocol.labels)
+
+
 register(
     Alibi,
     Accounting(
@@ -111,6 +152,7 @@ register(
         under_faults=under_faults,
         statistic=statistic,
         local_epsilon=local_epsilon,
+        noise=noise,
         others_matter=False,
     ),
 )

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
 from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.label_matrices import SHOWN, Evidence, ResamplingMatrices
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
 from protocols import PriorResponse
+from protocols.prior_response import check_prior
 
 SOURCE = "Ghazi et al. 2021, RRWithPrior; the worst pair of labels, see docs/laws.md"
 GIVEN = "the prior is public and depends on no user's label"
@@ -42,17 +49,89 @@ def reportable(protocol: PriorResponse) -> int | None:
 def matrix(protocol: PriorResponse) -> npt.NDArray[np.float64] | None:
     """Return P(report | label), shape (k, k), row by label; None if every user has a prior of her own."""
     shared = protocol.shared_prior()
+    return None if shared is None else matrices(protocol, shared[None])[0]
+
+
+def matrices(protocol: PriorResponse, prior: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return P(report | label) for each prior, shape (n, k, k), row by label; ``prior``: (n, k)."""
+    said, m = _reportable(protocol, prior)
+    k = protocol.labels
+    truth, lie = _chances(protocol, m)
+    found: npt.NDArray[np.float64] = (
+        np.where(said[:, :, None], lie[:, None, None], 1 / m[:, None, None]) * said[:, None, :]
+    )
+    found[:, np.arange(k), np.arange(k)] = truth[:, None] * said
+    return found
+
+
+def noise(protocol: PriorResponse) -> LabelNoise:
+    """Return how often users lie, if all can report all labels; else what each report says under the sender's prior."""
+    if reportable(protocol) == protocol.labels:
+        return LabelNoise(protocol.lying(protocol.labels), protocol.labels)
+    return LabelNoise(
+        Fraction(0), protocol.labels, reports=lambda columns, people: evidence(protocol, columns, people)
+    )
+
+
+def evidence(
+    protocol: PriorResponse, columns: Mapping[str, npt.NDArray[Any]], people: Population
+) -> Evidence:
+    """Return what the reports say; weights of an unbiased loss exist where all k labels can be reported."""
+    sender, y = columns["sender"].astype(np.int64), columns["y"].astype(np.int64)
+    shared = protocol.shared_prior()
     if shared is None:
-        return None
-    order, m = protocol.reportable(shared[None])
-    said = order[0, : m[0]]
-    rows = np.zeros((protocol.labels, protocol.labels))
-    rows[:, said] = 1 / len(said)
-    lie = float(protocol.lying(len(said)))
-    if len(said) > 1:
-        rows[np.ix_(said, said)] = lie / (len(said) - 1)
-    rows[said, said] = 1 - lie
-    return rows
+        prior = check_prior('public column "prior"', people.public["prior"], protocol.labels)[sender]
+    else:
+        prior = shared[None]
+    said, m = (np.broadcast_to(each, (len(sender), *each.shape[1:])) for each in _reportable(protocol, prior))
+    truth, lie = _chances(protocol, m)
+    likelihood = np.where(said, lie[:, None], 1 / m[:, None])
+    likelihood[np.arange(len(y)), y] = truth
+
+    def unbiased() -> npt.NDArray[np.float64]:
+        if (m < protocol.labels).any():
+            raise InputError(_alike(protocol, said, m))
+        every = ResamplingMatrices.uniform(protocol.labels, float(protocol.lying(protocol.labels)))
+        return every.weights(sender, y)
+
+    short = int(np.count_nonzero(m < protocol.labels))
+    note = ""
+    if short:
+        note = (
+            f"{short:,} of {len(m):,} reports are of users who can report only some of the {protocol.labels} labels: "
+            "their noise has no inverse, so the corrected model uses the forward loss, which needs none"
+        )
+    return Evidence(sender, likelihood, unbiased, note)
+
+
+def _reportable(
+    protocol: PriorResponse, prior: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return which labels can be reported under each prior, a mask (n, k), and how many, (n,)."""
+    order, m = protocol.reportable(prior)
+    said = np.zeros(prior.shape, np.bool_)
+    np.put_along_axis(said, order, np.arange(protocol.labels) < m[:, None], axis=1)
+    return said, m
+
+
+def _chances(
+    protocol: PriorResponse, m: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return, of users who can report ``m`` labels, the probabilities of the truth, and of each single lie, (n,)."""
+    lies = np.array([0.0, *(float(protocol.lying(few)) for few in range(1, protocol.labels + 1))])[m]
+    return 1 - lies, lies / np.maximum(m - 1, 1)
+
+
+def _alike(protocol: PriorResponse, said: npt.NDArray[Any], m: npt.NDArray[Any]) -> str:
+    """Return why there is no unbiased loss, of users who cannot report all labels."""
+    row, few = int(np.argmax(m < protocol.labels)), int(np.count_nonzero(m < protocol.labels))
+    some = f"labels {np.flatnonzero(~said[row]).tolist()[:SHOWN]} from a mixture of the others"
+    return (
+        f"{few:,} reports come from users who can report fewer than {protocol.labels} labels, one of them the labels "
+        f"{np.flatnonzero(said[row]).tolist()[:SHOWN]}: a report does not tell {'any labels' if m[row] == 1 else some} "
+        "apart, so no weights make the loss unbiased; use the forward correction (losses.match_reports), which needs "
+        "no inverse, give a prior closer to uniform, or more epsilon"
+    )
 
 
 def statistic(
@@ -79,6 +158,7 @@ register(
         under_faults=under_faults,
         statistic=statistic,
         local_epsilon=local_epsilon,
+        noise=noise,
         others_matter=False,
     ),
 )
