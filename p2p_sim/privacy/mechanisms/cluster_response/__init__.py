@@ -23,6 +23,7 @@ from p2p_sim.privacy.mechanism_parts.bag_sums import full_disclosure
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.mechanism_parts.two_entries import differences
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
+from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
 from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
@@ -118,5 +119,5 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
 
 register(
     ClusterResponse,
-    Accounting(law=law, under_faults=under_faults, theorems=theorems, statistic=statistic),
+    Accounting(law=law, under_faults=under_faults, theorems=theorems, statistic=statistic, noise=noise),
 )
