@@ -166,8 +166,9 @@ class ClusterResponse(Protocol):
             raise InputError(
                 "beta = 1: the matrix of the modified loss is singular; must be in [0, 1): give lam, or 0"
             )
-        own = Settings(floor, noise, _share("lam", lam, Fraction(1)), bias)
-        return cls(total(own), labels, GIVEN, grid=grid, own=tuple(own))
+        share = _share("lam", lam, Fraction(1))
+        epsilon = total(Settings(floor, noise, share, bias))
+        return cls(epsilon, labels, GIVEN, grid=grid, own=(floor, noise, share, bias))
 
     def settings(self) -> Settings:
         """Return the parameters of Algorithm 1; e^epsilon to 60 digits, the same on every machine."""
