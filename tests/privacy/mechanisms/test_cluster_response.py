@@ -18,6 +18,7 @@ from p2p_sim.privacy.enumeration.exhaustive_draws import TapeDraw
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanisms.cluster_response import bound, listed_views
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed, views
+from p2p_sim.report.privacy_table import AccountRequest, table_of
 from protocols import ClusterResponse
 
 pytestmark = pytest.mark.slow
@@ -273,3 +274,15 @@ def test_faults_leave_the_bound_and_never_the_list() -> None:
     whole = bound(protocol)
     assert isinstance(whole, Atoms)
     assert told.delta(0.2) == pytest.approx(0.75 * whole.delta(0.2).value)
+
+
+def test_a_bound_that_is_the_same_for_all_clusters_is_told_as_an_upper_one() -> None:
+    """A report in a hurry looks at few sizes for colluders, and called the figure of these a lower one."""
+    people = Population.from_arrays(
+        y=np.zeros(5000, np.uint8), cluster=np.repeat([0, 1, 2], [1000, 1500, 2500])
+    )
+    names = ("learner", "learner+user")
+    request = AccountRequest(ClusterResponse(1.0, 10), 1e-6, population=people, quick=True, only=names)
+    found = {row["name"]: row["exact"] for row in table_of(request, lambda *_: [], None)["views"]}
+    assert found["learner+user"]["basis"] == found["learner"]["basis"] == "upper"
+    assert found["learner+user"]["upper"] == found["learner"]["upper"]

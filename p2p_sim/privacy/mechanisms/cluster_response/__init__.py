@@ -72,6 +72,7 @@ def _listed(protocol: ClusterResponse, size: int, colluders: int, composition: i
     return listed(protocol, size, colluders, composition)
 
 
+@lru_cache(maxsize=64)  # of all sizes of clusters it is the same
 def bound(protocol: ClusterResponse) -> Atoms:
     """Return the law of two noisy counts and of one draw where both labels have probability tau.
 
