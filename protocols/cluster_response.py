@@ -95,7 +95,7 @@ class ClusterResponse(Protocol):
     )  # fmt: skip
     released = Message(
         "curator", "learner", "passes on the label of a user, or one drawn in its place",
-        cluster=np.int32, user=np.int64, y=np.uint8,
+        cluster=np.int32, user=np.int32, y=np.uint8,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -212,7 +212,11 @@ class ClusterResponse(Protocol):
         # 26, 31: the data set, and what the modified loss of lines 28 to 30 needs
         yield (
             self.distribution(cluster=me.each(names), weights=me.each(weights)),
-            self.released(cluster=me.each(cluster), user=me.each(reports.sender.data), y=me.each(y_tilde)),
+            self.released(
+                cluster=me.each(cluster),
+                user=me.each(reports.sender.data.astype(np.int32)),
+                y=me.each(y_tilde),
+            ),
         )
 
     def _distributions(self, me: Party, counts: Array) -> Array:
