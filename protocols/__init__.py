@@ -9,6 +9,7 @@ from protocols.randomized_response import RandomizedResponse as RandomizedRespon
 from protocols.prior_response import PriorResponse as PriorResponse
 from protocols.binned_response import BinnedResponse as BinnedResponse
 from protocols.alibi import Alibi as Alibi
+from protocols.cluster_response import ClusterResponse as ClusterResponse
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation
 from protocols.network_shuffle import NetworkShuffle as NetworkShuffle

@@ -258,7 +258,8 @@ def _figures(
         most = SLOW_SIZES if view.slow else QUICK_SIZES if request.quick else math.inf
         if request.quick and (view.slow or fits[-1] > QUICK_USERS):
             most = 1 if view.slow else 2
-        partly = len(fits) > most
+        # a bound that is the same for all sizes is no lower one, whichever are looked at
+        partly = len(fits) > most and any(request.profile(view, size).law != last.law for size in fits)
     if not request.quick:
         middle = _middle(people)
         picked = {"smallest": sizes[0], "median": middle, "largest": sizes[-1]}

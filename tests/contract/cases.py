@@ -11,6 +11,7 @@ from p2p_sim.network import topologies
 from protocols import (
     Alibi,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -33,6 +34,9 @@ PROTOCOLS: dict[str, Any] = {
     "prior response": PriorResponse(1.0, prior="0.7,0.3"),
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
     "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),
+    "cluster response": ClusterResponse(1.0),
+    "cluster response, 5 labels": ClusterResponse(2.0, 5, phi=0.1, noise_share=0.5, grid=2),
+    "cluster response, uniform, 3 labels": ClusterResponse(1.0, 3, preset="uniform"),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
         0.7, labels=5, over="everybody", shufflers=2

@@ -17,6 +17,7 @@ from p2p_sim import Population
 from p2p_sim.core.message import field_dtype
 from protocols import (
     ALL,
+    ClusterResponse,
     LabelProportions,
     LaplaceLabelProportions,
     PeerPermutation,
@@ -27,7 +28,7 @@ from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, people_of, 
 
 USERS = 101
 STANDARD = ["round", "sender", "recipient", "seq"]
-SILENT = (LabelProportions, LaplaceLabelProportions)
+SILENT = (ClusterResponse, LabelProportions, LaplaceLabelProportions)
 """Protocols whose users draw nothing."""
 
 

@@ -15,6 +15,7 @@ from protocols import (
     ALL,
     Alibi,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -94,6 +95,8 @@ def test_views_that_are_none_are_named(protocol: Any, name: str) -> None:
 FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
     BinnedResponse(2.0, 3), EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
+    ClusterResponse(1.0), ClusterResponse(1.0, preset="uniform"),
+    EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
 ]  # fmt: skip
@@ -112,7 +115,8 @@ def test_every_coalition_is_enumerated_or_refused_by_name(protocol: Any) -> None
         if view.users == "deviating" or view.colluders > 2:
             continue
         law = told(protocol, view, people, "plain", None)
-        if isinstance(protocol, (PeerPermutation, LaplaceLabelProportions, SecureAggregation, Alibi)):
+        endless = (PeerPermutation, LaplaceLabelProportions, SecureAggregation, Alibi)
+        if isinstance(protocol, endless) or getattr(protocol, "preset", "") == "cluster":
             with pytest.raises((InputError, ProtocolError), match=ENDLESS):
                 privacy.enumerate_view(protocol, people, view=view.name)
             continue
@@ -151,6 +155,18 @@ def test_no_audit_exceeds_what_is_told(protocol: Any) -> None:
         ("NetworkShuffle", {"epsilon": 1.0, "steps": -1}, ["steps", "-1", "from 0 to 10,000"]),
         ("PeerPermutation", {"alpha": 0.6}, ["alpha", "0.6", "[0, 0.5]"]),
         ("LabelProportions", {"bag_size": 0}, ["bag_size", "0", "from 1"]),
+        ("ClusterResponse", {"epsilon": 0.0}, ["epsilon", "0.0", "(0, 40"]),
+        ("ClusterResponse", {"epsilon": 1e-5}, ["epsilon", "1e-05", "at least 0.00015"]),
+        ("ClusterResponse", {"epsilon": 40.0, "noise_share": 0.01}, ["epsilon", "40.0", "smaller epsilon"]),
+        ("ClusterResponse", {"epsilon": 1.0, "labels": 300}, ["labels", "300", "from 2 to 256"]),
+        (
+            "ClusterResponse",
+            {"epsilon": 1.0, "preset": "given"},
+            ["preset", "'given'", "ClusterResponse.given"],
+        ),
+        ("ClusterResponse", {"epsilon": 1.0, "phi": 0.0}, ["phi", "0.0", "(0, 2]"]),
+        ("ClusterResponse", {"epsilon": 1.0, "noise_share": 1.0}, ["noise_share", "1", "below 1"]),
+        ("ClusterResponse", {"epsilon": 1.0, "grid": 257}, ["grid", "257", "from 1 to 256"]),
         ("LaplaceLabelProportions", {"epsilon": 0.0}, ["epsilon", "0.0", "(0, 700"]),
         ("LaplaceLabelProportions", {"epsilon": 1.0, "grid": 1.5}, ["grid", "1.5", "integer"]),
         ("SecureAggregation", {"bag_size": 1}, ["bag_size", "1", "from 2"]),

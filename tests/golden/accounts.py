@@ -14,6 +14,7 @@ from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -46,6 +47,8 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "binned-response, 7 labels": (BinnedResponse(2.0, 7), ("learner", "wire")),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
+    "cluster-response": (ClusterResponse(1.0), ("learner", "curator", "user", "learner+3*user", "wire")),
+    "cluster-response, uniform": (ClusterResponse(1.0, 5, "uniform"), ("learner",)),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),
     "encrypted-shuffle, three, 3 labels": (CHAIN, (*SHUFFLED, "shuffler+shuffler2+shuffler3+learner")),
     "peer-permutation": (PeerPermutation(0.1), AMONG_PEERS),
@@ -85,6 +88,7 @@ UNDER_FAULTS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "encrypted-shuffle": (SHUFFLE, ("learner",), (*FAULTS, *SEALED_FAULTS, "stop=shuffler:0")),
     "encrypted-shuffle, with a peer": (SHUFFLE, ("learner+user",), FAULTS[1:2]),
     "peer-permutation": (PeerPermutation(0.1), ("learner", "user"), (*FAULTS[:3], *SEALED_FAULTS)),
+    "cluster-response": (ClusterResponse(1.0), ("learner",), FAULTS),
     "label-proportions": (LabelProportions(8), ("learner",), FAULTS[1:2]),
     "laplace-label-proportions": (LaplaceLabelProportions(1.0, 8, 2), ("learner", "aggregator"), FAULTS),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from p2p_sim.network import topologies
 from protocols import (
     Alibi,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -136,6 +137,9 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "binned-response, 5 labels": (BinnedResponse(2.0, 5), (several,)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
     "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
+    "cluster-response": (ClusterResponse(1.0), (even, uneven, many)),
+    "cluster-response, uniform": (ClusterResponse(1.0, preset="uniform"), (even,)),
+    "cluster-response, 5 labels": (ClusterResponse(2.0, 5, phi=0.1, noise_share=0.5, grid=2), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),
     "encrypted-shuffle, two of everybody": (
         EncryptedShuffle(0.7, labels=5, over="everybody", shufflers=2),
@@ -166,6 +170,7 @@ EACH: dict[str, Case] = {
     "peer-to-peer": Case(PeerToPeer(alpha=0.2, theta=0.6, retries=1), uneven),
     "peer-to-peer, neighbours": Case(ASKING, lambda: fitting("regular:4", True)),
     "randomized-response": Case(RandomizedResponse(1.0), uneven),
+    "cluster-response": Case(ClusterResponse(1.0), uneven),
     "encrypted-shuffle": Case(EncryptedShuffle(1.0, shufflers=2), uneven),
     "peer-permutation": Case(PeerPermutation(alpha=0.2), uneven),
     "network-shuffle": Case(WALKING, lambda: joined("together")),
@@ -179,6 +184,7 @@ FAULTS = ("drop=0.1", "loss=0.1", "late=0.1", "duplicate=0.2", "lie=flip:0.2", "
 SEALED_FAULTS = ("tamper=0.1", "misdirect=0.1", "replay=0.2")
 STOPS = {
     "encrypted-shuffle": ("stop=shuffler:0", "stop=shuffler2:0"),
+    "cluster-response": ("stop=curator:0",),
     "label-proportions": ("stop=aggregator:0",),
     "laplace-label-proportions": ("stop=aggregator:1",),
 }

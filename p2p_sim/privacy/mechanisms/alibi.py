@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.mechanism_parts.two_entries import differences
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
@@ -40,28 +40,6 @@ def law(protocol: Alibi, setting: Setting) -> PrivacyProfile:
     table = differences(float(protocol.epsilon), int(protocol.grid))
     law = Atoms(table[None], table[None, ::-1])
     return read_by(setting, law, SOURCE, "noise whose tails are not cut")
-
-
-@lru_cache(maxsize=32)
-def differences(epsilon: float, grid: int) -> Array:
-    """Return P(difference = i - grid) for i = 0 .. 2 grid, of the entry of a user's label less another one.
-
-    Both entries, in steps, are first cut to 0 .. grid: what is cut off tells nothing.  To 50 digits, then rounded.
-    """
-    q = _DIGITS.exp(-Decimal(epsilon) / (2 * grid))
-    whole = _DIGITS.add(1, q)
-    inner = _DIGITS.divide(1 - q, whole)
-    low = [_DIGITS.divide(1, whole)]  # noise at most 0
-    low += [_DIGITS.multiply(inner, _DIGITS.power(q, j)) for j in range(1, grid)]
-    low += [_DIGITS.divide(_DIGITS.power(q, grid), whole)]  # noise of at least a label
-    sums = [Decimal(0)] * (2 * grid + 1)
-    for cut_off, chance in enumerate(
-        low
-    ):  # the own entry is grid - cut_off, as likely as noise cut_off in another
-        for other, its_chance in enumerate(low):
-            place = 2 * grid - cut_off - other
-            sums[place] = _DIGITS.add(sums[place], _DIGITS.multiply(chance, its_chance))
-    return np.array([float(value) for value in sums])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,124 @@
+"""Cluster response (Algorithm 1 of Clustering 2022): the learner is told q~ of each cluster, and labels drawn from it.
+
+*Source:* ``docs/laws.md``, "Cluster response".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import BLIND, Atoms, Nothing
+from p2p_sim.privacy.laws.mixtures import Scaled
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
+from p2p_sim.privacy.mechanism_parts.bag_sums import full_disclosure
+from p2p_sim.privacy.mechanism_parts.one_report import ONCE
+from p2p_sim.privacy.mechanism_parts.two_entries import differences
+from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
+from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
+from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.setting import Setting, fits
+from p2p_sim.privacy.theorems import Promise, nothing, promise
+from protocols import ClusterResponse
+from protocols.cluster_response import total
+
+PAPER = "Clustering 2022, Algorithm 1"
+TRUSTED = "the curator is trusted: she sees every label"
+PUBLIC = "clusters are public and depend on no label"
+KNOWN = "the learner may know all other labels of the cluster"
+
+
+def law(protocol: ClusterResponse, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: the curator and a plain wire see the label; the learner q~ and what was drawn."""
+    if setting.size is not None:
+        fits(setting, setting.size)
+    if sees_curator(setting.view, encrypted=setting.encrypted):
+        return PrivacyProfile(setting.text, "exact", "sees the label itself", (ONCE,), "", full_disclosure())
+    if not setting.learner:
+        return PrivacyProfile(setting.text, "exact", BLIND, (ONCE, TRUSTED), "", Nothing())
+    basis, source, found = _of_learner(protocol, setting)
+    return PrivacyProfile(setting.text, basis, source, (ONCE, TRUSTED, PUBLIC, KNOWN), "", found)
+
+
+def _of_learner(protocol: ClusterResponse, setting: Setting) -> tuple[str, str, Law]:
+    """Return basis, source and law of the learner's view."""
+    tau, sigma, lam, _ = protocol.settings()
+    if lam == 0:
+        return "exact", f"{PAPER} with lambda = 0: every label is released as it is", full_disclosure()
+    if sigma is None or tau * protocol.labels == 1:
+        source = f"{PAPER}: q~ is uniform, so the label is randomized as by Warner 1965"
+        uniform = total(protocol.settings()._replace(sigma=None))
+        return "exact", source, LocalResponse(uniform, protocol.labels) if uniform else Nothing()
+    if setting.size is not None:
+        exact = _listed(protocol, setting.size, setting.view.user_count, setting.composition)
+        if exact is not None:
+            return "exact", f"{PAPER}: q~ of the cluster and the label of the user, listed", exact
+    source = f"{PAPER}, Theorem 1 corrected: the noise of two counts, and a draw from q~ at its floor"
+    return "upper", source, bound(protocol)
+
+
+@lru_cache(maxsize=16)
+def _listed(protocol: ClusterResponse, size: int, colluders: int, composition: int | None) -> Law | None:
+    return listed(protocol, size, colluders, composition)
+
+
+@lru_cache(maxsize=64)  # of all sizes of clusters it is the same
+def bound(protocol: ClusterResponse) -> Atoms:
+    """Return the law of two noisy counts and of one draw where both labels have probability tau.
+
+    Its pure epsilon is that of Theorem 1 as corrected.  *Source:* ``docs/laws.md``, "Cluster response".
+    """
+    tau, sigma, lam, _ = protocol.settings()
+    noise = np.ones(1) if sigma is None else differences(float(2 / sigma), protocol.grid)
+    kept, drawn = float(1 - lam + lam * tau), float(lam * tau)
+    label = np.array(
+        [drawn, float(lam * (1 - 2 * tau)), kept]
+    )  # label 0, another, label 1, for who has label 1
+    q = np.multiply.outer(noise, label).ravel()
+    return Atoms(q[None, ::-1], q[None])
+
+
+def under_faults(
+    law: LawOf[ClusterResponse], protocol: ClusterResponse, setting: Setting, faults: Faults
+) -> PrivacyProfile:
+    """Return the profile under faults, which do not depend on labels: a label that does not arrive shows nothing."""
+    if setting.size is not None:
+        fits(setting, setting.size)
+    found = law(protocol, replace(setting, size=None))  # how many others arrive is left to chance
+    if (
+        found.law is not None
+        and setting.learner
+        and not sees_curator(setting.view, encrypted=setting.encrypted)
+    ):
+        # what arrives at the curator counts, though not all that she tells need arrive
+        found = replace(found, law=Scaled(label_arrives(faults, 1, sealed=False), found.law))
+    return upper(found, faults, "a label that does not arrive shows nothing, and none counts twice")
+
+
+def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta: float) -> list[Promise]:
+    """Return Theorem 1, corrected and as printed; whoever sees labels has no guarantee."""
+    names = ("Theorem 1, corrected", "Theorem 1, as printed")
+    parts = view.split("+")
+    if CURATOR in parts or "wire" in parts:
+        why = "the curator, and a plain wire to her, see labels as they are"
+        return [nothing(name, why, source=PAPER) for name in names]
+    tau, sigma, lam, _ = protocol.settings()
+    given = (math.inf if sigma is None else float(sigma), float(lam), float(tau))
+    bounds = (theorem1_corrected(*given), theorem1_printed(*given))
+    return [promise(name, found) for name, found in zip(names, bounds, strict=True)]
+
+
+register(
+    ClusterResponse,
+    Accounting(law=law, under_faults=under_faults, theorems=theorems, statistic=statistic, noise=noise),
+)

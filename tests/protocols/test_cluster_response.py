@@ -1,0 +1,134 @@
+"""Cluster response as it runs: its parameters, the distributions it releases, and the labels drawn from them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, Population
+from p2p_sim.core.errors import ProtocolError
+from protocols import ClusterResponse
+from protocols.cluster_response import renormalized
+
+given = ClusterResponse.given
+EVEN = Fraction(1, 3)
+
+
+def test_presets_spend_the_total_that_they_are_given() -> None:
+    cluster, uniform = ClusterResponse(0.9, 10), ClusterResponse(0.9, 10, "uniform")
+    tau, sigma, lam, beta = cluster.settings()
+    assert float(tau) == 0.02
+    assert float(sigma or 0) == pytest.approx(2 / 0.6)
+    assert float(lam) == pytest.approx(1 / (1 + math.expm1(0.3) * 0.02))
+    assert beta == 0
+    tau, sigma, lam, beta = uniform.settings()
+    assert (tau, sigma, beta) == (Fraction(1, 10), None, lam)
+    assert float(lam) == pytest.approx(10 / (9 + math.exp(0.9)))
+    for protocol in (cluster, uniform, ClusterResponse(0.9, 4, phi=1.5, noise_share=0.1)):
+        own = given(
+            **dict(zip(("tau", "sigma", "lam"), _public(protocol), strict=True)), labels=protocol.labels
+        )
+        assert own.epsilon == pytest.approx(0.9, rel=1e-12)
+
+
+def _public(protocol: ClusterResponse) -> tuple[Any, Any, Any]:
+    tau, sigma, lam, _ = protocol.settings()
+    return tau, math.inf if sigma is None else sigma, lam
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"tau": 0.34}, ["tau", "0.34", "0.33"]),
+        ({"tau": -0.1}, ["tau", "-0.1"]),
+        ({"sigma": 0}, ["sigma", "0", "(0, inf]"]),
+        ({"sigma": math.inf}, ["sigma = inf", "tau = 0.2", "1 / 3"]),
+        ({"lam": 1.2}, ["lam", "1.2"]),
+        ({"beta": 1}, ["beta = 1", "singular"]),
+        ({"labels": 1}, ["labels", "1"]),
+        ({"sigma": 30_000}, ["30,000 steps", "20,000"]),
+        ({"lam": 1e-20}, ["lambda", "1e-20"]),
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        given(**{"tau": 0.2, "sigma": 1, "lam": 0.5, "labels": 3, **wrong})
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_settings_that_contradict_their_epsilon_are_refused() -> None:
+    own = tuple(given(tau=0.2, sigma=1, lam=0.5).settings())
+    with pytest.raises(InputError, match=r"contradicts epsilon.*ClusterResponse\.given"):
+        ClusterResponse(1.0, preset="given", own=own)
+
+
+def test_distributions_are_never_below_tau_and_sum_to_one_with_absent_classes_too() -> None:
+    rng = np.random.default_rng(1)
+    y = np.where(np.arange(4000) < 2000, 4, rng.integers(0, 3, 4000)).astype(np.uint8)  # half: one class only
+    people = Population.from_arrays(y=y, cluster=np.arange(4000) // 10)
+    for protocol in (ClusterResponse(1.0, 5, phi=0.1), given(tau=0.13, sigma=20, lam=0.5, labels=5)):
+        found = p2p_sim.run(protocol, people, seed=2).outputs["learner"]["weights"]
+        shares = found / found.sum(axis=1, keepdims=True)
+        assert shares.min() >= float(protocol.settings().tau)
+        assert (np.gcd.reduce(found, axis=1) == 1).all()
+
+
+def test_at_tau_1_over_k_the_distribution_is_uniform_whatever_the_noise() -> None:
+    protocol = given(tau=1 / 3, sigma=5, lam=0.5, labels=3)
+    assert protocol.settings().tau == EVEN
+    people = Population.from_arrays(y=np.zeros(70, np.uint8), cluster=np.arange(70) // 7)
+    assert (p2p_sim.run(protocol, people, seed=1).outputs["learner"]["weights"] == 1).all()
+
+
+def test_no_shares_make_a_sum_of_zero() -> None:
+    """All at tau, all at 1, and every mixture of the two, also where tau is 1/k."""
+    for floor in (0, 1, 4):
+        corners = np.stack(np.meshgrid(*[[floor, 12]] * 3), axis=-1).reshape(-1, 3)
+        found = renormalized(corners, floor, 12)
+        assert (found.sum(axis=1) > 0).all()
+        assert (found * 12 >= floor * found.sum(axis=1, keepdims=True)).all()
+
+
+def test_labels_are_replaced_with_lambda_by_draws_from_what_is_released() -> None:
+    """Frequencies of one run, at 5 standard deviations each."""
+    users = 200_000
+    y = (np.arange(users) % 4 == 0).astype(np.bool_)
+    people = Population.from_arrays(y=y, cluster=np.arange(users) % 2)
+    protocol = given(tau=0.1, sigma=2, lam=0.3)
+    found = p2p_sim.run(protocol, people, seed=4).outputs["learner"]
+    assert (found["sender"] == np.arange(users)).all()
+    for cluster, weights in zip(found["q_cluster"], found["weights"], strict=True):
+        share = weights[1] / weights.sum()
+        for label in (0, 1):
+            mine = (found["cluster"] == cluster) & (y == label)
+            if mine.any():
+                expected = 0.7 * label + 0.3 * share
+                spread = math.sqrt(expected * (1 - expected) / mine.sum())
+                assert abs(found["y"][mine].mean() - expected) < 5 * spread
+
+
+def test_a_cluster_too_large_for_its_weights_is_named() -> None:
+    protocol = ClusterResponse(10.0, 256, grid=256)
+    most = protocol.most_users()
+    whole = protocol.steps(most)[0]
+    assert 256 * whole**2 <= 1 << 62 < 256 * protocol.steps(most + 1)[0] ** 2
+    people = Population.from_arrays(y=np.zeros(most + 1, np.uint8))
+    with pytest.raises((InputError, ProtocolError), match=rf"at most {most:,} are possible"):
+        p2p_sim.run(protocol, people, seed=1)
+
+
+def test_who_reports_twice_counts_once() -> None:
+    people = Population.synthetic(users=60, cluster_size=10, positive=0.3, seed=5)
+    protocol = ClusterResponse(1.0)
+    plain, twice = (
+        p2p_sim.run(protocol, people, seed=3, faults=how).outputs["learner"]
+        for how in (None, ["duplicate=1.0"])
+    )
+    for name in ("q_cluster", "weights"):
+        assert np.array_equal(np.unique(twice[name], axis=0), np.unique(plain[name], axis=0))
+    assert len(np.unique(twice["sender"])) == 60
