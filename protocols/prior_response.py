@@ -94,15 +94,15 @@ class PriorResponse(Protocol):
 
     def _said(self, me: Party, order: Array, m: Any) -> Array:
         """Draw what each user says; ``order``: labels, one row for all or one each; ``m``: a number, or one each."""
-        rows = 0 if len(order) == 1 else np.arange(me.size)
-        place = np.argsort(order, axis=1, kind="stable").astype(np.int16)[rows, me.y.view(np.uint8)]
+        place = _entries(np.argsort(order, axis=1, kind="stable").astype(np.int16), me.y.view(np.uint8))
         # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
         lies = me.draw.bernoulli("lie", self.lying(m) if isinstance(m, int) else self._lies()[m])
         moved = lies if np.max(m) <= 2 else lies * (1 + me.draw.below("other", np.maximum(m - 1, 1)))
-        said = (place + moved) % m
+        said = place + moved
+        said = said - m * (said >= m)  # a place that is not among the m is replaced below, wherever it lands
         if np.min(m) < self.labels:
             said = np.where(place < m, said, me.draw.below("stand-in", m))
-        return np.asarray(order.astype(np.uint8)[rows, said])
+        return _entries(order.astype(np.uint8), said)
 
     def _lies(self) -> Array:
         """Return the probability of a lie by m, 0 where m is 0."""
@@ -112,6 +112,15 @@ class PriorResponse(Protocol):
         """Receive the randomized labels."""
         reports = yield self.report.receive()
         return reports.columns()
+
+
+def _entries(rows: Array, places: Array) -> Array:
+    """Return the entry of each row at a place; a single row is everybody's."""
+    if len(rows) > 1:
+        return np.asarray(rows[np.arange(len(places)), places])
+    if (rows[0] == np.arange(rows.shape[1])).all():
+        return places.astype(rows.dtype)
+    return np.asarray(rows[0].take(places))
 
 
 def parsed_prior(text: str, labels: int, allowed: str) -> Array:
