@@ -44,8 +44,8 @@ class MultiStage(Protocol):
     label is in each cluster, and sends that, in steps of 2^-15, to the users of the next stage who ask for it; they
     answer among the labels that it makes likely, as ``PriorResponse`` has it, and so on.  An estimate is the share of a
     label among reports without what lies add, the mean over the stages so far weighted by their reports, negative
-    shares cut to 0 and the rest divided by its sum.  Of labels that could not be reported it keeps the prior.  A cluster
-    of which nobody has reported has a uniform prior.
+    shares cut to 0 and the rest divided by its sum.  Of labels that could not be reported it keeps the prior.
+    The prior of a cluster of which nobody has reported is uniform.
 
     ``epsilon``: at least 0, in nats; infinity never lies about a label that can be reported.  ``labels``: k, from 2 to
     256.  ``stages``: T, from 1 to 100, at most as many as there are users; LP-2ST has 2.  ``split``: "chance", every
@@ -65,9 +65,7 @@ class MultiStage(Protocol):
     stages: int = 2
     split: str = CHANCE
 
-    report = Message(
-        "user", "learner", "hands the learner a randomized label", cluster=np.int32, y=np.uint8
-    )
+    report = Message("user", "learner", "hands the learner a randomized label", cluster=np.int32, y=np.uint8)
     ask = Message("user", "learner", "asks for the prior of her cluster", cluster=np.int32)
     prior = Message(
         "learner", "user", "tells how likely each label is in the cluster", p=Vector(PROBABILITY, "labels")
@@ -101,8 +99,6 @@ class MultiStage(Protocol):
         for number in range(2, self.stages + 1):
             yield self.ask(cluster=me.cluster.codes, when=stage == number)
             told = yield self.prior.receive()
-            if (told.count > 1).any():  # whoever is told twice answers once
-                told = told.where(told.rank == 0)
             said = PerMessage(self.answers(me, told), told.layout)
             yield self.report(cluster=me.cluster.codes, y=said)
 
@@ -176,7 +172,9 @@ class Beliefs:
         order, m = self.response.reportable(prior)
         among = np.argsort(order, axis=1, kind="stable") < m[:, None]
         reports = _total(counts)
-        lies = np.array([0.0, *(float(self.response.lying(n)) for n in range(1, self.response.labels + 1))])[m]
+        lies = np.array([0.0, *(float(self.response.lying(n)) for n in range(1, self.response.labels + 1))])[
+            m
+        ]
         other = (lies / np.maximum(m - 1, 1))[:, None]
         gap = (1 - lies)[:, None] - other  # how much likelier the truth is than another label
         tells = (m > 1) & (gap[:, 0] > 0) & (reports > 0)

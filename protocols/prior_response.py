@@ -109,8 +109,8 @@ class PriorResponse(Protocol):
     ) -> Array:
         """Draw what each user says, or for each message of an inbox what its holder says, as a plain array (uint8).
 
-        ``order``: labels in descending probability, one row for all or one each, or ``which`` row each.  ``m``: how many
-        of them can be reported, a number, or one each.
+        ``order``: labels in descending probability, one row for all or one each, or ``which`` row each.  ``m``: how
+        many of them can be reported, a number, or one each.
         """
         y = me.y.view(np.uint8)
         y = y if each is None else each.layout.spread(y)

@@ -13,6 +13,7 @@ from protocols import (
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    MultiStage,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
@@ -30,6 +31,8 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
     "prior response": PriorResponse(1.0, prior="0.7,0.3"),
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
+    "multi-stage": MultiStage(1.0),
+    "multi-stage, 5 labels, 3 stages": MultiStage(1.5, 5, 3),
     "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(

@@ -19,6 +19,7 @@ from protocols import (
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    MultiStage,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
@@ -133,6 +134,8 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), (several,)),
     "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
+    "multi-stage": (MultiStage(1.0), (even, uneven, many)),
+    "multi-stage, 5 labels, 3 stages": (MultiStage(1.5, 5, 3), (several,)),
     "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),
     "encrypted-shuffle, two of everybody": (
