@@ -99,8 +99,8 @@ class MultiStage(Protocol):
         for number in range(2, self.stages + 1):
             yield self.ask(cluster=me.cluster.codes, when=stage == number)
             told = yield self.prior.receive()
-            said = PerMessage(self.answers(me, told), told.layout)
-            yield self.report(cluster=me.cluster.codes, y=said)
+            answers = PerMessage(self.answers(me, told), told.layout)
+            yield self.report(cluster=me.cluster.codes, y=answers)
 
     def answers(self, me: Party, told: Inbox | None = None) -> Array:
         """Draw what users say: under the uniform prior, or whoever was told one, once for each message, under that."""

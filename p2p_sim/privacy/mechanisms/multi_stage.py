@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
-from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.parallel import parallel
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
-from p2p_sim.privacy.mechanism_parts.one_report import ONCE, reads
+from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits
@@ -62,14 +60,6 @@ def under_faults(
     return upper(law(protocol, setting), faults, "one noisy label at most is said")
 
 
-def statistic(
-    protocol: MultiStage, coalition: Coalition, _size: int, _composition: int, channels: str
-) -> Statistic | None:
-    """Return nothing to count for a view that no report reaches; of others there is no law of one number."""
-    told = coalition.user_count > 0 and protocol.stages > 1
-    return None if told or reads(coalition, channels) else Blind()
-
-
 def local_epsilon(protocol: MultiStage) -> float:
     """Return the budget; infinite where no lie can be drawn."""
     return float(protocol.epsilon) if protocol.response.lying(2) else math.inf
@@ -80,7 +70,6 @@ register(
     Accounting(
         law=law,
         under_faults=under_faults,
-        statistic=statistic,
         local_epsilon=local_epsilon,
     ),
 )
