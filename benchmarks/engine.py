@@ -1,6 +1,6 @@
 """How fast the engine is, against the floor measured in the same call.
 
-``python -m benchmarks.engine --users 10000000 --cases local,digest,numpy,shards,actors --json``.
+``python -m benchmarks.engine --users 10000000 --cases local,digest,numpy,mechanisms,shards,actors --json``.
 A ratio is the floor's time over the engine's, median over interleaved pairs: above 1 the engine is faster.
 """
 
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import p2p_sim
@@ -21,18 +22,22 @@ from benchmarks.command import command_line
 from benchmarks.measure import Cost, Timed
 from p2p_sim.core import kernels
 from p2p_sim.core.population import Population
+from protocols import Alibi, PriorResponse, RandomizedResponse
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("local", "digest", "numpy", "shards", "actors")
-AT_MOST = frozenset({"bytes_per_user", "us_per_message", "peak_gib", "seconds"})
+CASES = ("local", "digest", "numpy", "mechanisms", "shards", "actors")
+AT_MOST = frozenset({"times_response", "bytes_per_user", "us_per_message", "peak_gib", "seconds"})
 """Figures whose target is a ceiling; of the others it is a floor."""
 
 ACTORS = 48
 BOTH = workload.BOTH
-_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "shards": 2, "actors": 1}
+_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": 2, "shards": 2, "actors": 1}
+LOCAL_REPORTS = {PriorResponse(1.0): 1.6, Alibi(1.0): 3.0}
+"""Mechanisms of one local report, and how many times what randomized response takes they may take.  Alibi needs a block
+of the cipher a user, randomized response a quarter of one."""
 
 
 @dataclass
@@ -84,6 +89,25 @@ class Bench:
         added = [(b.cpu - a.cpu) / messages * 1e6 for a, b in zip(without, digested, strict=True)]
         figures = {"us_per_message": statistics.median(added), "target": {"us_per_message": target}}
         self.add("digest", self.users, "contiguous", digest=True, numba=numba, **figures)
+
+    def mechanisms(self) -> None:
+        """Measure mechanisms of one local report against randomized response, with the digest, users in one cluster."""
+        population = workload.population(max(1, self.users // 10), "contiguous")
+        for protocol, most in LOCAL_REPORTS.items():
+            timers = [
+                measure.timed(partial(p2p_sim.run, each, population, seed=workload.SEED))
+                for each in (protocol, RandomizedResponse(1.0))
+            ]
+            costs, response = self._interleaved(protocol.command_name(), timers, warm=1)
+            times, ns = (
+                measure.ratio(costs, response, "cpu"),
+                statistics.median(cost.cpu for cost in costs) / population.users * 1e9,
+            )
+            figures = {"mechanism": protocol.command_name(), "times_response": times, "ns_per_user_cpu": ns}
+            self.add(
+                "mechanisms", population.users, "contiguous", digest=True, numba=compiled(population.users),
+                **figures, target={"times_response": most},
+            )  # fmt: skip
 
     def whole(self) -> None:
         """Measure the peak memory of the command line's run, from start to end."""
@@ -157,6 +181,8 @@ def main(
     if "numpy" in chosen:
         for clusters in BOTH:
             bench.local("numpy", clusters, {"ratio_cpu": 0.7})
+    if "mechanisms" in chosen:
+        bench.mechanisms()
     if "shards" in chosen:
         with ray_session(users):
             for clusters in BOTH:

@@ -65,9 +65,9 @@ class Alibi(Protocol):
         """Report the label, one-hot, with noise on every entry."""
         # one label replaced moves two entries by 1: L1 sensitivity 2
         noise = me.draw.laplace("noise", 2 * scale(self.epsilon, self.grid), times=self.labels)
-        scores = noise.data.reshape(me.size, self.labels).astype(np.int32)
-        scores[np.arange(me.size), me.y.astype(np.intp)] += self.grid
-        yield self.report(scores=scores)
+        scores = noise.data.astype(np.int32)
+        scores[np.arange(0, scores.size, self.labels) + me.y] += self.grid
+        yield self.report(scores=scores.reshape(me.size, self.labels))
 
     def learner(self, me: Party) -> Rounds:
         """Receive the noisy labels, and denoise them."""
@@ -79,9 +79,29 @@ class Alibi(Protocol):
         """Return the labels (n,) with the largest posterior probability given ``scores``, shape (n, k), in steps.
 
         Of label c the log likelihood is (|score| - |score - grid|) epsilon / (2 grid), up to what is the same for all.
+        It grows with the score from 0 to grid.
         """
+        prior = self.log_prior()
+        if (prior == prior[0]).all():  # then no label with a smaller score is as likely
+            return _first_largest(scores)
         rate = float(self.epsilon) / (2 * self.grid)
-        posterior = self.log_prior() + rate * np.clip(2 * scores - self.grid, -self.grid, self.grid)
-        best = posterior == posterior.max(axis=1, keepdims=True)
-        least = np.iinfo(np.int32).min
-        return np.asarray(np.where(best, scores, least).argmax(axis=1), np.uint8)
+        posterior = prior[:, None] + rate * (2 * np.arange(self.grid + 1) - self.grid)
+        # the place of each probability among all of them stands above the score, which decides where it is the same
+        ranks = np.unique(posterior, return_inverse=True)[1].reshape(-1).astype(np.int64) << 32
+        first = np.arange(self.labels) * (self.grid + 1)
+        found = np.empty(len(scores), np.uint8)
+        for low in range(0, len(scores), _AT_ONCE):
+            few = scores[low : low + _AT_ONCE]
+            found[low : low + _AT_ONCE] = _first_largest(ranks[first + np.clip(few, 0, self.grid)] + few)
+        return found
+
+
+_AT_ONCE = 16_384
+"""Reports denoised at a time: what lies between fits the cache."""
+
+
+def _first_largest(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Return where each row has its largest entry, the first of equal ones."""
+    if rows.shape[1] == 2:  # as argmax does, in a fraction of its time
+        return np.asarray(rows[:, 1] > rows[:, 0]).view(np.uint8)
+    return np.asarray(rows.argmax(axis=1), np.uint8)

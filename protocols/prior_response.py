@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import Inbox, InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.number_texts import read_number
 from protocols.randomized_response import lying
 
@@ -94,15 +95,41 @@ class PriorResponse(Protocol):
 
     def _said(self, me: Party, order: Array, m: Any) -> Array:
         """Draw what each user says; ``order``: labels, one row for all or one each; ``m``: a number, or one each."""
-        rows = 0 if len(order) == 1 else np.arange(me.size)
-        place = np.argsort(order, axis=1, kind="stable").astype(np.int16)[rows, me.y.view(np.uint8)]
+        return self.answers(me, order, m)
+
+    def answers_to(self, me: Party, priors: Inbox, p: Array) -> Array:
+        """Draw what the holder of each message of an inbox says, as a plain array (uint8); ``p``: the prior in each."""
+        starts = _starts(p)  # those of a cluster, beside each other, have one prior
+        order, m = self.reportable(p[starts])
+        which = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(p)))
+        return self.answers(me, order, m[which], priors, which)
+
+    def answers(
+        self, me: Party, order: Array, m: Any, each: Inbox | None = None, which: Array | None = None
+    ) -> Array:
+        """Draw what each user says, or for each message of an inbox what its holder says, as a plain array (uint8).
+
+        ``order``: labels in descending probability, one row for all or one each, or ``which`` row each.  ``m``: how
+        many of them can be reported, a number, or one each.
+        """
+        y = me.y.view(np.uint8)
+        y = y if each is None else each.layout.spread(y)
+        place = _entries(np.argsort(order, axis=1, kind="stable").astype(np.int16), y, which)
         # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
-        lies = me.draw.bernoulli("lie", self.lying(m) if isinstance(m, int) else self._lies()[m])
-        moved = lies if np.max(m) <= 2 else lies * (1 + me.draw.below("other", np.maximum(m - 1, 1)))
-        said = (place + moved) % m
-        if np.min(m) < self.labels:
-            said = np.where(place < m, said, me.draw.below("stand-in", m))
-        return np.asarray(order.astype(np.uint8)[rows, said])
+        lie = self.lying(m) if isinstance(m, int) else _column(self._lies()[m], each)
+        lies = _plain(me.draw.bernoulli("lie", lie, each=each))
+        most, least = np.max(m, initial=1), np.min(m, initial=self.labels)
+        moved = (
+            lies
+            if most <= 2
+            else lies * (1 + _plain(me.draw.below("other", _column(np.maximum(m - 1, 1), each), each=each)))
+        )
+        said = place + moved
+        said = said - m * (said >= m)  # a place that is not among the m is replaced below, wherever it lands
+        if least < self.labels:
+            stand_in = _plain(me.draw.below("stand-in", _column(m, each), each=each))
+            said = np.where(place < m, said, stand_in)
+        return _entries(order.astype(np.uint8), said, which)
 
     def _lies(self) -> Array:
         """Return the probability of a lie by m, 0 where m is 0."""
@@ -112,6 +139,34 @@ class PriorResponse(Protocol):
         """Receive the randomized labels."""
         reports = yield self.report.receive()
         return reports.columns()
+
+
+def _column(values: Any, each: Inbox | None) -> Any:
+    """Return values as a draw takes them: numbers and party columns as they are, one a message as such a column."""
+    return values if each is None or np.ndim(values) == 0 else PerMessage(values, each.layout)
+
+
+def _plain(drawn: Any) -> Array:
+    return np.asarray(drawn.data if isinstance(drawn, PerMessage) else drawn)
+
+
+def _entries(rows: Array, places: Array, which: Array | None) -> Array:
+    """Return an entry of each row, or of ``which`` row, at a place; a single row is everybody's."""
+    if len(rows) > 1:
+        mine = np.arange(len(places)) if which is None else which
+        return np.asarray(rows.reshape(-1).take(mine * rows.shape[1] + places))
+    if len(rows) == 0 or (rows[0] == np.arange(rows.shape[1])).all():
+        return places.astype(rows.dtype)
+    return np.asarray(rows[0].take(places))
+
+
+def _starts(rows: Array) -> Array:
+    """Return where rows begin that differ from the one before."""
+    differ = np.zeros(len(rows), np.bool_)
+    differ[:1] = True
+    for column in rows.T:
+        differ[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differ)
 
 
 def parsed_prior(text: str, labels: int, allowed: str) -> Array:

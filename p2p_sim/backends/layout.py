@@ -36,6 +36,14 @@ def check(protocol: Protocol, population: Population, faults: Faults | None = No
             f"{population.labels - 1}: choose positive classes to make the label binary, or a protocol for more labels "
             "(one of your own says how many in `def label_count(self)`)"
         )
+    least = protocol.least_users()
+    if (
+        population.ids is None and population.users < least
+    ):  # part of a population is not checked: the whole was
+        raise InputError(
+            f"{protocol!r} needs at least {least} users, the population has {population.users}: give more users, or "
+            "parameters that need fewer"
+        )
     over = protocol.graph_over()
     if over is not None:
         _check_graph(protocol, population, over)

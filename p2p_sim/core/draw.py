@@ -164,13 +164,15 @@ class Draw:
         """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
         words, layout = self._words(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        return self._observed(name, exact.pick(table, words), layout)
+        return self._observed(name, self.compute.pick(table, words), layout)
 
     def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
         words, layout = self._words(name, each, times)
         table, least = exact.laplace_thresholds(exact.as_scale(f"scale of draw {name!r}", scale))
-        return self._observed(name, exact.pick(table, words) + least, layout)
+        steps = self.compute.pick(table, words)
+        steps += least
+        return self._observed(name, steps, layout)
 
     def permutation(self, name: str, *, each: Any) -> PerMessage:
         """Draw a uniform order of each holder's messages (for ``take``): by the order of words, ties by index."""
@@ -199,6 +201,8 @@ class Draw:
         party = whole(ids)
         if layout.parties == 1:  # a server's many items are one stretch of its stream
             return own_words(self.seed, key, int(party[0]), layout.size), layout
+        if each is None and times is not None:
+            return self.compute.several_words(self.seed, key, party, times), layout
         return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:

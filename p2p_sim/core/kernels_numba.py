@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import kernels_numpy, numba_loops
+from p2p_sim.core import exact, kernels_numpy, numba_loops
 from p2p_sim.core.kernels_numpy import Array, Bools, Ids, as_array, as_words
 from p2p_sim.core.random_words import Words
 
@@ -26,8 +26,10 @@ __all__ = [
     "meetings",
     "member",
     "orders",
+    "pick",
     "places",
     "scatter",
+    "several_words",
     "table",
     "tally",
     "words",
@@ -67,6 +69,22 @@ def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDA
     """Return item word ``slots[i]`` of party ``parties[i]``, for every i."""
     ranks = slots.astype(np.int64)
     return _at(seed, stream, ranks >> 2, parties.astype(np.int64) + 1, ranks)
+
+
+def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int) -> Words:
+    """Return the item words 0 .. times - 1 of every given party, one party after the other."""
+    out = np.empty(len(parties) * times, np.uint64)
+    numba_loops.several_words(seed, stream, np.ascontiguousarray(parties, np.int64), times, out)
+    return out
+
+
+def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
+    """Return, for each word, how many thresholds are at most the word."""
+    if len(drawn) < exact.GUIDED:
+        return exact.pick(table, drawn)
+    out = np.empty(len(drawn), np.int64)
+    numba_loops.pick(table, np.ascontiguousarray(drawn), exact.GUIDE_SHIFT, *exact.guide(table), out)
+    return out
 
 
 def _at(seed: int, stream: int, block: Array, owner: Array, output: Array) -> Words:

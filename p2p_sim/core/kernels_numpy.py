@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import random_words as _words
-from p2p_sim.core.random_words import Words, high_product, item_words, words, words_at
+from p2p_sim.core.exact import pick
+from p2p_sim.core.random_words import Words, high_product, item_words, several_words, words, words_at
 
 __all__ = [
     "BLOCK",
@@ -25,8 +26,10 @@ __all__ = [
     "meetings",
     "member",
     "orders",
+    "pick",
     "places",
     "scatter",
+    "several_words",
     "table",
     "tally",
     "words",

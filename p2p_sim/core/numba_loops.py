@@ -93,6 +93,39 @@ def outputs_at(key0, key1, block, owner, lane, out):
         out[i] = _lane(_philox(np.uint64(block[i]), np.uint64(owner[i]), key0, key1), lane[i])
 
 
+@njit(types.void(_u64, _u64, _L, _i64, _W_OUT), **_OPTIONS)
+def several_words(key0, key1, parties, times, out):
+    """Fill ``out`` with the first ``times`` item words of each party, by tiles: the cipher then runs in vectors."""
+    w = np.empty((4, 512), np.uint64)
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    for low in range(0, len(parties), 512):
+        size = min(512, len(parties) - low)
+        owners = parties[low : low + size]
+        for first in range(0, times, 4):
+            block = np.uint64(first // 4)
+            for i in range(size):
+                w0[i], w1[i], w2[i], w3[i] = _philox(block, np.uint64(owners[i]) + np.uint64(1), key0, key1)
+            for lane in range(min(4, times - first)):
+                place = low * times + first + lane
+                for i in range(size):
+                    out[place + i * times] = w[lane, i]
+
+
+@njit(types.void(_W, _W, _u64, _L, _L, _L_OUT), **_OPTIONS)
+def pick(table, drawn, shift, least, most, out):
+    """Count thresholds up to each word: those up to its stretch, then by halving, where the stretch has any."""
+    for i in range(len(drawn)):
+        stretch = drawn[i] >> shift
+        low, high = least[stretch], most[stretch]
+        while low < high:
+            middle = (low + high) >> 1
+            if table[middle] <= drawn[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+
+
 @njit(types.void(_W, _W, _L_OUT), **_OPTIONS)
 def below(drawn, limit, out):
     for i in range(len(out)):

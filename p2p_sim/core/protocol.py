@@ -122,6 +122,10 @@ class Protocol:
         """Return whether reports of all clusters are mixed with each other, so that everybody is one crowd."""
         return False
 
+    def least_users(self) -> int:
+        """Return how many users a population needs at least; 1 unless a protocol says otherwise."""
+        return 1
+
     def bag_sums(self) -> BagSums | None:
         """Return the bags whose sums the learner gets; None for a protocol without bags."""
         return None

@@ -57,6 +57,21 @@ def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDA
     return _outputs(seed, stream, ranks >> np.uint64(2), owners, ranks & np.uint64(3))
 
 
+def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int) -> Words:
+    """Return the item words 0 .. times - 1 of every given party, one party after the other."""
+    owners, zero = parties.astype(np.uint64) + np.uint64(1), np.zeros(1, np.uint64)
+    out = np.empty((len(owners), times), np.uint64)
+    for first in range(0, times, 4):  # a block of the cipher has four of them
+        lanes = range(min(4, times - first))
+        counter, needed = np.array([first // 4 + 1], np.uint64), _needed(*lanes)
+        for low in range(0, len(owners), _FEW):
+            few = slice(low, low + _FEW)
+            state = _philox(seed, stream, [counter, owners[few], zero, zero], needed)
+            for lane in lanes:
+                out[few, first + lane] = state[lane]
+    return out.reshape(-1)
+
+
 def own_words(seed: int, stream: int, party: int, count: int) -> Words:
     """Return the item words 0 .. count - 1 of one party."""
     key, counter = np.array([seed, stream], np.uint64), np.array([0, party + 1, 0, 0], np.uint64)
@@ -141,9 +156,9 @@ def _round(state: list[Words], i: int, keys: list[int]) -> Words:
     return high
 
 
-def _needed(word: int) -> list[set[int]]:
-    """Return which words of the state each of ten rounds must compute, so that the last computes a given one."""
-    rounds = [{word}]
+def _needed(*words: int) -> list[set[int]]:
+    """Return which words of the state each of ten rounds must compute, so that the last computes the given ones."""
+    rounds = [set(words)]
     while len(rounds) < 10:
         sources = [{2 - i // 2 * 2} | ({i + 1} if i % 2 == 0 else set()) for i in rounds[0]]
         rounds.insert(0, set().union(*sources))

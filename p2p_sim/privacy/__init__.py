@@ -12,6 +12,7 @@ from p2p_sim.privacy.building_blocks import gaussian, laplace, shuffled_response
 from p2p_sim.privacy.calibrate import Calibration, NoiseCalibration, calibrate, calibrate_noise
 from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.composition.grouped import grouped
+from p2p_sim.privacy.composition.parallel import parallel
 from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view
 from p2p_sim.privacy.label_matrices import DenseMatrices, Evidence, LabelMatrices, ResamplingMatrices
 from p2p_sim.privacy.law import Bracket, Law
@@ -30,5 +31,6 @@ __all__ = [
     "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError", "ResamplingMatrices",
     "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds", "building_blocks", "by_cluster",
     "calibrate", "calibrate_noise", "compose", "composed", "crowd", "enumerate_view", "fits", "gaussian",
-    "grouped", "label_noise", "laplace", "mechanisms", "profile", "register", "shuffled_response",
+    "grouped", "label_noise", "laplace", "mechanisms", "parallel", "profile", "register",
+    "shuffled_response",
 ]  # fmt: skip

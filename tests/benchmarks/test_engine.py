@@ -31,7 +31,10 @@ COMMON = {
 def test_rows_have_one_shape() -> None:
     seen: list[tuple[str, int, int]] = []
     result = engine.main(
-        users=20_000, cases=("local", "digest", "numpy"), repeat=1, progress=lambda *step: seen.append(step)
+        users=20_000,
+        cases=("local", "digest", "numpy", "mechanisms"),
+        repeat=1,
+        progress=lambda *step: seen.append(step),
     )
     assert json.loads(measure.as_text(result)) == result
     assert set(result["machine"]) == {"cpu", "cores", "memory_gib", "python", "numpy", "numba", "ray"}
@@ -47,6 +50,8 @@ def test_rows_have_one_shape() -> None:
         ("local", 2_000, "scattered"),
     ]
     assert {row["numba"] for row in result["rows"] if row["case"] == "numpy"} == {False}
+    compared = [row["mechanism"] for row in result["rows"] if row["case"] == "mechanisms"]
+    assert compared == ["prior-response", "alibi"]
     assert sum("us_per_message" in row for row in result["rows"]) == 2
     assert [done for _, done, _ in seen] == list(range(1, seen[0][2] + 1))
 

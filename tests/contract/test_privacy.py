@@ -19,6 +19,7 @@ from protocols import (
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    MultiStage,
     NetworkShuffle,
     PeerPermutation,
     PeerToPeer,
@@ -96,6 +97,8 @@ FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
     BinnedResponse(2.0, 3), EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     ClusterResponse(1.0), ClusterResponse(1.0, preset="uniform"),
+    PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), MultiStage(1.0),
+    Alibi(1.0),
     EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
@@ -183,7 +186,9 @@ def test_parameters_out_of_range_are_refused(name: str, given: dict[str, Any], w
 
 
 @pytest.mark.parametrize("epsilon", [1000.5, 2000.0])
-@pytest.mark.parametrize("kind", [RandomizedResponse, PriorResponse, EncryptedShuffle, NetworkShuffle])
+@pytest.mark.parametrize(
+    "kind", [RandomizedResponse, PriorResponse, MultiStage, EncryptedShuffle, NetworkShuffle]
+)
 def test_who_never_lies_tells_the_truth(kind: Any, epsilon: float) -> None:
     """Far below one random word in 2^64 no lie is drawn, whatever epsilon was asked for: it is infinite."""
     protocol = kind(epsilon, steps=0) if kind is NetworkShuffle else kind(epsilon)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from p2p_sim.core import kernels_numba, kernels_numpy
+from p2p_sim.core import exact, kernels_numba, kernels_numpy
 from tests.exact import oracle
 
 BOTH = pytest.mark.parametrize("module", [kernels_numpy, kernels_numba], ids=("plain", "kernels"))
@@ -95,6 +97,37 @@ def test_words_at_and_item_words(dtype):
                 kernels_numba.item_words(seed, 7, parties, slots),
                 kernels_numpy.item_words(seed, 7, parties, slots),
             )
+
+
+@BOTH
+@pytest.mark.parametrize("times", [1, 2, 3, 4, 5, 9])
+def test_several_words_are_item_words_in_their_order(module, times):
+    for size in (0, 1, 7, 513):  # tiles of 512
+        (parties,) = locked(rng().integers(0, ROWS, size).astype(np.int64))
+        holder, slots = np.repeat(parties, times), np.tile(np.arange(times), size)
+        same(
+            module.several_words(SEEDS[-1], 1 << 63, parties, times),
+            kernels_numpy.item_words(SEEDS[-1], 1 << 63, holder, slots),
+        )
+
+
+@BOTH
+@pytest.mark.parametrize("count", [0, 1, exact.GUIDED - 1, exact.GUIDED, 50_000])
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros(0, np.uint64),
+        np.array([0, 1, 2, 2**52 - 1, 2**52, 2**52, 2**63, 2**64 - 2, 2**64 - 1], np.uint64),
+        exact.laplace_thresholds(Fraction(16))[0],
+    ],
+    ids=("empty", "edges", "laplace"),
+)
+def test_pick_counts_thresholds_up_to_the_word(module, table, count):
+    drawn = some_words(count)
+    at = np.concatenate([table, table - np.uint64(1), table + np.uint64(1)])[:count]
+    drawn[: len(at)] = at
+    found = module.pick(table, *locked(drawn))
+    same(found, np.searchsorted(table, drawn, side="right"))
 
 
 LIMITS = (1, 2, 3, 10, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**53 + 1, 2**62, 2**63 - 1)

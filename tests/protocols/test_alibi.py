@@ -51,6 +51,18 @@ def test_the_denoised_label_has_the_largest_posterior(prior: str) -> None:
         assert row[label] == max(row[equal])
 
 
+@pytest.mark.parametrize("prior", ["uniform", "0.5,0.5", "0.7,0.3", "0.001,0.999"])
+def test_two_labels_are_denoised_as_the_formula_says(prior: str) -> None:
+    protocol, grid = Alibi(2.0, 2, 4, prior), 4
+    ends = [np.iinfo(np.int32).min, np.iinfo(np.int32).max]  # what a message may hold that was tampered with
+    each = np.array([*range(-6, 11), *ends], np.int64)
+    scores = np.stack(np.meshgrid(each, each), axis=-1).reshape(-1, 2)
+    posterior = protocol.log_prior() + 0.25 * np.clip(2 * scores - grid, -grid, grid)
+    best = posterior == posterior.max(axis=1, keepdims=True)
+    wanted = np.where(best, scores, ends[0] - 1).argmax(axis=1)
+    assert protocol.denoised(scores.astype(np.int32)).tolist() == wanted.tolist()
+
+
 def test_a_prior_helps_the_learner_and_changes_no_message() -> None:
     y = (np.arange(30_000) % 10 == 0).astype(np.uint8)
     people = Population.from_arrays(y=y)

@@ -198,6 +198,8 @@ class TapeDraw:
 
     def _column(self, value: Any, layout: Layout | None) -> list[Any]:
         size = len(self.ids) if layout is None else layout.size
+        if isinstance(value, PerMessage) and layout is not None:
+            return list(aligned(value, layout))
         if isinstance(value, Fraction) or np.ndim(value) == 0:
             return [value] * size
         return list(value if layout is None else aligned(value, layout))
