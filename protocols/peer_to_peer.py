@@ -55,7 +55,11 @@ class PeerToPeer(Protocol):
 
     def __post_init__(self) -> None:
         check_labels("labels", self.labels)
-        check_range("alpha", self.alpha, 0, (self.labels - 1) / self.labels)
+        check_range("alpha", self.alpha, 0, 0.5 if self.labels == 2 else 1)
+        if self.alpha > (most := (self.labels - 1) / self.labels):
+            raise InputError(
+                f"alpha = {self.alpha!r}: of {self.labels} labels at most {most!r}, where each label is as likely"
+            )
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:

@@ -34,8 +34,10 @@ TABLE = 100_000
 FEW_COLLUDERS = 2000
 """Colluders up to which the law of how many labels they know is computed; beyond, each knows one of her own."""
 
-_TAILS = (0.1, 1e-5, 1e-20)
+_TAILS = (1e-4, 1e-20)
 """Chances that more users are shown than at the ends of groups of such numbers."""
+
+_FEW = 40  # users of whom it is cheap to look at all, too
 
 _ROUNDED = 1e-10  # more than sums over the numbers of users round away, as a share
 
@@ -99,7 +101,7 @@ class ShownUsers(Law):
     def _unknown(self, epsilon: float, known: int, told: float) -> float:
         """Return the bound where colluders know so many of the honest others' labels."""
         users = self.size - self.colluders - known
-        whole = self._shown(epsilon, users, users, told)
+        whole = self._shown(epsilon, users, users, told) if users <= _FEW else told
         above, total = 1.0, 0.0  # of each group of numbers, what the largest shows
         for shown, rest in _groups(self.theta / self.size, self.size - self.colluders, users):
             total += max(0.0, above - rest) * min(whole, self._shown(epsilon, shown, users, told))
@@ -115,7 +117,9 @@ class ShownUsers(Law):
         if inner >= self.local.epsilon0 * (1 + 1e-12):
             return 0.0
         crowd = _shuffled(shown, self.local.epsilon0, self.labels)
-        return min(told, share * min(crowd.delta(inner).upper, self.local.delta(inner).upper) * (1 + _ROUNDED))
+        return min(
+            told, share * min(crowd.delta(inner).upper, self.local.delta(inner).upper) * (1 + _ROUNDED)
+        )
 
 
 @lru_cache(maxsize=512)
@@ -152,7 +156,9 @@ def _tails(chance: float, askers: int, users: int) -> Array:
     """Return the chances that more than 0, 1, .. users are shown; the last is 0."""
     law = np.zeros(min(askers, users) + 1)
     law[0] = 1.0
-    fresh = chance * (users - np.arange(len(law), dtype=np.float64))  # that one more asker shows one more user
+    fresh = chance * (
+        users - np.arange(len(law), dtype=np.float64)
+    )  # that one more asker shows one more user
     for _ in range(askers):
         moved = law * fresh
         law = law - moved

@@ -154,7 +154,9 @@ def _at(total: int, labels: int) -> dict[Counts, int]:
 def _one_more(total: int, labels: int) -> npt.NDArray[np.intp]:
     """Return where each histogram of ``total`` is with one more of each label, shape (histograms, labels)."""
     places = _at(total + 1, labels)
-    return np.array([[places[_plus(v, _one(j, labels))] for j in range(labels)] for v in vectors(total, labels)])
+    return np.array(
+        [[places[_plus(v, _one(j, labels))] for j in range(labels)] for v in vectors(total, labels)]
+    )
 
 
 @lru_cache(maxsize=4096)
