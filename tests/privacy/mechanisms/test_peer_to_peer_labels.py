@@ -16,6 +16,7 @@ from p2p_sim.privacy.laws.shuffled_categories import shuffled_response
 from p2p_sim.privacy.mechanisms.peer_to_peer import bounded_categories
 from p2p_sim.privacy.mechanisms.peer_to_peer.bounded_categories import ShownUsers
 from p2p_sim.privacy.mechanisms.peer_to_peer.listed_categories import SmallCluster
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import theorems
 from protocols import PeerToPeer
 from tests.privacy import brute
 
@@ -209,7 +210,7 @@ def test_corners() -> None:
 
 def test_runs_on_the_same_labels_compose_each_composition() -> None:
     one = privacy.profile(PeerToPeer(0.4, labels=3), cluster_size=6)
-    two = privacy.compose(one, 2)
+    two = privacy.composed(one, 2)
     assert one.epsilon(1e-4) < two.epsilon(1e-4) <= 2 * one.epsilon(0.0)
 
 
@@ -244,8 +245,13 @@ def test_under_faults_the_learner_learns_at_most_what_she_would_if_told_who_aske
 
 
 def test_theorems_on_bits_are_not_listed() -> None:
-    rows = privacy.account(PeerToPeer(0.4, labels=3), cluster_size=20)
-    assert {promise["name"] for row in rows for promise in row.theorems} == {"local"}
+    for view in ("learner", "user", "learner+user"):
+        [promise] = theorems(PeerToPeer(0.4, labels=3), view, [20], 1e-6)
+        assert (promise["name"], promise["epsilon"]) == ("local", pytest.approx(math.log(3)))
+    assert [promise["name"] for promise in theorems(PeerToPeer(0.4), "learner", [20], 1e-6)] == [
+        "Theorem 3",
+        "Lemma 9",
+    ]
 
 
 def test_groups_of_labels() -> None:

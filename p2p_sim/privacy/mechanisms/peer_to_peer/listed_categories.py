@@ -23,7 +23,7 @@ Array = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
 """How many users have, or say, each label."""
 
-MOST = 4_000_000
+MOST = 1_000_000
 """Probabilities, up to which a cluster is listed: of a histogram given the noisy labels, and of all outcomes."""
 
 _U = 2.0**-53
@@ -80,12 +80,15 @@ class SmallCluster:
 
     def law(self, ones: int | None = None) -> ListedCategories:
         """Return the law of the worst composition of the other honest users; ``ones`` of label 1, the rest of 0."""
-        others = self.honest - 1
-        given = [_padded((others - ones, ones), self.labels)] if ones is not None else None
-        sides = [
-            [self._outcomes(case, label) for case in given or _cases(others, self.labels)] for label in (0, 1)
-        ]
-        return ListedCategories(np.stack(sides[0]), np.stack(sides[1]), self.error)
+        return _law(self, ones)
+
+    def sides(self, cases: list[Counts]) -> list[Array]:
+        """Return the probabilities of all that is seen where the victim has label 0 and 1, a row a composition."""
+        if self.colluders:
+            return [np.stack([self._outcomes(case, label) for case in cases]) for label in (0, 1)]
+        own = [_one(label, self.labels) for label in (0, 1)]
+        urns = [np.stack([_said(self.alpha, _plus(case, more)) for case in cases]) for more in own]
+        return [urn @ _reports(self) for urn in urns]
 
     def _outcomes(self, others: Counts, label: int) -> Array:
         """Return the probabilities of all that is seen, where the victim has a label and the others theirs."""
@@ -135,6 +138,16 @@ class ListedCategories(Atoms):
 
     def _row(self, at: int) -> ListedCategories:
         return ListedCategories(self.p[at : at + 1], self.q[at : at + 1], self.error)
+
+
+@lru_cache(maxsize=8)
+def _law(cluster: SmallCluster, ones: int | None) -> ListedCategories:
+    """Return the law, once for several views and for a search."""
+    others, cases = cluster.honest - 1, [*_cases(cluster.honest - 1, cluster.labels)]
+    if ones is not None:
+        cases = [_padded((others - ones, ones), cluster.labels)]
+    first, second = cluster.sides(cases)
+    return ListedCategories(first, second, cluster.error)
 
 
 @lru_cache(maxsize=256)
