@@ -8,12 +8,14 @@ from typing import Any
 from p2p_sim.core import (
     Inbox,
     InputError,
+    Label,
     Message,
     Party,
     Protocol,
     Rounds,
     beside,
     check_flip,
+    check_labels,
     check_range,
     check_whole,
 )
@@ -25,18 +27,18 @@ OVER = ("cluster", "neighbours")
 
 @dataclass(frozen=True)
 class PeerToPeer(Protocol):
-    """Users flip their labels, fetch the noisy label of a random peer of their cluster, and report it.
+    """Users randomize their labels, fetch the noisy label of a random peer of their cluster, and report it.
 
-    ``alpha``: probability in [0, 1/2] that a user flips her own label.  ``theta``: probability in (0, 1] that a
-    user reports.  ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has
+    ``alpha``: probability in [0, (k - 1)/k] that a user replaces her own label by one of the k - 1 others, each as
+    likely; with two labels, in [0, 1/2] that she flips it.  ``theta``: probability in (0, 1] that a user reports.  ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has
     nothing to report.  ``over``: of whom the peer is drawn, "cluster" (all users of the cluster, herself included) or
-    "neighbours" (hers in the population's graph, which stays within clusters).  Labels are bits.  The learner returns
-    columns ``sender`` and ``y``.  Raises InputError for parameters out of range, and at the start of a run over
+    "neighbours" (hers in the population's graph, which stays within clusters).  ``labels``: k, from 2 to 256.  The learner
+    returns columns ``sender`` and ``y`` (bool where k = 2, else uint8).  Raises InputError for parameters out of range, and at the start of a run over
     neighbours for a population without a graph, a user without a neighbour, neighbours of two clusters, and a cluster
     whose graph is not connected.
 
-    *Source:* Clustering 2022, Algorithm 2 (there alpha may reach 1; beyond 1/2 it is the same with labels renamed, and
-    peers are of the whole cluster).
+    *Source:* Clustering 2022, Algorithm 2 (there labels are bits, k = 2, alpha may reach 1, beyond 1/2 it is the same
+    with labels renamed, and peers are of the whole cluster).
     *Assumes:* users follow the protocol; the learner may be curious; every peer sees one noisy label, which is
     protected by alpha alone.
     """
@@ -45,17 +47,27 @@ class PeerToPeer(Protocol):
     theta: float = 1.0
     retries: int = 0
     over: str = "cluster"
+    labels: int = 2
 
     ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
-    label = Message("user", "user", "answers with the noisy label", y_hat=bool)
-    report = Message("user", "learner", "hands the learner a resampled label", y=bool)
+    label = Message("user", "user", "answers with the noisy label", y_hat=Label())
+    report = Message("user", "learner", "hands the learner a resampled label", y=Label())
 
     def __post_init__(self) -> None:
-        check_range("alpha", self.alpha, 0, 0.5)
+        check_labels("labels", self.labels)
+        check_range("alpha", self.alpha, 0, 0.5 if self.labels == 2 else 1)
+        if self.alpha > (most := (self.labels - 1) / self.labels):
+            raise InputError(
+                f"alpha = {self.alpha!r}: of {self.labels} labels at most {most!r}, where each label is as likely"
+            )
         check_range("theta", self.theta, 0, 1, open_low=True)
         check_whole("retries", self.retries, 0, MOST_RETRIES)
         if self.over not in OVER:
             raise InputError(f"over = {self.over!r}: must be one of {', '.join(OVER)}")
+
+    def label_count(self) -> int:
+        """Return k."""
+        return self.labels
 
     def graph_over(self) -> str | None:
         """Return that peers among neighbours need a graph in each cluster."""
@@ -65,10 +77,18 @@ class PeerToPeer(Protocol):
         """Return of whom each user draws her peer."""
         return me.cluster if self.over == "cluster" else me.neighbours
 
+    def noisy(self, me: Party) -> Any:
+        """Draw what each user says her label is."""
+        flips = me.draw.bernoulli("flip", self.alpha)
+        if self.labels == 2:
+            return me.y ^ flips
+        other = 1 + me.draw.below("other", self.labels - 1)  # how far another label is, counted around
+        return ((me.y + flips * other) % self.labels).astype(me.y.dtype)
+
     def user(self, me: Party) -> Rounds:  # line 1
         """Run lines 2 to 10 for a block of users."""
         check_flip("alpha", self.alpha)
-        y_hat = me.y ^ me.draw.bernoulli("flip", self.alpha)  # 3
+        y_hat = self.noisy(me)  # 3
         asks = yield self.ask(to=me.draw.member("peer", self.peers(me)))  # 5
         labels = yield self.label.reply(asks, y_hat=y_hat)
         for _ in range(self.retries):  # not in the paper, whose messages all arrive

@@ -6,6 +6,7 @@ makes an action; the program yields the action and the engine carries it out.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from p2p_sim.core.fixed_point import FixedPoint
 
 if TYPE_CHECKING:
     from p2p_sim.core.columns import Inbox
+    from p2p_sim.core.protocol import Protocol
 
 USER = "user"
 """The role of the population; every other role is a server, one party."""
@@ -56,6 +58,11 @@ class Bytes:
     length: int
 
 
+@dataclass(frozen=True)
+class Label:
+    """A field that holds a label, typed as ``me.y`` is: bool where the protocol handles two of them, else uint8."""
+
+
 FieldType = np.dtype[Any] | FixedPoint | Vector | Bytes
 """The type of a field, as ``Message.fields`` has it."""
 
@@ -82,7 +89,7 @@ class Receive:
 class Message:
     """A message kind: sender role, recipient role, a sentence, typed fields.
 
-    Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``,
+    Field types: ``bool``, an integer type (``int`` is int64), ``Vector(np.uint64, "dim")``, ``Bytes(32)``, ``Label()``,
     floats as ``FixedPoint(resolution=2**-16, low=-8, high=8)``, so that digests depend on no machine's arithmetic.
     ``sealed_for`` names the one role that can read the fields; "user": the one user it is addressed to, or if it goes
     to a server the one whom the sender names by ``reader=``.  ``layers``: servers on the way whose keys it takes too,
@@ -111,9 +118,22 @@ class Message:
         self.kind, self.layers = "?", layers
         self.sender, self.recipient, self.text, self.sealed_for = sender, recipient, text, sealed_for
         self.fields: dict[str, FieldType] = {name: _field_type(name, kind) for name, kind in fields.items()}
+        self._of_many: Message | None = None
+        if any(isinstance(kind, Label) for kind in fields.values()):
+            many = {n: np.uint8 if isinstance(kind, Label) else kind for n, kind in fields.items()}
+            self._of_many = copy.copy(self)
+            self._of_many.fields = {name: _field_type(name, kind) for name, kind in many.items()}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.kind = name
+        if self._of_many is not None:
+            self._of_many.kind = name
+
+    def __get__(self, protocol: Protocol | None, owner: type | None = None) -> Message:
+        """Return this kind as a protocol sends it: its ``Label`` fields have the type of the labels it handles."""
+        if protocol is None or self._of_many is None or protocol.label_count() == 2:
+            return self
+        return self._of_many
 
     def __repr__(self) -> str:
         return f"<message {self.kind}: {self.sender} -> {self.recipient}>"
@@ -197,17 +217,19 @@ def fixed_point(kind: FieldType) -> FixedPoint | None:
     return inner if isinstance(inner, FixedPoint) else None
 
 
-def _field_type(name: str, kind: npt.DTypeLike | FieldType) -> FieldType:
+def _field_type(name: str, kind: npt.DTypeLike | FieldType | Label) -> FieldType:
     if name in RESERVED or name.startswith("_"):
         raise ProtocolError(
             f"a field cannot be called {name!r}: inboxes use that name; reserved: {sorted(RESERVED)}"
         )
+    if isinstance(kind, Label):
+        return np.dtype(np.bool_)
     if isinstance(kind, (Bytes, FixedPoint)) or (isinstance(kind, Vector) and fixed_point(kind) is not None):
         return kind
     inner = np.dtype(kind.dtype if isinstance(kind, Vector) else np.int64 if kind is int else kind)
     if inner.kind not in "bui":
         raise ProtocolError(
-            f"field {name!r} has type {inner}; a message carries bool, integers, Vector or Bytes, and "
+            f"field {name!r} has type {inner}; a message carries bool, integers, Label, Vector or Bytes, and "
             "floats as fixed point, FixedPoint(resolution=2**-16, low=-8, high=8)"
         )
     return kind if isinstance(kind, Vector) else inner

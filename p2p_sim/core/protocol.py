@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -38,6 +38,30 @@ _kinds: WeakKeyDictionary[type[Protocol], dict[str, Message]] = WeakKeyDictionar
 """The message kinds of classes that were asked: every run asks several times, an enumeration for every way."""
 
 
+class _Messages:
+    """``Protocol.messages``: of a class the kinds as declared, of a protocol as it sends them."""
+
+    def __get__(self, protocol: Protocol | None, owner: type[Protocol]) -> Callable[[], dict[str, Message]]:
+        def messages() -> dict[str, Message]:
+            """Return the message kinds by name, in the order in which they are declared."""
+            declared = _declared(owner)
+            if protocol is None:
+                return dict(declared)
+            return {name: message.__get__(protocol, owner) for name, message in declared.items()}
+
+        return messages
+
+
+def _declared(kind: type[Protocol]) -> dict[str, Message]:
+    found = _kinds.get(kind)
+    if found is None:
+        found = {}
+        for owner in reversed(kind.__mro__):
+            found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
+        _kinds[kind] = found
+    return found
+
+
 class Protocol:
     """Base of every protocol: parameters are dataclass fields, message kinds class attributes, roles methods.
 
@@ -58,16 +82,7 @@ class Protocol:
                 f"reserved: {', '.join(sorted(taken))}"
             )
 
-    @classmethod
-    def messages(cls) -> dict[str, Message]:
-        """Return the message kinds by name, in the order in which they are declared."""
-        found = _kinds.get(cls)
-        if found is None:
-            found = {}
-            for owner in reversed(cls.__mro__):
-                found |= {name: value for name, value in vars(owner).items() if isinstance(value, Message)}
-            _kinds[cls] = found
-        return dict(found)
+    messages = _Messages()
 
     @classmethod
     def roles(cls) -> tuple[str, ...]:
@@ -231,4 +246,8 @@ def _can_change(value: Any) -> bool:
 
 
 def _is_method(value: Any) -> bool:
+    if isinstance(
+        value, Message
+    ):  # which is asked for its types by whoever looks it up, as a method is for its owner
+        return False
     return inspect.isroutine(value) or isinstance(value, (classmethod, staticmethod, property))

@@ -280,6 +280,8 @@ def _range(
             if name in _TARGET:
                 advice = f"here {name} is the target, so it can't be given: vary={name!r} is all that can be solved for"
             raise InputError(f"{name} of {kind.__name__} is missing: {advice}")
+    if between is None and vary == "alpha":
+        return _of_labels(where, fixed.get("labels"))
     return _accepted(kind, vary, fixed) if vary == "epsilon" and between is None else where
 
 
@@ -319,6 +321,12 @@ def _between(kind: type[Protocol], vary: str, between: tuple[float, float]) -> R
     if not all(map(math.isfinite, ends)) or ends[0] == ends[1]:
         raise InputError(f"between = {between!r}: both ends must be finite, and differ")
     return Range(float(ends[0]), float(ends[1]), whole_numbers, spread=min(ends) > 0)
+
+
+def _of_labels(where: Range, labels: Any) -> Range:
+    """Return the range of a chance to say another label: of k labels it hides most at (k - 1)/k, of two at 1/2."""
+    many = isinstance(labels, (int, np.integer)) and labels > 2
+    return replace(where, private=float((labels - 1) / labels)) if many else where
 
 
 def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:

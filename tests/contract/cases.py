@@ -28,6 +28,7 @@ PROTOCOLS: dict[str, Any] = {
     "peer-to-peer": PeerToPeer(alpha=0.2, theta=0.6),
     "peer-to-peer, everybody reports": PeerToPeer(alpha=0.0),
     "peer-to-peer, neighbours": PeerToPeer(alpha=0.2, theta=0.6, retries=1, over="neighbours"),
+    "peer-to-peer, 3 labels": PeerToPeer(alpha=0.3, theta=0.6, retries=1, labels=3),
     "randomized response": RandomizedResponse(1.0),
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),

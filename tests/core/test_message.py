@@ -64,9 +64,22 @@ def test_a_kind_knows_its_name():
     assert "report: user -> learner" in repr(PeerToPeer.report)
 
 
+def test_a_label_travels_in_the_type_of_the_labels():
+    two, five = PeerToPeer(0.1), PeerToPeer(0.1, labels=5)
+    for kind, field in (("label", "y_hat"), ("report", "y")):
+        assert PeerToPeer.messages()[kind] is getattr(PeerToPeer, kind) is getattr(two, kind)
+        assert two.messages()[kind].fields == {field: np.dtype(bool)}
+        assert five.messages()[kind] is getattr(five, kind)
+        assert five.messages()[kind].fields == {field: np.dtype(np.uint8)}
+        assert getattr(five, kind).kind == kind
+        assert two.messages()[kind].nbytes({}) == five.messages()[kind].nbytes({}) == 17
+    assert five.ask is two.ask
+
+
 def test_protocols_know_roles_parameters_and_their_command():
     assert PeerToPeer.roles() == ("user", "learner")
-    assert PeerToPeer(0.1, 0.5).parameters() == {"alpha": 0.1, "theta": 0.5, "retries": 0, "over": "cluster"}
+    given = {"alpha": 0.1, "theta": 0.5, "retries": 0, "over": "cluster", "labels": 2}
+    assert PeerToPeer(0.1, 0.5).parameters() == given
     assert PeerToPeer.command_name() == "peer-to-peer"
     assert RandomizedResponse.command_name() == "randomized-response"
     assert (PeerToPeer(0.1).label_count(), RandomizedResponse(1.0, labels=7).label_count()) == (2, 7)

@@ -118,8 +118,16 @@ def either_way() -> tuple[float, float]:
     return one.delta(math.log(2)), both.delta(math.log(2))
 
 
+def of_ten_labels(theta: float) -> privacy.PrivacyProfile:
+    return privacy.profile(PeerToPeer(0.3, theta, labels=10), cluster_size=1000)
+
+
 CENTRAL, TEN = (1, 0.5, 0.4), privacy.profile(PeerToPeer(0.1), cluster_size=10)
 FIGURES: dict[str, Callable[[], float]] = {
+    "0.37125": lambda: privacy.profile(PeerToPeer(0.3, labels=3), cluster_size=2).delta(0.0),
+    "0.638": lambda: of_ten_labels(1.0).epsilon(1e-6),
+    "0.514": lambda: of_ten_labels(0.1).epsilon(1e-6),
+    "0.690": lambda: privacy.shuffled_response(1000, math.log(21), 10).epsilon(1e-6),
     "0.28765": lambda: privacy.profile(RandomizedResponse(1.0)).delta(0.5),
     "0.70029": lambda: max(worst_ends(1e-3)[0]),
     "0.00093708": lambda: nearly_coins().lower,

@@ -130,6 +130,8 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "peer-to-peer": (PeerToPeer(alpha=0.2, theta=0.6), (even, uneven, together, many)),
     "peer-to-peer, everybody reports": (PeerToPeer(alpha=0.0), (even, uneven)),
     "peer-to-peer, retries": (PeerToPeer(alpha=0.1, retries=2), (uneven,)),
+    "peer-to-peer, 5 labels": (PeerToPeer(alpha=0.3, theta=0.6, labels=5), (several,)),
+    "peer-to-peer, 5 labels, retries": (PeerToPeer(alpha=0.8, retries=2, labels=5), (several, uneven)),
     "randomized-response": (RandomizedResponse(1.0), (even, uneven, many)),
     "randomized-response, never lies": (RandomizedResponse(float("inf")), (even,)),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), (together,)),
@@ -245,6 +247,11 @@ def _faults() -> dict[str, Case]:
         found[f"fault/randomized-response, 5 labels/{fault}"] = Case(
             RandomizedResponse(0.7, labels=5), several, {"faults": [fault]}
         )
+    found["fault/peer-to-peer, 5 labels/several"] = Case(
+        PeerToPeer(0.3, theta=0.6, retries=1, labels=5),
+        several,
+        {"faults": list(MIXED), "trace": "full", "blocks": 3},
+    )
     found["fault/peer-to-peer, many/loss=0.05"] = Case(PeerToPeer(0.1), many, {"faults": ["loss=0.05"]})
     return found
 

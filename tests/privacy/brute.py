@@ -12,20 +12,20 @@ View = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...]], object]
 Law = dict[object, Fraction]
 
 
-def law(labels: Sequence[int], alpha: Fraction, theta: Fraction, view: View) -> Law:
-    """Return the law of ``view(bits, picks, kept)`` for users 0.. with these labels."""
+def law(labels: Sequence[int], alpha: Fraction, theta: Fraction, view: View, kinds: int = 2) -> Law:
+    """Return the law of ``view(bits, picks, kept)`` for users 0.. with these labels, of 0 .. ``kinds`` - 1."""
     n = len(labels)
     weights: Counter[object] = Counter()
-    stay, flip = alpha.denominator - alpha.numerator, alpha.numerator
+    stay, flip = (alpha.denominator - alpha.numerator) * (kinds - 1), alpha.numerator
     drop, keep = theta.denominator - theta.numerator, theta.numerator
-    for bits in product((0, 1), repeat=n):
+    for bits in product(range(kinds), repeat=n):
         flips = sum(b != y for b, y in zip(bits, labels, strict=True))
         for kept in product((0, 1), repeat=n):
             weight = flip**flips * stay ** (n - flips) * keep ** sum(kept) * drop ** (n - sum(kept))
             if weight:
                 for picks in product(range(n), repeat=n):
                     weights[view(bits, picks, kept)] += weight
-    whole = (alpha.denominator * theta.denominator * n) ** n
+    whole = (alpha.denominator * (kinds - 1) * theta.denominator * n) ** n
     return {seen: Fraction(weight, whole) for seen, weight in weights.items()}
 
 

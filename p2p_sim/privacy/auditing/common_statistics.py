@@ -41,21 +41,23 @@ def readable(columns: SeenMessages, field: str, wanted: Array) -> Array:
     return np.flatnonzero(wanted if columns.readable is None else wanted & columns.readable)
 
 
-def bit_of_victim(seen: Seen, *, through_reports: bool) -> Array:
-    """Return the victim's noisy bit as somebody was told it, ``UNSEEN``, or ``BOTH``; int8, (worlds,).
+def bit_of_victim(seen: Seen, *, through_reports: bool, labels: int = 2) -> Array:
+    """Return the victim's noisy label as somebody was told it, ``UNSEEN``, or ``labels`` if several were; (worlds,).
 
-    ``through_reports``: whether it is known who asks whom, so that a report gives away the bit of who was asked.
+    ``through_reports``: whether it is known who asks whom, so that a report gives away the label of who was asked.
+    ``labels``: how many there are; of bits, ``labels`` is ``BOTH``.
     """
-    observed = np.zeros((2, seen.worlds), np.bool_)
+    observed = np.zeros((labels, seen.worlds), np.bool_)
     if through_reports and (reports := seen.kinds.get("report")) is not None:
         rows = readable(reports, "y", _askers_of_victim(seen)[reports.sender])
         if len(rows):
             observed[reports.fields["y"][rows].astype(np.intp), reports.sender[rows] // seen.size] = True
-    if (labels := seen.kinds.get("label")) is not None:
-        rows = readable(labels, "y_hat", labels.sender % seen.size == 0)
+    if (answers := seen.kinds.get("label")) is not None:
+        rows = readable(answers, "y_hat", answers.sender % seen.size == 0)
         if len(rows):
-            observed[labels.fields["y_hat"][rows].astype(np.intp), labels.sender[rows] // seen.size] = True
-    return np.asarray(np.array([UNSEEN, 0, 1, BOTH], np.int8)[observed[0] + 2 * observed[1]])
+            observed[answers.fields["y_hat"][rows].astype(np.intp), answers.sender[rows] // seen.size] = True
+    many = observed.sum(0)
+    return np.where(many == 1, observed.argmax(0), np.where(many > 1, labels, UNSEEN)).astype(np.int16)
 
 
 def _askers_of_victim(seen: Seen) -> Array:

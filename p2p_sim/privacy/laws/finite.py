@@ -72,7 +72,7 @@ class Atoms(Law):
 
     def directions(self, epsilon: float) -> tuple[Bracket, Bracket]:
         """Sum the positive parts; the worst row of each direction."""
-        return _excess(self.q, self.p, epsilon), _excess(self.p, self.q, epsilon)
+        return excess(self.q, self.p, epsilon), excess(self.p, self.q, epsilon)
 
     def pure(self) -> float:
         """Return the largest log ratio."""
@@ -104,14 +104,18 @@ class Atoms(Law):
         return p, q
 
 
-def _excess(over: Array, under: Array, epsilon: float) -> Bracket:
+def excess(over: Array, under: Array, epsilon: float, error: float = 2e-15) -> Bracket:
+    """Return the sum of the positive parts of ``over`` - e^epsilon ``under``, of the worst of their rows.
+
+    ``error``: what each probability may be wrong by, as a share of it, and what the sum rounds away.
+    """
     if epsilon > 700:
         value = float(np.where(under == 0, over, 0.0).sum(-1).max())
         return Bracket(value, value, min(1.0, value + 1e-290))
     scaled = math.exp(epsilon) * under
     gain = np.maximum(over - scaled, 0.0)
     sums = gain.sum(-1)
-    slack = np.where(gain > 0, over + scaled, 0.0).sum(-1) * 2e-15
+    slack = np.where(gain > 0, over + scaled, 0.0).sum(-1) * error
     best = int(sums.argmax())
     return Bracket(
         max(0.0, float((sums - slack).max())),

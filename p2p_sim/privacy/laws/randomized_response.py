@@ -38,6 +38,11 @@ class LocalResponse(Law):
         """Return the binary law that flips with probability ``alpha`` in [0, 1/2]."""
         return cls(local_epsilon(alpha))
 
+    @classmethod
+    def replacing(cls, alpha: float, labels: int) -> LocalResponse:
+        """Return the law that says one of the other labels with probability ``alpha`` in [0, (labels - 1)/labels]."""
+        return cls(local_epsilon(alpha, labels), labels)
+
     @property
     def keep(self) -> float:
         """Probability that the label is said as it is."""
@@ -88,8 +93,14 @@ class LocalResponse(Law):
         return Bracket(max(0.0, value - error), value, min(self.epsilon0, value + error))
 
 
-def local_epsilon(alpha: float) -> float:
-    """Return ln((1 - alpha)/alpha) for a flip probability in [0, 1/2]; infinite at 0.  Raises InputError outside."""
+def local_epsilon(alpha: float, labels: int = 2) -> float:
+    """Return ln((1 - alpha)(labels - 1)/alpha), what it protects to say another label with probability alpha.
+
+    ``alpha``: in [0, (labels - 1)/labels], each other label as likely; of two labels, a flip.  Infinite at 0.  Raises
+    InputError outside.
+    """
+    if labels > 2:
+        return _replaced(alpha, labels)
     if not 0 <= alpha <= 0.5:
         raise InputError(
             f"flip = {alpha!r}: must be a number in [0, 1/2]; beyond, swap the names of the labels"
@@ -97,3 +108,15 @@ def local_epsilon(alpha: float) -> float:
     if alpha == 0:
         return math.inf
     return 2 * math.atanh(1 - 2 * alpha) if alpha > 0.2 else math.log1p(-alpha) - math.log(alpha)
+
+
+def _replaced(alpha: float, labels: int) -> float:
+    most = (labels - 1) / labels
+    if not 0 <= alpha <= most:
+        raise InputError(
+            f"alpha = {alpha!r}: must be a number in [0, {most:g}]; beyond, the own label is the rarest"
+        )
+    if alpha == 0 or alpha == most:
+        return 0.0 if alpha else math.inf
+    above = ((labels - 1) - labels * alpha) / alpha  # by how much the ratio is above 1, where that is little
+    return max(0.0, math.log1p(above)) if above < 1 else math.log1p(-alpha) + math.log((labels - 1) / alpha)

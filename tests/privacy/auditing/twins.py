@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.core import Label, Message, Party, Protocol, Rounds
 from p2p_sim.core.columns import PerMessage
 
 
@@ -53,6 +53,42 @@ class Peers(Protocol):
     def learner(self, me: Party) -> Rounds:
         for _ in range(2 if self.early else 1):
             yield self.report.receive()
+
+
+@dataclass(frozen=True)
+class LabelPeers(Protocol):
+    """Algorithm 2 with several labels and faults: all 0 is honest."""
+
+    alpha: float = 0.1
+    theta: float = 0.5
+    labels: int = 3
+    own: float = 0.0  # reports her own label as it is
+    near: float = 0.0  # asks the first of two peers
+    next_only: float = 0.0  # of the other labels, says the next one
+    fresh: bool = False  # draws what she says anew for every peer who asks
+
+    ask = Message("user", "user", "asks a random peer of the cluster for her noisy label")
+    label = Message("user", "user", "answers with the noisy label", y_hat=Label())
+    report = Message("user", "learner", "hands the learner a resampled label", y=Label())
+
+    def label_count(self) -> int:
+        return self.labels
+
+    def user(self, me: Party) -> Rounds:
+        other = 1 + me.draw.below("other", self.labels - 1)
+        other = np.where(me.draw.bernoulli("next", self.next_only), 1, other)
+        y_hat = (me.y + me.draw.bernoulli("flip", self.alpha) * other) % self.labels
+        peer, second = me.draw.member("peer", me.cluster), me.draw.member("second", me.cluster)
+        asks = yield self.ask(
+            to=np.where(me.draw.bernoulli("near", self.near), np.minimum(peer, second), peer)
+        )
+        anew = me.draw.bernoulli("again", self.alpha, each=asks) if self.fresh else 0
+        labels = yield self.label.reply(asks, y_hat=(y_hat + anew) % self.labels)
+        kept, own = me.draw.bernoulli("subsample", self.theta), me.draw.bernoulli("own", self.own)
+        yield self.report(y=np.where(own, me.y, labels.y_hat), when=kept)
+
+    def learner(self, me: Party) -> Rounds:
+        yield self.report.receive()
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ def law(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
 
 
 def noise(protocol: PeerToPeer) -> LabelNoise:
-    """Return that labels are flipped, and drawn from the cluster or from the reporter's neighbours."""
-    return LabelNoise(Fraction(protocol.alpha), whose=protocol.over)
+    """Return that labels are replaced, and drawn from the cluster or from the reporter's neighbours."""
+    return LabelNoise(Fraction(protocol.alpha), protocol.labels, protocol.over)
 
 
 register(

@@ -31,11 +31,11 @@ import numpy.typing as npt
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import CUT, lies_at, silent, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import graph_law
-from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability
+from p2p_sim.privacy.mechanisms.peer_to_peer.law import seen_probability, told_probability
 from p2p_sim.privacy.mechanisms.peer_to_peer.retried import RetriedReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import LawOf
@@ -67,7 +67,7 @@ def under_faults(
     plain = law(protocol, setting)
     if plain.law is None or plain.law.pure() == 0 or not silent(faults):
         return upper(plain, faults, "every message arrives in time")
-    local = upper(replace(plain, law=LocalResponse.flipping(float(protocol.alpha))), faults)
+    local = upper(replace(plain, law=local_law(protocol)), faults)
     colluders = setting.view.user_count
     if protocol.retries and (setting.people is not None or (setting.deviating and colluders)):
         return replace(local, source=ONCE)
@@ -75,6 +75,8 @@ def under_faults(
         return _in_the_clear(plain, protocol, setting, faults)
     if setting.people is not None:
         return graph_law.under_faults(plain, protocol, setting, faults)
+    if protocol.labels > 2:
+        return _as_if_told(local, protocol, setting)
     if protocol.retries and (faults.drop or colluders):  # who can answer changes, or colluders hear several
         return _retried(local, protocol, setting, faults)
     thinned = _thinned(law, protocol, setting, faults)
@@ -104,9 +106,20 @@ def _in_the_clear(
         n, c = setting.size or 1, setting.view.user_count
         chance = seen_probability(setting, n, c, float(protocol.theta), 1 + protocol.retries)
         about = f"of {1 + protocol.retries} peers whom each may ask"
-        law = Scaled(chance, LocalResponse.flipping(float(protocol.alpha)))
+        law = Scaled(chance, local_law(protocol))
         plain = replace(plain, law=law, source=f"{plain.source}, {about}")
     return upper(plain, faults, "fewer messages show the victim's bit less often")
+
+
+def _as_if_told(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
+    """Return the profile of the learner, or of her with curious users, of several labels: the second statement.
+
+    It holds for who knows who asked whom, and so for who does not.
+    """
+    n, turns = setting.size or 1, 1 + int(protocol.retries)
+    chance = told_probability(n, setting.view.user_count, float(protocol.theta), turns)
+    about = f"if who asked whom is told, the victim's label is seen with probability {chance:.6g} at most"
+    return replace(local, source=about, law=Scaled(chance, local_law(protocol)))
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ def _thinned(law: LawOf[PeerToPeer], protocol: PeerToPeer, setting: Setting, fau
     if n > LARGEST:
         return None
     left = Thinning.of(faults, float(protocol.theta), n, int(protocol.retries))
-    local = LocalResponse.flipping(float(protocol.alpha))
+    local = local_law(protocol)
     if not left.rate:
         return Scaled(left.answers * left.clear, local)
     cases: list[tuple[float, Law]] = [(2 * CUT, local)]

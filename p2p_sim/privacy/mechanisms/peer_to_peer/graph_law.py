@@ -18,9 +18,9 @@ from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES, upper
 from p2p_sim.privacy.mechanisms.peer_to_peer import neighbour_votes
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, fits, joined
 from protocols import PeerToPeer
@@ -37,7 +37,7 @@ SOURCE = "Clustering 2022, Algorithm 2, with peers among neighbours"
 def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return what a view learns of the user of whom it learns most; for a sparse graph, not a complete one."""
     found = bit_seen_profile(protocol, setting)
-    if found.law is None or found.basis == "exact":
+    if found.law is None or found.basis == "exact" or protocol.labels > 2:  # votes are of bits
         return found
     people, graph = joined(setting)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
@@ -46,7 +46,7 @@ def over_neighbours(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     if alpha and unseen is not None:
         bounds.append(neighbour_votes.fresh(alpha, theta, degrees, unseen))
     direct = float(seen_probability(graph, setting.view, 0.0).max())
-    local = LocalResponse.flipping(alpha)
+    local = local_law(protocol)
     apart = [Mixture(((direct, local), (1 - direct, bound))) if direct else bound for bound in bounds]
     about = "the reports of her neighbours as votes; or, " + found.source.partition(": ")[2]
     return replace(found, source=f"{SOURCE}: {about}", law=neighbour_votes.Least((found.law, *apart)))
@@ -65,13 +65,13 @@ def bit_seen_profile(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     people, graph = joined(setting)
     view, alpha, theta = setting.view, float(protocol.alpha), float(protocol.theta)
     colluders = fits(setting, people.users)
-    local = LocalResponse.flipping(alpha)
+    local = local_law(protocol)
     assumes = ["one run", "users ask a uniform neighbour, and flip once", ARRIVES]
     if setting.deviating and colluders:
         about = f"{SOURCE}: a colluder asks the victim"
         assumes.append("colluders may ask whom they like")
         return PrivacyProfile(setting.text, "exact", about, tuple(assumes), "", local)
-    if alpha == 0.5:
+    if local.epsilon0 == 0:
         return PrivacyProfile(setting.text, "exact", SOURCE, tuple(assumes), "", Nothing())
     report_chance = 1.0 if view.wire and not setting.encrypted else theta if setting.learner else 0.0
     chances = seen_probability(graph, view, report_chance)

@@ -11,9 +11,9 @@ from p2p_sim.privacy.composition.compose import composed
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.group_counts import WORK, GroupCounts
 from p2p_sim.privacy.laws.mixtures import Mixture
-from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.colluder_knowledge import distinct_hits
 from p2p_sim.privacy.mechanisms.peer_to_peer.law import over_clusters
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, crowd
 from protocols import PeerToPeer
@@ -26,9 +26,9 @@ def group(protocol: PeerToPeer, setting: Setting, members: int) -> PrivacyProfil
     if view.wire:
         return None
     if not setting.learner:
-        law = _asked(one, LocalResponse.flipping(alpha), distinct_hits(view.user_count, members, n))
+        law = _asked(one, local_law(protocol), distinct_hits(view.user_count, members, n))
         return replace(one, law=law, source=f"{one.source}, of as many of the group as peers ask")
-    if view.user_count:
+    if view.user_count or protocol.labels > 2:
         return None
     counts = GroupCounts(alpha, n, members, float(protocol.theta))
     return replace(one, law=counts, basis="exact") if counts.work <= WORK else None

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import ARRIVES
+from p2p_sim.privacy.mechanisms.peer_to_peer.bounded_categories import ShownUsers
 from p2p_sim.privacy.mechanisms.peer_to_peer.cluster_reports import ClusterReports
+from p2p_sim.privacy.mechanisms.peer_to_peer.listed_categories import SmallCluster
+from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import local_law
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.setting import Setting, crowd, fits
 from protocols import PeerToPeer
@@ -23,7 +27,7 @@ def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     view, n = setting.view, crowd(setting)
     c = fits(setting, n)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
-    local = LocalResponse.flipping(alpha)
+    local = local_law(protocol)
     assumes = ["one run", "users ask a uniform peer of the cluster, and flip once", ARRIVES]
     assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
     source = "Clustering 2022, Algorithm 2"
@@ -31,21 +35,45 @@ def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
         return PrivacyProfile(
             setting.text, "exact", f"{source}: a colluder asks the victim", tuple(assumes), "", local
         )
-    if alpha == 0.5:
+    if local.epsilon0 == 0:
         return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
     if view.wire or not setting.learner:
         law: Law = Scaled(seen_probability(setting, n, c, theta), local)
         about = "the victim's bit is seen in the clear or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
+    if protocol.labels > 2:
+        guaranteed = PrivacyProfile(setting.text, "upper", source, tuple(assumes), "", local)
+        return _of_categories(protocol, setting, guaranteed)
     rest = ClusterReports(alpha, theta, n, c, setting.composition)
-    law = (
-        Mixture(((_not_asked_probability(n, c, 0.0, 0), rest), (_asked_probability(n, c, 0.0, 0), local)))
-        if c
-        else rest
-    )
+    law = _or_asked(rest, n, c, local)
     how = "exact law of the number of ones among the reports"
     basis = "exact" if rest.proven else "lower"
     return PrivacyProfile(setting.text, basis, f"{source}: {how}", tuple(assumes), "", law)
+
+
+def _or_asked(rest: Law, n: int, c: int, local: LocalResponse) -> Law:
+    """Return the law where a colluder may have asked the victim: ``rest`` where none did."""
+    if not c:
+        return rest
+    return Mixture(((_not_asked_probability(n, c, 0.0, 0), rest), (_asked_probability(n, c, 0.0, 0), local)))
+
+
+def _of_categories(protocol: PeerToPeer, setting: Setting, found: PrivacyProfile) -> PrivacyProfile:
+    """Return the profile of the learner, or of her with colluders, of several labels; ``found``: the local guarantee."""
+    n, c, ones = crowd(setting), setting.view.user_count, setting.composition
+    if setting.real:
+        why = f"composition = 'population': counts two labels, the protocol has {protocol.labels}; ask for the worst"
+        return PrivacyProfile.refused(setting.text, why)
+    each = (float(protocol.alpha), float(protocol.theta), n, protocol.labels, c)
+    small, rest, basis = SmallCluster(*each), None, "upper"
+    about = "a random set of users, shuffled, as the reports show no more (Balle et al. 2018, 2019)"
+    if small.listable:
+        rest, basis, about = small.law(ones), "exact", "exact law of the histogram of the reports"
+    pair = ("her label and the others' are 0 or 1",) if ones is not None and rest is not None else ()
+    law = _or_asked(rest or ShownUsers(*each), n, c, local_law(protocol))
+    return replace(
+        found, basis=basis, source=f"{found.source}: {about}", assumes=(*found.assumes, *pair), law=law
+    )
 
 
 def seen_probability(setting: Setting, n: int, c: int, theta: float, turns: int = 1) -> float:
@@ -57,8 +85,13 @@ def seen_probability(setting: Setting, n: int, c: int, theta: float, turns: int 
         hit = theta * _asks_probability(n, turns)
         return -math.expm1((n - 1) * turns * _log1m(1 / n) + math.log1p(-hit)) if n > 1 else theta
     if setting.view.wire and setting.learner:
-        return _asked_probability(n, c, theta, n - c, turns)
+        return told_probability(n, c, theta, turns)
     return _asked_probability(n, c, 0.0, 0, turns)
+
+
+def told_probability(n: int, c: int, theta: float, turns: int = 1) -> float:
+    """Return the probability that the learner and c users see the victim's bit, if they are told who asked whom."""
+    return _asked_probability(n, c, theta, n - c, turns)
 
 
 def _asks_probability(n: int, turns: int) -> float:

@@ -28,6 +28,7 @@ from p2p_sim.privacy.auditing.statistic import (
 )
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.laws.binomial_tails import Window, noisy_ones
+from p2p_sim.privacy.mechanisms.peer_to_peer.label_statistic import LARGEST, ReportedLabels, VictimLabel
 from p2p_sim.privacy.setting import LEARNER
 from protocols import PeerToPeer
 
@@ -44,6 +45,8 @@ def statistic(
 ) -> Statistic | None:
     """Return the victim's bit, for a view that knows who asks whom, else counts of reports; None on a graph.
 
+    Of several labels None also for the learner with colluders, and for her in large clusters.
+
     *Source:* ``docs/laws.md``, "Algorithm 2, peer to peer".  *Assumes:* users follow the protocol.
     """
     if protocol.over != "cluster":
@@ -52,7 +55,12 @@ def statistic(
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     if coalition.wire or LEARNER not in coalition.servers:
         chance = _chance(coalition, size, theta, reads, channels)
+        if protocol.labels > 2 and chance:
+            return VictimLabel(alpha, protocol.labels, chance, coalition.wire and reads)
         return VictimBit(alpha, chance, coalition.wire and reads) if chance else Blind()
+    if protocol.labels > 2:
+        known = not coalition.user_count and size <= LARGEST
+        return ReportedLabels(alpha, theta, protocol.labels, size, composition) if known else None
     return Reported(alpha, theta, size, coalition.user_count, composition)
 
 

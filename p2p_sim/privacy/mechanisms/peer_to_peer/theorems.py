@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.laws import randomized_response
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.theorems import Promise, promise
 from protocols import PeerToPeer
 
 
 def theorems(protocol: PeerToPeer, view: str, sizes: Sequence[int], delta: float) -> list[Promise]:
     """Return the theorems on the learner, who does not know who asked whom, or the local guarantee."""
-    if view == "learner" and protocol.graph_over() is None:
+    if view == "learner" and protocol.graph_over() is None and protocol.labels == 2:  # they are about bits
         third = [_theorem3(protocol, size, delta) for size in sizes]
         ninth = [_lemma9(protocol, size, delta) for size in sizes]
         return [max(found, key=lambda p: p["epsilon"]) for found in (third, ninth)]
     value = local_epsilon(protocol)
+    if protocol.labels > 2:
+        return [shared.local(value)]
     source = "Warner 1965: the victim's bit is flipped with probability alpha"
     holds = value != math.inf
     return [
@@ -28,8 +32,13 @@ def theorems(protocol: PeerToPeer, view: str, sizes: Sequence[int], delta: float
 
 
 def local_epsilon(protocol: PeerToPeer) -> float:
-    """Return epsilon of a flip."""
-    return randomized_response.local_epsilon(float(protocol.alpha))
+    """Return epsilon of what a user does to her own label."""
+    return randomized_response.local_epsilon(float(protocol.alpha), protocol.labels)
+
+
+def local_law(protocol: PeerToPeer) -> LocalResponse:
+    """Return the law of one noisy label whose owner is known."""
+    return LocalResponse(local_epsilon(protocol), protocol.labels)
 
 
 def _theorem3(protocol: PeerToPeer, size: int, delta: float) -> Promise:
