@@ -8,6 +8,7 @@ from protocols.peer_to_peer import PeerToPeer as PeerToPeer
 from protocols.randomized_response import RandomizedResponse as RandomizedResponse
 from protocols.prior_response import PriorResponse as PriorResponse
 from protocols.alibi import Alibi as Alibi
+from protocols.dummy_features import DummyFeatures as DummyFeatures
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation
 from protocols.network_shuffle import NetworkShuffle as NetworkShuffle

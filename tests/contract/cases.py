@@ -10,6 +10,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -31,6 +32,7 @@ PROTOCOLS: dict[str, Any] = {
     "prior response": PriorResponse(1.0, prior="0.7,0.3"),
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
     "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),
+    "dummy features": DummyFeatures(0.4),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
         0.7, labels=5, over="everybody", shufflers=2

@@ -17,6 +17,7 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -44,6 +45,7 @@ CASES: list[tuple[Any, Population]] = [
     (RandomizedResponse(1.0), PEOPLE),
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
     (Alibi(1.0), PEOPLE),
+    (DummyFeatures(0.5), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),
     (EncryptedShuffle(1.0), PEOPLE),

@@ -13,6 +13,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -44,6 +45,7 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
+    "dummy-features, 3 labels": (DummyFeatures(0.4, 3), ("learner", "user", "wire")),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),
     "encrypted-shuffle, three, 3 labels": (CHAIN, (*SHUFFLED, "shuffler+shuffler2+shuffler3+learner")),
     "peer-permutation": (PeerPermutation(0.1), AMONG_PEERS),

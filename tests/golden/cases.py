@@ -16,6 +16,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -134,6 +135,8 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
     "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
+    "dummy-features": (DummyFeatures(0.4), (even, uneven)),
+    "dummy-features, 5 labels": (DummyFeatures(0.7, 5), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),
     "encrypted-shuffle, two of everybody": (
         EncryptedShuffle(0.7, labels=5, over="everybody", shufflers=2),
