@@ -9,6 +9,7 @@ from protocols.randomized_response import RandomizedResponse as RandomizedRespon
 from protocols.prior_response import PriorResponse as PriorResponse
 from protocols.alibi import Alibi as Alibi
 from protocols.dummy_features import DummyFeatures as DummyFeatures
+from protocols.double_response import DoubleResponse as DoubleResponse
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation
 from protocols.network_shuffle import NetworkShuffle as NetworkShuffle

@@ -107,7 +107,8 @@ def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     """Return the parameters of a protocol that are options of the command line, by option."""
-    hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
+    hints = {name: _text_of(hint) for name, hint in typing.get_type_hints(kind).items()}
+    meanings = dict(_NAMED.findall(kind.__doc__ or ""))
     offered = [f for f in fields(kind) if f.init and hints[f.name] in _READ]  # type: ignore[arg-type]
     found = []
     for f in offered:
@@ -115,6 +116,12 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
         meaning = " ".join(meanings.get(f.name, "").split()).partition(". ")[0].rstrip(".")
         found.append(Parameter(f.name, hints[f.name], default, meaning))
     return {parameter.option: parameter for parameter in found}
+
+
+def _text_of(hint: Any) -> Any:
+    """Return the type as which a parameter is read: one that may also be an object, of a class, is given as text."""
+    kinds = set(typing.get_args(hint))
+    return str if str in kinds and type(None) not in kinds and not kinds & ({*_READ} - {str}) else hint
 
 
 def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:

@@ -10,6 +10,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
@@ -33,6 +34,8 @@ PROTOCOLS: dict[str, Any] = {
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
     "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),
     "dummy features": DummyFeatures(0.4),
+    "double response": DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0"),
+    "double response, Gaussian": DoubleResponse(0.4, "gaussian:2", truth="gaussian:2"),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
         0.7, labels=5, over="everybody", shufflers=2

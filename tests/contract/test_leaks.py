@@ -17,6 +17,7 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
+    DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
@@ -46,6 +47,7 @@ CASES: list[tuple[Any, Population]] = [
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
     (Alibi(1.0), PEOPLE),
     (DummyFeatures(0.5), PEOPLE),
+    (DoubleResponse(0.5, "0|1", truth="0;1|1"), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),
     (EncryptedShuffle(1.0), PEOPLE),

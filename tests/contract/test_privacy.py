@@ -14,6 +14,7 @@ from p2p_sim.privacy.table_rows import TableRow, rows
 from protocols import (
     ALL,
     Alibi,
+    DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
@@ -93,7 +94,7 @@ def test_views_that_are_none_are_named(protocol: Any, name: str) -> None:
 
 FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
-    DummyFeatures(0.5, 3),
+    DummyFeatures(0.5, 3), DoubleResponse(0.5, "0|0", truth="0|1"),
     EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
@@ -150,6 +151,7 @@ def test_no_audit_exceeds_what_is_told(protocol: Any) -> None:
         ("EncryptedShuffle", {"epsilon": 1.0, "shufflers": 4}, ["shufflers", "4", "from 1 to 3"]),
         ("NetworkShuffle", {"epsilon": math.nan}, ["epsilon", "nan", "[0, inf]"]),
         ("NetworkShuffle", {"epsilon": 1.0, "steps": -1}, ["steps", "-1", "from 0 to 10,000"]),
+        ("DoubleResponse", {"lam": -0.5, "generator": "0|1"}, ["lam", "-0.5", "[0, 1]"]),
         ("DummyFeatures", {"lam": 1.01}, ["lam", "1.01", "[0, 1]"]),
         ("PeerPermutation", {"alpha": 0.6}, ["alpha", "0.6", "[0, 0.5]"]),
         ("LabelProportions", {"bag_size": 0}, ["bag_size", "0", "from 1"]),

@@ -13,6 +13,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
+    DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
@@ -32,6 +33,8 @@ SHUFFLE, CHAIN = EncryptedShuffle(1.0), EncryptedShuffle(1.0, labels=3, over="ev
 ASKING, WALKING = PeerToPeer(0.1, theta=0.5, over="neighbours"), NetworkShuffle(1.0, steps=5)
 SUM = SecureAggregation(8, threshold=6, epsilon=1.0, grid=2)
 
+DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0")
+
 AMONG_PEERS = ("learner", "user", "3*user", "learner+user", "learner+3*user", "wire", "learner+wire")
 SHUFFLED = ("learner", "shuffler", "user", "learner+3*user", "shuffler+learner", "wire", "learner+wire")
 ADDED = ("learner", "aggregator", "user", "learner+3*user", "wire")
@@ -45,6 +48,10 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
+    "double-response": (DRAWN, ("learner", "user", "wire")),
+    "double-response, public features": (DoubleResponse(0.4, "gaussian:2", 3), ("learner",)),
+    "double-response, perfect": (DoubleResponse(0.4, "gaussian:2", 3, "gaussian:2"), ("learner",)),
+    "double-response, unknown": (DoubleResponse(0.4, "0|1", truth="unknown"), ("learner", "user")),
     "dummy-features, 3 labels": (DummyFeatures(0.4, 3), ("learner", "user", "wire")),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),
     "encrypted-shuffle, three, 3 labels": (CHAIN, (*SHUFFLED, "shuffler+shuffler2+shuffler3+learner")),

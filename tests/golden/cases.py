@@ -16,6 +16,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
@@ -124,6 +125,14 @@ def linked() -> Population:
     return together().with_graph(np.concatenate([path, [[0, 30], [10, 50], [59, 5]]]))
 
 
+@cache
+def described() -> Population:
+    """Five labels with three features."""
+    return Population.synthetic(users=90, labels=5, features=3, seed=4)
+
+
+TABLE = "3*0,1;1*1,1|1*0,0;3*1,1"
+
 PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "peer-to-peer": (PeerToPeer(alpha=0.2, theta=0.6), (even, uneven, together, many)),
     "peer-to-peer, everybody reports": (PeerToPeer(alpha=0.0), (even, uneven)),
@@ -135,6 +144,8 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
     "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
+    "double-response": (DoubleResponse(0.4, TABLE, truth="0,1;1,1|1,1;1,0"), (even, uneven)),
+    "double-response, own features": (DoubleResponse(0.4, "gaussian:3", 5), (described,)),
     "dummy-features": (DummyFeatures(0.4), (even, uneven)),
     "dummy-features, 5 labels": (DummyFeatures(0.7, 5), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),

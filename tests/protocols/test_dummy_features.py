@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population
+from p2p_sim import InputError, Population, ProtocolError
 from protocols import DummyFeatures
 
 
@@ -54,5 +54,5 @@ def test_parameters_out_of_range_are_refused(arguments: Any, words: list[str]) -
 
 
 def test_a_chance_that_is_never_drawn_is_refused_where_it_would_be_drawn() -> None:
-    with pytest.raises(InputError, match=r"lam = 1e-21: .*never drawn; give 0"):
+    with pytest.raises(ProtocolError, match=r"lam = 1e-21: .*never drawn; give 0"):
         p2p_sim.run(DummyFeatures(1e-21), Population.from_arrays(y=[True, False]), seed=1)
