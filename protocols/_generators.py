@@ -156,11 +156,11 @@ class GaussianClasses(Generator):
 
 
 @lru_cache(maxsize=1)
-def _gaussian() -> tuple[list[int], int]:
+def _gaussian() -> tuple[tuple[int, ...], int]:
     """Return the weights of the noise, in words, and its least value, in steps."""
     bounds, least = gaussian_thresholds(STEPS)
     ends = [0, *map(int, bounds), 1 << 64]
-    return [high - low for low, high in pairwise(ends)], least
+    return tuple(high - low for low, high in pairwise(ends)), least
 
 
 def pinned(name: str, spec: Any) -> Any:

@@ -86,8 +86,11 @@ def resolve(words: Sequence[str] | None) -> tuple[list[str], Protocols]:
 
 
 def custom_name(words: Sequence[str]) -> str:
-    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none."""
-    return next((word for word in words if ":" in word and not word.startswith("-")), "")
+    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none.
+
+    Values of options may have colons, too.
+    """
+    return next((name for name in _split(words)[0] if ":" in name), "")
 
 
 def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
