@@ -21,8 +21,8 @@ from p2p_sim.core import (
     check_range,
 )
 from p2p_sim.core.errors import MissingColumnError
-from protocols._generators import Generator, features_of, generator_of, pinned
 from protocols.dummy_features import uniform_response
+from protocols.generators import Generator, features_of, generator_of, pinned
 
 Array = npt.NDArray[Any]
 

@@ -16,8 +16,8 @@ from p2p_sim.core import Party, Rounds
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.mechanisms import double_response as room
 from protocols import DoubleResponse
-from protocols._generators import Prototypes
 from protocols.dummy_features import uniform_response
+from protocols.generators import Prototypes
 
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(2), Fraction(7, 2))
 EPSILONS = (0.0, 0.1, 0.7, 1.3, 2.0, 3.0)
