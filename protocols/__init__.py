@@ -11,6 +11,8 @@ from protocols.binned_response import BinnedResponse as BinnedResponse
 from protocols.multi_stage import MultiStage as MultiStage
 from protocols.alibi import Alibi as Alibi
 from protocols.cluster_response import ClusterResponse as ClusterResponse
+from protocols.dummy_features import DummyFeatures as DummyFeatures
+from protocols.double_response import DoubleResponse as DoubleResponse
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation
 from protocols.network_shuffle import NetworkShuffle as NetworkShuffle

@@ -86,8 +86,11 @@ def resolve(words: Sequence[str] | None) -> tuple[list[str], Protocols]:
 
 
 def custom_name(words: Sequence[str]) -> str:
-    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none."""
-    return next((word for word in words if ":" in word and not word.startswith("-")), "")
+    """Return the word that names the user's own protocol, ``module:Class``; empty if there is none.
+
+    Values of options may have colons, too.
+    """
+    return next((name for name in _split(words)[0] if ":" in name), "")
 
 
 def to_words(protocol: Protocol, words: Sequence[str]) -> list[str]:
@@ -107,7 +110,8 @@ def takes(words: Sequence[str], protocols: Protocols, option: str) -> bool:
 
 def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
     """Return the parameters of a protocol that are options of the command line, by option."""
-    hints, meanings = typing.get_type_hints(kind), dict(_NAMED.findall(kind.__doc__ or ""))
+    hints = {name: _text_of(hint) for name, hint in typing.get_type_hints(kind).items()}
+    meanings = dict(_NAMED.findall(kind.__doc__ or ""))
     offered = [f for f in fields(kind) if f.init and hints[f.name] in _READ]  # type: ignore[arg-type]
     found = []
     for f in offered:
@@ -115,6 +119,12 @@ def parameters(kind: type[Protocol]) -> dict[str, Parameter]:
         meaning = " ".join(meanings.get(f.name, "").split()).partition(". ")[0].rstrip(".")
         found.append(Parameter(f.name, hints[f.name], default, meaning))
     return {parameter.option: parameter for parameter in found}
+
+
+def _text_of(hint: Any) -> Any:
+    """Return the type as which a parameter is read: one that may also be an object, of a class, is given as text."""
+    kinds = set(typing.get_args(hint))
+    return str if str in kinds and type(None) not in kinds and not kinds & ({*_READ} - {str}) else hint
 
 
 def choose(words: Sequence[str], protocols: Protocols, verb: str = "run") -> Chosen:

@@ -67,7 +67,24 @@ def thresholds(
 
 
 def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
-    """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1."""
+    """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1.
+
+    Those of a tuple are kept, for a program that draws from a long one in every block.
+    """
+    return _kept(weights) if type(weights) is tuple and len(weights) >= _LONG else _cumulative(name, weights)
+
+
+_LONG = 256
+
+
+@lru_cache(maxsize=16)
+def _kept(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64]:
+    found = _cumulative(f"a draw of {len(weights):,} outcomes", weights)
+    found.setflags(write=False)
+    return found
+
+
+def _cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     numbers = (int, float, Rational, np.floating, np.integer)
     if not all(isinstance(w, numbers) and (isinstance(w, Fraction) or math.isfinite(w)) for w in weights):
         raise InputError(f"{name}: weights {list(weights)!r}; needed: finite numbers")

@@ -263,9 +263,10 @@ def train(
     columns, people = label_assignment.returned(run), examples.population
     comparison = None
     pairs = label_assignment.pairs(columns, people)
-    if people.x is not None and pairs is not None:
+    fits = pairs is None or pairs.fits(people)
+    if people.x is not None and pairs is not None and fits:
         comparison = evaluation.compare(
-            people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model
+            people.x, people.y, examples.x_test, examples.y_test, pairs.users, pairs.y, model, pairs.x
         )
         comparison = replace(comparison, note=pairs.note).with_notes(comparison.note)
         comparison = noise_correction.beside(comparison, run, people, examples.x_test, examples.y_test)
@@ -274,7 +275,8 @@ def train(
         if bags is not None:
             comparison = bag_training.compare(people, examples.x_test, examples.y_test, bags, model)
     if comparison is None and people.x is not None and run.notes.get("released"):
-        run.notes["released"]["untrained"] = label_assignment.NO_FEATURES
+        why = label_assignment.NO_FEATURES if fits else label_assignment.OTHER_FEATURES
+        run.notes["released"]["untrained"] = why
     comparison = None if comparison is None else evaluation.warned(comparison)
     run.notes["accuracy"] = None if comparison is None else asdict(comparison)
     run.timings["training"] = time.perf_counter() - before

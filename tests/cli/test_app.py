@@ -60,6 +60,18 @@ def test_no_parameter_hides_behind_an_option():
         assert not {name.removeprefix("--") for name in parameters.parameters(kind)} & taken
 
 
+def test_values_of_options_may_have_colons(cli):
+    words = ("--lam", "0.2", "--generator", "gaussian:2", "--truth=gaussian:2", "--json")
+    assert cli("account", "double-response", *words).json["parameters"]["generator"] == "gaussian:2"
+    assert parameters.custom_name(["--prior", "a:b", "mine:Own"]) == "mine:Own"
+
+
+def test_a_parameter_that_may_be_an_object_is_given_as_text():
+    offered = parameters.parameters(protocols.DoubleResponse)
+    assert offered["--generator"].kind is str
+    assert "--lie" not in parameters.parameters(protocols.RandomizedResponse)
+
+
 def test_data_lists_every_named_set(cli, monkeypatch, tmp_path):
     monkeypatch.delenv("P2P_SIM_DATA", raising=False)
     told = cli("data", "--json").json

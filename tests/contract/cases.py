@@ -12,6 +12,8 @@ from protocols import (
     Alibi,
     BinnedResponse,
     ClusterResponse,
+    DoubleResponse,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -41,6 +43,9 @@ PROTOCOLS: dict[str, Any] = {
     "cluster response": ClusterResponse(1.0),
     "cluster response, 5 labels": ClusterResponse(2.0, 5, phi=0.1, noise_share=0.5, grid=2),
     "cluster response, uniform, 3 labels": ClusterResponse(1.0, 3, preset="uniform"),
+    "dummy features": DummyFeatures(0.4),
+    "double response": DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0"),
+    "double response, Gaussian": DoubleResponse(0.4, "gaussian:2", truth="gaussian:2"),
     "encrypted shuffle": EncryptedShuffle(1.0),
     "encrypted shuffle of everybody, 5 labels": EncryptedShuffle(
         0.7, labels=5, over="everybody", shufflers=2

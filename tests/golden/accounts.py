@@ -15,6 +15,8 @@ from protocols import (
     Alibi,
     BinnedResponse,
     ClusterResponse,
+    DoubleResponse,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -34,6 +36,8 @@ SHUFFLE, CHAIN = EncryptedShuffle(1.0), EncryptedShuffle(1.0, labels=3, over="ev
 ASKING, WALKING = PeerToPeer(0.1, theta=0.5, over="neighbours"), NetworkShuffle(1.0, steps=5)
 SUM = SecureAggregation(8, threshold=6, epsilon=1.0, grid=2)
 
+DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0")
+
 AMONG_PEERS = ("learner", "user", "3*user", "learner+user", "learner+3*user", "wire", "learner+wire")
 SHUFFLED = ("learner", "shuffler", "user", "learner+3*user", "shuffler+learner", "wire", "learner+wire")
 ADDED = ("learner", "aggregator", "user", "learner+3*user", "wire")
@@ -52,6 +56,11 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
     "cluster-response": (ClusterResponse(1.0), ("learner", "curator", "user", "learner+3*user", "wire")),
     "cluster-response, uniform": (ClusterResponse(1.0, 5, "uniform"), ("learner",)),
+    "double-response": (DRAWN, ("learner", "user", "wire")),
+    "double-response, public features": (DoubleResponse(0.4, "gaussian:2", 3), ("learner",)),
+    "double-response, perfect": (DoubleResponse(0.4, "gaussian:2", 3, "gaussian:2"), ("learner",)),
+    "double-response, unknown": (DoubleResponse(0.4, "0|1", truth="unknown"), ("learner", "user")),
+    "dummy-features, 3 labels": (DummyFeatures(0.4, 3), ("learner", "user", "wire")),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),
     "encrypted-shuffle, three, 3 labels": (CHAIN, (*SHUFFLED, "shuffler+shuffler2+shuffler3+learner")),
     "peer-permutation": (PeerPermutation(0.1), AMONG_PEERS),

@@ -18,6 +18,8 @@ from protocols import (
     Alibi,
     BinnedResponse,
     ClusterResponse,
+    DoubleResponse,
+    DummyFeatures,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -126,6 +128,14 @@ def linked() -> Population:
     return together().with_graph(np.concatenate([path, [[0, 30], [10, 50], [59, 5]]]))
 
 
+@cache
+def described() -> Population:
+    """Five labels with three features."""
+    return Population.synthetic(users=90, labels=5, features=3, seed=4)
+
+
+TABLE = "3*0,1;1*1,1|1*0,0;3*1,1"
+
 PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "peer-to-peer": (PeerToPeer(alpha=0.2, theta=0.6), (even, uneven, together, many)),
     "peer-to-peer, everybody reports": (PeerToPeer(alpha=0.0), (even, uneven)),
@@ -145,6 +155,10 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "cluster-response": (ClusterResponse(1.0), (even, uneven, many)),
     "cluster-response, uniform": (ClusterResponse(1.0, preset="uniform"), (even,)),
     "cluster-response, 5 labels": (ClusterResponse(2.0, 5, phi=0.1, noise_share=0.5, grid=2), (several,)),
+    "double-response": (DoubleResponse(0.4, TABLE, truth="0,1;1,1|1,1;1,0"), (even, uneven)),
+    "double-response, own features": (DoubleResponse(0.4, "gaussian:3", 5), (described,)),
+    "dummy-features": (DummyFeatures(0.4), (even, uneven)),
+    "dummy-features, 5 labels": (DummyFeatures(0.7, 5), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),
     "encrypted-shuffle, two of everybody": (
         EncryptedShuffle(0.7, labels=5, over="everybody", shufflers=2),

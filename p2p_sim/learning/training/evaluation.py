@@ -107,19 +107,26 @@ def compare(
     sender: Array,
     y_released: Array,
     model: str = "logistic-regression",
+    x_released: Array | None = None,
 ) -> Comparison:
     """Train ``model`` on the released labels, and on the true labels of all users; measure both on test rows.
 
     ``x_*`` (n, d) and ``y_*`` (n,): features and labels of both parts.  ``sender`` (m,): rows of x_train;
-    ``y_released`` (m,): the labels received from them.  Labels of one class, or none, give a constant classifier;
+    ``y_released`` (m,): the labels received from them; ``x_released`` (m, d): the features received with them, None:
+    those of the senders.  Labels of one class, or none, give a constant classifier;
     ``note`` says so, and if a model did not converge.  Raises InputError for shapes that do not match, a sender out of
     range, or a model that cannot be trained.
     """
     _check(x_train, y_train, x_test, y_test, sender, y_released)
+    if x_released is not None and x_released.shape != (len(sender), x_train.shape[1]):
+        raise InputError(
+            f"x_released has shape {x_released.shape}; give {(len(sender), x_train.shape[1])}, one row a released label"
+        )
     classes = 1 + max(1, *(int(y.max()) for y in (y_train, y_test, y_released) if len(y)))
     majority = constant(_majority(y_train), shares(y_train, classes), len(y_test))
     notes = list[str]()
-    released = _fit_predict(x_train[sender], y_released, x_test, model, majority, "released", notes)
+    shown = x_train[sender] if x_released is None else x_released
+    released = _fit_predict(shown, y_released, x_test, model, majority, "released", notes)
     true = _fit_predict(x_train, y_train, x_test, model, majority, "true", notes)
     predicted = {"accuracy_private": released, "accuracy_true": true, "baseline": majority}
     return Comparison(

@@ -15,6 +15,8 @@ from p2p_sim.rundir.run_record import RunRecord
 Array = npt.NDArray[Any]
 
 NOTE = "labels came without senders: each cluster's were given to its users in the order of arrival"
+RELEASED = "features were released with the labels, and the model is trained on these"
+OTHER_FEATURES = "the features released with the labels are not as many as those of the data: no model"
 NO_FEATURES = (
     "labels came without the users who sent them or their clusters, so they go with no features: no model"
 )
@@ -22,11 +24,19 @@ NO_FEATURES = (
 
 @dataclass(frozen=True)
 class Pairs:
-    """Labels ``y`` and the rows of the ``users`` they are assigned to, (m,) each; ``note``: how they were assigned."""
+    """Labels ``y`` and the rows of the ``users`` they are assigned to, (m,) each; ``note``: how they were assigned.
+
+    ``x`` (m, d): features that were released with the labels; None: they are those of the users.
+    """
 
     users: Array
     y: Array
     note: str
+    x: Array | None = None
+
+    def fits(self, people: Population) -> bool:
+        """Whether the features that were released, if any, are as many as those of the users."""
+        return self.x is None or people.x is None or self.x.shape[1] == people.x.shape[1]
 
 
 def returned(run: RunRecord) -> dict[str, Array]:
@@ -44,7 +54,11 @@ def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
     y, whose = columns.get("y"), columns.get("sender", columns.get("cluster"))
     if y is None or whose is None or not whose.ndim == y.ndim == 1 or len(whose) != len(y):
         return None
-    return Pairs(whose, y, "") if "sender" in columns else assign(people, whose, y)
+    if "sender" not in columns:
+        return assign(people, whose, y)
+    x = columns.get("x")
+    released = x is not None and x.ndim == 2 and len(x) == len(y)
+    return Pairs(whose, y, RELEASED, x) if released else Pairs(whose, y, "")
 
 
 def codes(people: Population, cluster: Array) -> Array | None:

@@ -16,7 +16,18 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.bounds.bound import Basis, Figure, Floats, Renyi, laws, order, real, whole
+from p2p_sim.privacy.bounds.bound import (
+    Basis,
+    Bound,
+    Figure,
+    Floats,
+    Renyi,
+    fails,
+    laws,
+    order,
+    real,
+    whole,
+)
 
 PAPER = "Label differential privacy and private training data release, 2023"
 UTILITY = "attack utility (1 - expected loss)"
@@ -136,6 +147,28 @@ def label_divergence(order_: Any, lam: Any, labels: Any) -> Renyi:
     masses = np.array([1 - (k - 1) * lie, lie, (k - 2) * lie])
     value = _mean_power(masses, np.array([ratio, -ratio, 0.0]), alpha - 1)
     return Renyi(value, alpha, True, "", source, "exact")
+
+
+def approximate(divergence: Renyi, delta: Any) -> Bound:
+    """Return (epsilon, delta)-privacy from a bound of a divergence: epsilon + ln(1/delta)/(order - 1).
+
+    divergence of basis "exact", "upper" or "claimed", in both directions; delta in (0, 1].  Raises InputError outside.
+    *Source:* Mironov 2017, Proposition 3, as quoted after Definition 4.1.
+    """
+    if divergence.basis == "lower":
+        raise InputError(
+            f"divergence of {divergence.source}: a lower bound of a divergence promises nothing; give an upper one"
+        )
+    chance = real("delta", delta, 0.0, 1.0)
+    source = f"{divergence.source}, order {divergence.order:.4g}"
+    if not divergence.holds or math.isinf(divergence.epsilon):
+        return fails(divergence.why or "the divergence is infinite", source, divergence.basis, chance)
+    if chance == 0:
+        return fails(
+            "delta = 0: a divergence of finite order needs a delta above 0", source, divergence.basis, 0.0
+        )
+    value = divergence.epsilon - math.log(chance) / (divergence.order - 1)
+    return Bound(value, chance, True, "", source, divergence.basis)
 
 
 def _double(order_: Any, lam: Any, labels: Any, divergence: Any) -> tuple[float, float, int, float]:

@@ -206,6 +206,8 @@ def test_compare_refuses_shapes_that_do_not_match(digits):
         compare(x[:-1], y, x_test, y_test, none, none)
     with pytest.raises(InputError, match="x_test"):
         compare(x, y, x_test[:0], y_test[:0], none, none)
+    with pytest.raises(InputError, match=r"x_released has shape \(1, 64\); give \(2, 64\)"):
+        compare(x, y, x_test, y_test, np.arange(2), y[:2], x_released=x[:1])
     with pytest.raises(InputError, match="64 features, x_test 63"):
         compare(x, y, x_test[:, 1:], y_test, none, none)
 

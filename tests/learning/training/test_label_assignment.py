@@ -12,7 +12,7 @@ from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.learning import experiment
 from p2p_sim.learning.training import label_assignment, noise_correction
-from protocols import EncryptedShuffle, PeerToPeer
+from protocols import DoubleResponse, DummyFeatures, EncryptedShuffle, PeerToPeer
 
 CLUSTER = np.array([7, 3, 7, 30, 3, 7])
 PEOPLE = Population.from_arrays(y=CLUSTER == 3, cluster=CLUSTER)
@@ -102,3 +102,28 @@ def test_a_server_that_passes_labels_on_is_not_taken_for_a_user() -> None:
     named = experiment.learn(Forwarded(named=True), "digits", seed=0)
     assert named.comparison is not None
     assert named.comparison.accuracy_private == named.comparison.accuracy_true
+
+
+def test_a_model_is_trained_on_released_features() -> None:
+    """Where all features are replaced, by those of another label, what is learned is the wrong way round."""
+    kept = experiment.simulate(DoubleResponse(0.1, "gaussian:2"), 3_000, features=2, seed=1)
+    assert kept.notes["accuracy"]["accuracy_private"] > 0.9
+    assert "features were released with the labels" in kept.notes["accuracy"]["note"]
+    turned = experiment.simulate(
+        DoubleResponse(0.0, "9,9|-9,-9", truth="9,9|-9,-9"), 3_000, features=2, seed=1
+    )
+    assert turned.notes["accuracy"]["accuracy_private"] < 0.1
+    assert turned.notes["accuracy"]["accuracy_true"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("protocol", "why"),
+    [
+        (DoubleResponse(0.1, "0|1", truth="0|1"), label_assignment.OTHER_FEATURES),
+        (DummyFeatures(0.1), label_assignment.NO_FEATURES),
+    ],
+)
+def test_without_fitting_features_no_model_is_trained(protocol: Protocol, why: str) -> None:
+    run = experiment.simulate(protocol, 200, features=2, seed=1)
+    assert run.notes["accuracy"] is None
+    assert run.notes["released"]["untrained"] == why

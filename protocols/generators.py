@@ -1,0 +1,293 @@
+"""Generators of features given a label: finite tables of rows with weights, and a discrete Gaussian around each label.
+
+Values come from ``draw`` alone, by integer thresholds, so that they are the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import lcm
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import InputError
+from p2p_sim.core.exact import gaussian_thresholds
+from p2p_sim.core.number_texts import read_number, read_whole
+from p2p_sim.core.population import MAX_FEATURES
+from p2p_sim.core.synthetic import STEPS, centres
+
+Array = npt.NDArray[Any]
+
+FORMS = '"gaussian:2", a table such as "3*0;1*1|1*0;3*1", or a .csv file with the columns label, weight and features'
+"""How a generator is written."""
+
+MOST_WEIGHT = 1 << 62
+"""Sum of the weights of a label's rows, as whole numbers, up to which they are drawn."""
+
+
+class Generator(ABC):
+    """Draws features for given labels.  ``labels``: k, how many it knows; ``width``: how many features it gives.
+
+    One of your own derives from this class and draws by ``draw`` only; it must not change during a run.
+    """
+
+    labels: int
+    width: int
+
+    @abstractmethod
+    def drawn(self, draw: Any, name: str, labels: Array) -> Array:
+        """Return features (n, width) for ``labels`` (n,), one row a party; ``name``: of the draw."""
+
+    def finite(self) -> tuple[Array, list[list[Fraction]]] | None:
+        """Return rows of features (m, width), and for each label the probabilities of all; None if there are too many.
+
+        From it privacy is computed: it must say what ``drawn`` does.
+        """
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes(Generator):
+    """A finite table: for each label rows of features, of which one is drawn by its weight.
+
+    ``table``: one entry a label, each with pairs (weight, row); weights are numbers from 0 up, not all 0, rows as long
+    as each other.  Raises InputError for other tables, and for weights that do not fit into 62 bits as whole numbers.
+    """
+
+    table: Sequence[Sequence[tuple[Any, Sequence[float]]]] = field(repr=False)
+    where: str = "prototypes"
+    labels: int = field(init=False)
+    width: int = field(init=False)
+    _rows: Array = field(init=False, repr=False)
+    _starts: Array = field(init=False, repr=False)
+    _sums: list[list[int]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.table) < 2:
+            raise InputError(f"{self.where}: has rows of {len(self.table)} label; give rows of at least two")
+        for label, entries in enumerate(self.table):
+            if not entries:
+                raise InputError(f"{self.where}: label {label} has no row; give every label at least one")
+            self._check(label, entries)
+        rows = np.array([row for entries in self.table for _, row in entries], np.float64)
+        made = {
+            "labels": len(self.table), "width": rows.shape[1], "_rows": rows,
+            "_starts": np.cumsum([0, *map(len, self.table)]),
+            "_sums": [self._whole(label) for label in range(len(self.table))],
+        }  # fmt: skip
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    def _check(self, label: int, entries: Sequence[tuple[Any, Sequence[float]]]) -> None:
+        width = len(self.table[0][0][1])
+        for weight, row in entries:
+            if len(row) != width or not len(row):
+                raise InputError(
+                    f"{self.where}: a row of label {label} has {len(row)} features, the first of label 0 {width}; "
+                    "give all rows the same number of features, at least one"
+                )
+            if not np.isfinite(np.array(row, np.float64)).all():
+                raise InputError(f"{self.where}: row {list(row)} of label {label} is not finite")
+            if not 0 <= weight < float("inf"):
+                raise InputError(f"{self.where}: weight {weight!r} of label {label}: give a number from 0 up")
+        if not any(weight for weight, _ in entries):
+            raise InputError(f"{self.where}: all weights of label {label} are 0; give one that is above 0")
+
+    def _whole(self, label: int) -> list[int]:
+        """Return the running sums of a label's weights as whole numbers."""
+        weights = [Fraction(weight) for weight, _ in self.table[label]]
+        unit = lcm(*(weight.denominator for weight in weights))
+        sums, running = [], 0
+        for weight in weights:
+            running += int(weight * unit)
+            sums.append(running)
+        if running > MOST_WEIGHT:
+            raise InputError(
+                f"{self.where}: the weights of label {label} are whole numbers of up to {running:.2g} in all, more "
+                "than 2^62; give smaller whole numbers"
+            )
+        return sums
+
+    def drawn(self, draw: Any, name: str, labels: Array) -> Array:
+        """Return one row of its label a party."""
+        totals = np.array([sums[-1] for sums in self._sums])
+        words = draw.below(name, totals[labels])
+        place = np.empty(len(labels), np.intp)
+        for label, sums in enumerate(self._sums):
+            mine = labels == label
+            place[mine] = self._starts[label] + np.searchsorted(np.array(sums), words[mine], side="right")
+        return np.asarray(self._rows[place])
+
+    def finite(self) -> tuple[Array, list[list[Fraction]]]:
+        """Return the table itself."""
+        chances = [[Fraction(0)] * len(self._rows) for _ in self._sums]
+        for label, sums in enumerate(self._sums):
+            for i, (low, high) in enumerate(zip([0, *sums[:-1]], sums, strict=True)):
+                chances[label][int(self._starts[label]) + i] = Fraction(high - low, sums[-1])
+        return self._rows, chances
+
+
+@dataclass(frozen=True)
+class GaussianClasses(Generator):
+    """The features of made-up users, ``Population.synthetic(features=width)``: of each label its mean, plus noise.
+
+    ``labels``: k, from 2 to 256; ``width``: from 1 to 10,000.  The noise is discrete Gaussian of variance 1, on
+    multiples of 1/256.
+    """
+
+    labels: int
+    width: int
+
+    def drawn(self, draw: Any, name: str, labels: Array) -> Array:
+        """Return the centre of each label with noise on every feature."""
+        weights, least = _gaussian()
+        noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
+        return np.asarray(centres(self.labels, self.width)[labels] + (noise + least) / STEPS)
+
+
+@lru_cache(maxsize=1)
+def _gaussian() -> tuple[tuple[int, ...], int]:
+    """Return the weights of the noise, in words, and its least value, in steps."""
+    bounds, least = gaussian_thresholds(STEPS)
+    ends = [0, *map(int, bounds), 1 << 64]
+    return tuple(high - low for low, high in pairwise(ends)), least
+
+
+def pinned(name: str, spec: Any) -> Any:
+    """Return what a parameter is kept as: of a file its name and 16 digits of its SHA-256, so that it stays the same.
+
+    Raises InputError for what is neither text nor a ``Generator``.
+    """
+    if isinstance(spec, Generator):
+        return spec
+    if not isinstance(spec, str):
+        raise InputError(f"{name} = {spec!r}: give a Generator, or text: {FORMS}")
+    if spec.endswith(".csv"):
+        return f"{spec}@{hashlib.sha256(_content(name, spec)).hexdigest()[:16]}"
+    return spec
+
+
+def generator_of(name: str, spec: Any, labels: int) -> Generator:
+    """Return the generator that a parameter gives; raises InputError for one of other labels than 0 to k - 1."""
+    found = spec if isinstance(spec, Generator) else _read(name, spec, labels)
+    if getattr(found, "labels", None) != labels:
+        raise InputError(
+            f"{name} = {spec!r}: has rows of {getattr(found, 'labels', None)} labels, but labels = {labels}; give a "
+            f"generator that has each label from 0 to {labels - 1}"
+        )
+    width = getattr(found, "width", None)
+    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_FEATURES:
+        raise InputError(
+            f"{name} = {spec!r}: width = {width!r}: must be an integer from 1 to {MAX_FEATURES:,}"
+        )
+    return found
+
+
+def features_of(name: str, generator: Generator, draw: Any, labels: Array, steps: str) -> Array:
+    """Draw features (n, width); ``steps``: the draw's name.  Raises InputError if the generator gives other shapes."""
+    found = np.asarray(generator.drawn(draw, steps, labels))
+    if found.shape != (len(labels), generator.width) or found.dtype.kind not in "buif":
+        raise InputError(
+            f"{name}: gave {found.dtype} of shape {found.shape} for {len(labels)} labels; a generator of width "
+            f"{generator.width} gives numbers of shape {(len(labels), generator.width)}"
+        )
+    return found
+
+
+@lru_cache(maxsize=16)
+def _read(name: str, spec: str, labels: int) -> Generator:
+    """Return the generator that a text describes."""
+    kind, _, size = spec.partition(":")
+    if kind == "gaussian":
+        try:
+            width = read_whole(size)
+        except ValueError as error:
+            raise InputError(f"{name} = {spec!r}: features {error}") from None
+        if not 1 <= width <= MAX_FEATURES:
+            raise InputError(f"{name} = {spec!r}: features must be from 1 to {MAX_FEATURES:,}")
+        return GaussianClasses(labels, width)
+    path, _, digest = spec.rpartition("@")
+    if path.endswith(".csv"):
+        return _of_file(name, path, digest, labels)
+    parts = [
+        [_entry(name, spec, text) for text in part.split(";") if text.strip()] for part in spec.split("|")
+    ]
+    return Prototypes(parts, f"{name} = {spec!r}")
+
+
+def _entry(name: str, spec: str, text: str) -> tuple[Fraction, list[float]]:
+    """Return the weight and the row of an entry such as 3*0,1."""
+    weight, star, row = text.rpartition("*")
+    try:
+        return _weight(weight.strip() if star else "1"), [
+            read_number(part.strip()) for part in row.split(",")
+        ]
+    except ValueError as error:
+        raise InputError(f"{name} = {spec!r}: {text.strip()!r} {error}; give {FORMS}") from None
+
+
+def _weight(text: str) -> Fraction:
+    read_number(text)
+    return Fraction(text)
+
+
+def _of_file(name: str, path: str, digest: str, labels: int) -> Prototypes:
+    """Return the table of a file; raises InputError if it is not what it was, or holds something else."""
+    content, where = _content(name, path), f"{name} = {path!r}"
+    if hashlib.sha256(content).hexdigest()[:16] != digest:
+        raise InputError(
+            f"{where}: the file has changed since; its SHA-256 began with {digest}: give that file"
+        )
+    try:
+        lines = list(csv.reader(content.decode("utf-8-sig").splitlines()))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{where}: cannot be read as CSV in UTF-8: {error}") from None
+    header = [word.strip() for word in lines[0]] if lines else []
+    if "label" not in header or len(set(header)) < len(header) or not set(header) - {"label", "weight"}:
+        raise InputError(
+            f"{where}: its first line is {header}; it must name the columns: label, at will weight, and features"
+        )
+    table: list[list[tuple[Fraction, list[float]]]] = [[] for _ in range(labels)]
+    for number, line in _numbered(lines):
+        label, entry = _of_line(
+            f"{where}, line {number}", dict(zip(header, line, strict=False)), header, labels
+        )
+        table[label].append(entry)
+    return Prototypes(table, where)
+
+
+def _numbered(lines: list[list[str]]) -> Iterable[tuple[int, list[str]]]:
+    return ((number, line) for number, line in enumerate(lines[1:], 2) if line)
+
+
+def _of_line(
+    where: str, values: dict[str, str], header: list[str], labels: int
+) -> tuple[int, tuple[Fraction, list[float]]]:
+    if len(values) < len(header):
+        raise InputError(f"{where}: has {len(values)} values, the first line names {len(header)}")
+    try:
+        label = read_whole(values["label"].strip())
+        weight = _weight(values.get("weight", "1").strip())
+        row = [read_number(values[word].strip()) for word in header if word not in ("label", "weight")]
+    except ValueError as error:
+        raise InputError(f"{where}: a value {error}") from None
+    if not 0 <= label < labels:
+        raise InputError(f"{where}: label {label} is none of 0 to {labels - 1}")
+    return label, (weight, row)
+
+
+def _content(name: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name} = {path!r}: cannot be read ({error.strerror}); give {FORMS}") from None
