@@ -22,7 +22,12 @@ MAX_EPSILON = 100.0
 """The largest epsilon that noise is calibrated to."""
 
 _PRECISION = 1e-4
-"""Noise is calibrated to this, relative; the larger end is returned."""
+"""Noise is calibrated to this, relative, and never below what the accountant asks for."""
+
+_STRIDE = 1.5
+
+_GRID = 1e-3
+"""The coarsest grid of privacy losses that the accountant computes on."""
 
 
 class MissingPackageError(InputError, ImportError):
@@ -41,7 +46,7 @@ def epsilon_poisson(
     rounding of floating-point numbers in the accountant.  Raises InputError for arguments out of range, and
     MissingPackageError without dp-accounting.
 
-    *Source:* the PLD accountant of dp-accounting (Doroshenko et al. 2022), on the pairs of a Poisson-subsampled Gaussian:
+    *Source:* the PLD accountant of dp-accounting (Doroshenko et al. 2022), on the pairs of a subsampled Gaussian:
     N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2), either way around; for replace-one
     (1 - q) N(0, s^2) + q N(-1, s^2) and (1 - q) N(0, s^2) + q N(1, s^2).
     *Assumes:* the noise is exactly Gaussian and independent, rows are sampled independently, batches are secret.
@@ -50,7 +55,10 @@ def epsilon_poisson(
     check_range("noise_multiplier", noise_multiplier, 0, math.inf, open_low=True)
     _check_delta(delta)
     dp, pld = _package("dp_accounting"), _package("dp_accounting.pld")
-    accountant = pld.PLDAccountant(getattr(dp.NeighboringRelation, NEIGHBOURS[neighbours]))
+    accountant = pld.PLDAccountant(
+        getattr(dp.NeighboringRelation, NEIGHBOURS[neighbours]),
+        value_discretization_interval=_grid(noise_multiplier, rate, steps),
+    )
     step = dp.GaussianDpEvent(float(noise_multiplier))
     if rate < 1:  # the Gaussian event composes in closed form
         step = dp.PoissonSampledDpEvent(float(rate), step)
@@ -69,7 +77,7 @@ def calibrate_poisson(
     _check_delta(delta)
     check_range("epsilon", epsilon, 0, MAX_EPSILON, open_low=True)
     start = 2 + 10 * rate * math.sqrt(steps) / min(epsilon, 1.0)
-    return _least(lambda noise: epsilon_poisson(noise, rate, steps, delta, neighbours) <= epsilon, start)
+    return _least(lambda noise: epsilon_poisson(noise, rate, steps, delta, neighbours), epsilon, start)
 
 
 def epsilon_by_iteration(
@@ -103,7 +111,12 @@ def calibrate_by_iteration(
     check_range("epsilon", epsilon, 0, MAX_EPSILON, open_low=True)
     _check_delta(delta)
     at_one = _by_iteration(batches, passes, share)
-    return _least(lambda noise: _from_renyi(at_one / noise**2, delta) <= epsilon, math.sqrt(at_one) / epsilon)
+    return _least(lambda noise: _from_renyi(at_one / noise**2, delta), epsilon, math.sqrt(at_one) / epsilon)
+
+
+def _grid(noise_multiplier: float, rate: float, steps: int) -> float:
+    """Return the step of the accountant's grid: about 3e-3 of the losses' standard deviation where that is small."""
+    return max(min(_GRID, 3e-3 * rate * math.sqrt(steps) / noise_multiplier), 1e-6)
 
 
 def _by_iteration(batches: int, passes: int, share: float) -> float:
@@ -124,27 +137,31 @@ def _from_renyi(coefficient: float, delta: float) -> float:
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)  # any order gives a valid bound, so the search need not be exact
         order = 1 + excess
-        return (
-            coefficient * order + math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
-        )
+        return coefficient * order + math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
 
     middle = 0.5 * math.log(-math.log(delta) / coefficient)
     found = minimize_scalar(bound, bounds=(middle - 10, middle + 10), method="bounded")
     return max(float(found.fun), 0.0)
 
 
-def _least(holds: Callable[[float], bool], start: float) -> float:
-    """Return the least noise that holds, to ``_PRECISION``; from above, where the accountant is fast."""
+def _least(epsilon_of: Callable[[float], float], epsilon: float, start: float) -> float:
+    """Return the least noise that keeps ``epsilon``, to ``_PRECISION``.
+
+    It is bracketed from above, in small steps: the accountant takes long where there is little noise.
+    """
+    from scipy.optimize import brentq
+
     high = start
-    while not holds(high):
-        high *= 2
-    low = high / 2
-    while holds(low):
-        high, low = low, low / 2
-    while high - low > _PRECISION * low:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    while epsilon_of(high) > epsilon:
+        high *= _STRIDE
+    low = high / _STRIDE
+    while epsilon_of(low) <= epsilon:
+        high, low = low, low / _STRIDE
+    fine = _PRECISION / 2 * low
+    found = float(brentq(lambda noise: epsilon_of(noise) - epsilon, low, high, xtol=fine))
+    while epsilon_of(found) > epsilon:
+        found += fine
+    return found
 
 
 def _check_poisson(rate: float, steps: int, neighbours: str) -> None:
