@@ -46,17 +46,18 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``learning_rate``: above 0; a step is that times the noisy sum, divided by ``rate`` times the number of rows.
     ``average``: in [0, 1); the model is the mean of that share of the iterates, the last ones; 0: of the last alone.
     Averaging is free where epsilon is that of all iterates; by iteration it must be 0.  ``batches``: "poisson": rows
-    are in a batch independently; "passes": 1 / ``rate`` batches of adjacent rows, gone through in order.  ``classes``: all
-    that a label can be, sorted; None: those that occur.  ``seed``: of batches and noise, below 2^64.
+    are in a batch independently; "passes": 1 / ``rate`` batches of adjacent rows, gone through in order.
+    ``classes``: all that a label can be, sorted; None: those that occur.  ``seed``: of batches and noise, below 2^64.
 
     After ``fit``: ``classes_``, ``coef_`` (k, d) and ``intercept_`` (k,), of rows that were shortened but not divided;
     ``n_rows_``.  Raises InputError for arguments out of range.
 
     *Source:* Abadi et al. 2016, Algorithm 1, with Poisson batches; the step is divided by the expected batch.
     *Assumes:* these are public, and chosen without looking at the data: all arguments, ``classes`` too, which None
-    takes from the labels; the number of features; the number of rows, which says how long a step is; in "passes" the order of
-    the rows.  Nothing is fitted to the features: no scaler, no mean.  The noise is rounded to floating-point numbers,
-    which a real adversary can exploit (Mironov 2012): it is good for a baseline in a simulation, not for a release.
+    takes from the labels; the number of features; the number of rows, which says how long a step is; in "passes" the
+    order of the rows.  Nothing is fitted to the features: no scaler, no mean.  The noise is rounded to floating-point
+    numbers, which a real adversary can exploit (Mironov 2012): it is good for a baseline in a simulation, not for a
+    release.
     """
 
     def __init__(
