@@ -1,0 +1,259 @@
+"""DP-SGD for multinomial logistic regression: a baseline beside the label-private protocols, trained by a curator.
+
+Beside protocols that hide labels from whoever trains, this is another promise: the trainer sees everything, and the
+model that she releases hides each row, features and label.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from p2p_sim.core import exact
+from p2p_sim.core.argument_checks import check_range, check_whole
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
+from p2p_sim.core.random_words import own_words, stream, words
+from p2p_sim.learning.training import dp_sgd_accounting as accounting
+from p2p_sim.learning.training.models import one_thread
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+LIPSCHITZ = 2.0
+"""No gradient is longer: sqrt(2), the distance of predictions from a label, times sqrt(2), the length of a row."""
+
+SMOOTHNESS = 1.0
+"""No curvature is larger: 1/2, that of the softmax, times 2, the squared length of a scaled row."""
+
+POISSON, PASSES = "poisson", "passes"
+
+
+class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multinomial logistic regression by DP-SGD, with the conventions of scikit-learn.
+
+    ``noise_multiplier``: at least 0; noise of ``noise_multiplier * clip`` is added to each entry of a batch's sum of
+    gradients.  ``clip``: above 0; longer gradients of rows are shortened to it.  ``bound``: above 0; longer rows are
+    shortened to it, all are divided by it, and a constant 1 is joined to them, so that no gradient is longer than 2.
+    ``rate``: in (0, 1]; the probability that a row is in a batch.  ``steps``: how many batches, at least 1.
+    ``learning_rate``: above 0; a step is that times the noisy sum, divided by ``rate`` times the number of rows.
+    ``average``: in [0, 1); the model is the mean of that share of the iterates, the last ones; 0: of the last alone.
+    Averaging is free where epsilon is that of all iterates; by iteration it must be 0.  ``batches``: "poisson": rows
+    are in a batch independently; "passes": 1 / ``rate`` batches of adjacent rows, gone through in order.
+    ``classes``: all that a label can be, sorted; None: those that occur.  ``seed``: of batches and noise, below 2^64.
+
+    After ``fit``: ``classes_``, ``coef_`` (k, d) and ``intercept_`` (k,), of rows that were shortened but not divided;
+    ``n_rows_``.  Raises InputError for arguments out of range.
+
+    *Source:* Abadi et al. 2016, Algorithm 1, with Poisson batches; the step is divided by the expected batch.
+    *Assumes:* these are public, and chosen without looking at the data: all arguments, ``classes`` too, which None
+    takes from the labels; the number of features; the number of rows, which says how long a step is; in "passes" the
+    order of the rows.  Nothing is fitted to the features: no scaler, no mean.  The noise is rounded to floating-point
+    numbers, which a real adversary can exploit (Mironov 2012): it is good for a baseline in a simulation, not for a
+    release.
+    """
+
+    def __init__(
+        self,
+        noise_multiplier: float = 1.0,
+        *,
+        clip: float = 1.0,
+        bound: float = 1.0,
+        rate: float = 0.05,
+        steps: int = 200,
+        learning_rate: float = 1.0,
+        average: float = 0.5,
+        batches: str = POISSON,
+        classes: Sequence[Any] | None = None,
+        seed: int = 0,
+    ):
+        self.noise_multiplier = noise_multiplier
+        self.clip = clip
+        self.bound = bound
+        self.rate = rate
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.average = average
+        self.batches = batches
+        self.classes = classes
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on features (n, d) and labels (n,)."""
+        self._check()
+        x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, codes = self._numbered(y)
+        self.n_rows_ = len(x)
+        size = self.rate * len(x)
+        weights = np.zeros((x.shape[1] + 1, len(self.classes_)))
+        total, kept = np.zeros_like(weights), math.ceil(self.average * self.steps) or 1
+        with one_thread():  # another number of threads would sum in another order
+            for step in range(self.steps):
+                rows = self._batch(step)
+                slope = clipped_sum(scaled(x[rows], self.bound), codes[rows], weights, self.clip)
+                slope += self.noise_multiplier * self.clip * noise(self.seed, step, weights.shape)
+                weights -= self.learning_rate / size * slope
+                if step >= self.steps - kept:
+                    total += weights
+        mean = total / kept
+        self.coef_, self.intercept_ = mean[:-1].T / self.bound, mean[-1]
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return scores: (m, k), or for two classes how much higher the second's is, (m,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, (m, k)."""
+        from scipy.special import softmax
+
+        return np.asarray(softmax(self._scores(X), axis=1))
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score of each row, (m,); ties go to the first."""
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def epsilon(self, delta: float, neighbours: str = accounting.ADD_OR_REMOVE) -> float:
+        """Return epsilon, in nats, of a fit with these arguments, for Poisson batches.
+
+        See ``dp_sgd_accounting.epsilon_poisson``.  Infinite without noise.  Raises InputError for batches in passes.
+        """
+        self._check()
+        if self.batches != POISSON:
+            raise InputError(
+                f"batches = {self.batches!r}: batches in order are not Poisson-sampled; ask for "
+                "epsilon_by_iteration(), or choose batches='poisson'"
+            )
+        if not self.noise_multiplier:
+            return math.inf
+        return accounting.epsilon_poisson(self.noise_multiplier, self.rate, self.steps, delta, neighbours)
+
+    def epsilon_by_iteration(self, delta: float, share: float = 1.0) -> float:
+        """Return epsilon, in nats, of the fitted model for the first ``share`` of the rows: see ``dp_sgd_accounting``.
+
+        Raises InputError where the theorem does not apply: it needs batches in passes, whole passes, average = 0,
+        clip >= 2, so that nothing is clipped, and steps of at most 2 / smoothness; and before ``fit``, for the number
+        of rows decides that.
+        """
+        self._check()
+        check_is_fitted(self, "n_rows_")
+        count = _count(self.rate)
+        longest = 2 / SMOOTHNESS * self.n_rows_ * self.rate / math.ceil(self.n_rows_ / count)
+        for wrong, what in (
+            (self.batches != PASSES, f"batches = {self.batches!r}: must be {PASSES!r}"),
+            (
+                self.average > 0,
+                f"average = {self.average!r}: must be 0, for only the last iterate is private",
+            ),
+            (self.clip < LIPSCHITZ, f"clip = {self.clip!r}: must be at least 2, so that nothing is clipped"),
+            (self.learning_rate > longest, f"learning_rate = {self.learning_rate!r}: at most {longest:.6g}"),
+            (self.steps % count != 0, f"steps = {self.steps!r}: must be a multiple of the {count} batches"),
+        ):
+            if wrong:
+                raise InputError(f"{what}; without that nothing is known of privacy by iteration")
+        if not self.noise_multiplier:
+            return math.inf
+        ratio = self.noise_multiplier * self.clip / LIPSCHITZ
+        return accounting.epsilon_by_iteration(ratio, count, self.steps // count, delta, share)
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        weights = np.vstack([self.coef_.T * self.bound, self.intercept_])
+        with one_thread():
+            return np.asarray(scaled(x, self.bound) @ weights)
+
+    def _batch(self, step: int) -> Array:
+        """Return the rows of a batch: a mask, or their numbers."""
+        if self.batches == PASSES:
+            count = _count(self.rate)
+            return np.array_split(np.arange(self.n_rows_), count)[step % count]
+        bound = exact.threshold("rate", float(self.rate))
+        drawn = words(self.seed, stream(ROLE, "batch", step), 0, self.n_rows_)
+        return np.ones(self.n_rows_, np.bool_) if bound == exact.WORD else drawn < np.uint64(bound)
+
+    def _numbered(self, y: Array) -> tuple[Array, Array]:
+        """Return the classes, and the number of each label among them."""
+        classes = np.unique(y) if self.classes is None else np.asarray(self.classes)
+        if len(classes) < 2:
+            raise InputError(
+                f"Classifier can't train when only one class is present: {classes.tolist()}; name two or more"
+            )
+        if classes.ndim != 1 or not (classes[:-1] < classes[1:]).all():
+            raise InputError(f"classes = {self.classes!r}: must be different and in ascending order")
+        unknown = np.setdiff1d(y, classes)
+        if len(unknown):
+            raise InputError(f"y has labels that are not in classes: {unknown[:5].tolist()}; name them there")
+        return classes, np.searchsorted(classes, y)
+
+    def _check(self) -> None:
+        check_range("noise_multiplier", self.noise_multiplier, 0, 1e9)
+        check_range("average", self.average, 0, 1 - 1e-9)
+        check_whole("steps", self.steps)
+        check_seed(self.seed)
+        check_range("rate", self.rate, 0, 1, open_low=True)
+        for name in ("clip", "bound", "learning_rate"):
+            check_range(name, getattr(self, name), 0, 1e9, open_low=True)
+        if self.batches not in (POISSON, PASSES):
+            raise InputError(f"batches = {self.batches!r}: must be {POISSON!r} or {PASSES!r}")
+        if self.batches == PASSES and not math.isclose(_count(self.rate) * self.rate, 1, rel_tol=1e-9):
+            raise InputError(f"rate = {self.rate!r}: for batches in passes 1 / rate must be a whole number")
+
+
+ROLE = "dp-sgd"
+"""Under this name batches and noise are drawn; it cannot be the name of a protocol's role."""
+
+
+def scaled(x: Array, bound: float) -> Floats:
+    """Return the rows (n, d), divided by ``bound`` and shortened to length 1 where longer, and a column of 1."""
+    rows = np.asarray(x, np.float64) / bound
+    largest = np.maximum(np.abs(rows).max(axis=1, initial=0.0, keepdims=True), 1.0)
+    small = rows / largest  # squares of huge entries would overflow
+    length = np.sqrt((small**2).sum(axis=1, keepdims=True)) * largest
+    return np.concatenate([rows / np.maximum(length, 1.0), np.ones((len(rows), 1))], axis=1)
+
+
+def clipped_sum(rows: Floats, codes: Array, weights: Floats, clip: float) -> Floats:
+    """Return the sum over the rows (n, d) of the loss's gradients (d, k), each shortened to length ``clip``.
+
+    A row's gradient is the product of the row and (p - onehot), so its length is that of the one times the other's, and
+    no gradient need be written out.  Another row moves the sum by at most 2 ``clip``, one less or one more by at most
+    ``clip``; another label alone by at most the smaller of 2 ``clip`` and sqrt(2) times the length of the row.
+    """
+    from scipy.special import softmax
+
+    away = softmax(rows @ weights, axis=1)
+    away[np.arange(len(rows)), codes] -= 1
+    length = np.sqrt((rows**2).sum(axis=1) * (away**2).sum(axis=1))
+    return np.asarray(rows.T @ (away * (clip / np.maximum(length, clip))[:, None]))
+
+
+def noise(seed: int, step: int, shape: tuple[int, ...]) -> Floats:
+    """Return standard Gaussian noise: the quantiles of the step's random words, the middles of 2^53 equal parts.
+
+    None is beyond 8.3 standard deviations.
+    """
+    from scipy.special import ndtri
+
+    drawn = own_words(seed, stream(ROLE, "noise", step), 0, math.prod(shape)) >> np.uint64(11)
+    below = drawn < np.uint64(
+        1 << 52
+    )  # the upper half as the lower's mirror image: 1 - u would be rounded to 1
+    part = np.where(below, drawn, np.uint64((1 << 53) - 1) - drawn)
+    found = ndtri((part.astype(np.float64) + 0.5) * 2.0**-53)
+    return np.asarray(np.where(below, found, -found)).reshape(shape)
+
+
+def _count(rate: float) -> int:
+    """Return the number of batches of a pass."""
+    return round(1 / rate)
