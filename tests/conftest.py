@@ -1,4 +1,4 @@
-"""What all tests share: one Ray session for the whole run."""
+"""What all tests share: one Ray session for the whole run, and one way of following a program's ways."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def ray_session() -> Iterator[None]:
     from p2p_sim.backends.session import session
 
     with session(None, 4, 100 << 20):
+        yield
+
+
+@pytest.fixture(scope="module")
+def ways_once() -> Iterator[None]:
+    """Each world's ways are followed once in this file: what most of an enumeration costs, whoever looks at them."""
+    from p2p_sim.privacy.enumeration import enumerate as enumerator
+    from tests.ways import remembered
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(enumerator, "_ways", remembered(enumerator._ways))
         yield
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.main
 from typer.core import TyperCommand, TyperOption
 
 from p2p_sim import catalogue
@@ -47,8 +49,12 @@ class ProtocolCommand(OnceCommand):
         """Write the help text, with the parameters of all protocols at the end."""
         from p2p_sim.cli import parameters
 
-        self.epilog = f"{parameters.describe(catalogue.everything())}\n\n{self.epilog}"
-        super().format_help(ctx, formatter)
+        own, described = self.epilog, parameters.describe(catalogue.everything())
+        self.epilog = f"{described}\n\n{own}"
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.epilog = own  # the command serves again
 
 
 def _version(wanted: bool) -> None:
@@ -71,6 +77,12 @@ def _no_verb(
         typer.echo(ctx.get_help())
 
 
+@cache
+def _commands() -> Any:
+    """Return all commands with their options, built once: this takes longer than most of what they do."""
+    return typer.main.get_command(app)
+
+
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
@@ -80,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     terminal.ready()
     try:
         with terminal.warnings_as_lines():
-            verb = app(words, prog_name="p2p-sim", standalone_mode=False)
+            verb = _commands()(words, prog_name="p2p-sim", standalone_mode=False)
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:

@@ -88,15 +88,26 @@ def _cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     numbers = (int, float, Rational, np.floating, np.integer)
     if not all(isinstance(w, numbers) and (isinstance(w, Fraction) or math.isfinite(w)) for w in weights):
         raise InputError(f"{name}: weights {list(weights)!r}; needed: finite numbers")
+    table = _thresholds_of(tuple(weights))
+    if table is None:
+        raise InputError(f"{name}: weights {list(weights)!r}; needed: at least one, none negative, not all 0")
+    return table
+
+
+@lru_cache(maxsize=64)  # every block draws from the same weights
+def _thresholds_of(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64] | None:
+    """Return the thresholds of finite weights; None if they are no law."""
     shares = [Fraction(w) if isinstance(w, Rational) else Fraction(float(w)) for w in weights]
     total = sum(shares, Fraction(0))
     if not shares or any(w < 0 for w in shares) or total <= 0:
-        raise InputError(f"{name}: weights {list(weights)!r}; needed: at least one, none negative, not all 0")
+        return None
     running, out = Fraction(0), []
     for share in shares[:-1]:
         running += share
         out.append(math.floor(running / total * WORD))
-    return np.array([bound for bound in out if bound < WORD], np.uint64)  # beyond 2^64 nothing is drawn
+    table = np.array([bound for bound in out if bound < WORD], np.uint64)  # beyond 2^64 nothing is drawn
+    table.setflags(write=False)
+    return table
 
 
 @lru_cache(maxsize=64)

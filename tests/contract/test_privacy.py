@@ -31,7 +31,7 @@ from protocols import (
 )  # fmt: skip
 from tests.contract.cases import PROTOCOLS, joined, unclustered
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 FAULTS = [
     ["drop=0.1"], ["loss=0.1"], ["late=0.1"], ["duplicate=0.2"], ["lie=flip:0.2"], ["lie=constant1:0.2"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from p2p_sim.privacy.auditing import confidence_bounds, detectable
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
 from p2p_sim.privacy.auditing.evidence import Evidence, Progress, by_learning
 from p2p_sim.privacy.auditing.worlds import Situation
+from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.law import Law
 
 _KNOTS = 96
@@ -31,7 +33,8 @@ class Chance:
     q: float
 
 
-def chances(law: Law, trials: int) -> list[list[Chance]]:
+@memoized
+def chances(law: Law, trials: int) -> tuple[tuple[Chance, ...], tuple[Chance, ...]]:
     """Return some events and their probabilities: first those of label 1 over 0, then those of label 0 over 1.
 
     A plan need not be exact, so the law is looked at quickly, and as far as ``trials`` can show anything.
@@ -41,11 +44,11 @@ def chances(law: Law, trials: int) -> list[list[Chance]]:
     last = pure if law.closed and pure <= 1 else min(pure, near.epsilon(1 / (trials + 1)) * 1.05)
     knots = np.linspace(0.0, last, _KNOTS if law.closed else _KNOTS // 2)
     curves = [near.directions(float(e)) if e < pure else None for e in knots]
-    deltas = ([0.0 if both is None else both[side].value for both in curves] for side in range(2))
-    return [_events(knots, delta) for delta in deltas]
+    first, second = ([0.0 if both is None else both[side].value for both in curves] for side in range(2))
+    return _events(knots, first), _events(knots, second)
 
 
-def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> list[Chance]:
+def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> tuple[Chance, ...]:
     found = []
     for i in range(len(knots) - 1):
         rise = math.exp(knots[i]) * math.expm1(knots[i + 1] - knots[i])
@@ -53,10 +56,10 @@ def _events(knots: npt.NDArray[np.float64], delta: list[float]) -> list[Chance]:
         p = min(1.0, delta[i] + math.exp(knots[i]) * q)
         if p > 0:
             found.append(Chance(float(knots[i] + knots[i + 1]) / 2, p, q))
-    return found
+    return tuple(found)
 
 
-def best(found: list[Chance], delta: float, trials: int, confidence: float) -> Chance:
+def best(found: Sequence[Chance], delta: float, trials: int, confidence: float) -> Chance:
     """Return the event whose lower bound of epsilon is expected to be largest with so many trials a label."""
 
     def worth(chance: Chance) -> float:
@@ -65,7 +68,7 @@ def best(found: list[Chance], delta: float, trials: int, confidence: float) -> C
     return max(found, key=worth, default=Chance(0.0, 0.0, 0.0))
 
 
-def points_to_count(sides: list[list[Chance]], trials: int, confidence: float) -> list[float]:
+def points_to_count(sides: Sequence[Sequence[Chance]], trials: int, confidence: float) -> list[float]:
     """Return epsilons, from 0 up, at which so many trials are expected to measure a good part of delta."""
 
     def measurable(chance: Chance) -> bool:
@@ -145,6 +148,7 @@ def measured(kind: str, at: float, evidence: Evidence, confidence: float, here: 
     to be measured, it is measured at several ε.  Without scores of a law, events are those that a classifier chose.
     """
     trials = evidence.trials
+    sides: Sequence[Sequence[Chance]]
     if kind == "epsilon":
         sides = [] if here is None else [[_at(here, side, at)] for side in range(2)]
     else:

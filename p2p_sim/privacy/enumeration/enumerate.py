@@ -8,7 +8,7 @@ This is the oracle: whatever is computed from a formula is checked against it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -213,24 +213,40 @@ def enumerate_view(
     y = population.y.copy()
     y[change] = other
     worlds = (population, replace(population, y=y))
-    first, second = (_law(protocol, world, coalition, channels, wrong) for world in worlds)
+    first, second = (_law(protocol, _ways(protocol, world, wrong), coalition, channels) for world in worlds)
     return EnumeratedView(view, first, second)
 
 
+@dataclass(frozen=True)
+class Way:
+    """One way through a program: its weight, all messages sent by kind, and what each role drew."""
+
+    weight: Fraction
+    trace: dict[str, list[dict[str, Any]]]
+    drawn: dict[str, list[tuple[str, int, Any]]]
+
+
 def _law(
-    protocol: Protocol, population: Population, coalition: Coalition, channels: str, faults: Faults | None
+    protocol: Protocol, ways: Iterable[Way], coalition: Coalition, channels: str
 ) -> dict[Observation, Fraction]:
+    """Return to each observation of the coalition the weight of all ways that show it."""
+    messages: dict[str, Message] = protocol.messages()
     law: dict[Observation, Fraction] = {}
-    for weight, observation in _ways(protocol, population, coalition, channels, faults):
-        law[observation] = law.get(observation, Fraction(0)) + weight
+    for way in ways:
+        observed = [
+            row
+            for kind, parts in way.trace.items()
+            for part in parts
+            for row in _observations(messages[kind], part, coalition, channels)
+        ]
+        own = [_own(role, log, coalition) for role, log in way.drawn.items()]
+        observation = (tuple(sorted(observed)), *own)
+        law[observation] = law.get(observation, Fraction(0)) + way.weight
     return law
 
 
-def _ways(
-    protocol: Protocol, population: Population, coalition: Coalition, channels: str, faults: Faults | None
-) -> Iterator[tuple[Fraction, Observation]]:
-    """Run the program once for every tape; yield each way's weight and what the coalition saw."""
-    messages: dict[str, Message] = protocol.messages()
+def _ways(protocol: Protocol, population: Population, faults: Faults | None) -> Iterator[Way]:
+    """Run the program once for every tape: who looks at it does not matter yet."""
     labels = protocol.label_count()
     world = layout.world_of(protocol, population)
     tape = Tape()
@@ -254,13 +270,8 @@ def _ways(
         totals = (
             Engine(protocol, directory, [LocalSite(site)], population.users).run(False, kernels_numpy).totals
         )
-        observed = [
-            _observations(messages[kind], part, coalition, channels)
-            for kind, parts in totals.trace.items()
-            for part in parts
-        ]
-        own = [_own(me[0], coalition) for me in parties.values()]
-        yield tape.weight, (tuple(sorted(row for rows in observed for row in rows)), *own)
+        draws: dict[str, Any] = {role: me[0].draw for role, me in parties.items()}
+        yield Way(tape.weight, totals.trace, {role: draw.log for role, draw in draws.items()})
         if not tape.rewind():
             return
 
@@ -290,16 +301,13 @@ def _observations(
     return rows
 
 
-def _own(me: Party, coalition: Coalition) -> Observation:
+def _own(role: str, log: list[tuple[str, int, Any]], coalition: Coalition) -> Observation:
     """Return what the members of one role drew."""
-    draw: Any = me.draw
-    if me.role != USER:
-        return tuple(
-            (name, step, repr(values)) for name, step, values in draw.log if me.role in coalition.servers
-        )
+    if role != USER:
+        return tuple((name, step, repr(values)) for name, step, values in log if role in coalition.servers)
     return tuple(
         (name, step, owner, value)
-        for name, step, values in draw.log
+        for name, step, values in log
         for owner, value in values
         if owner in coalition.users
     )

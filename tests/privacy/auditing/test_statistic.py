@@ -18,7 +18,7 @@ from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages, Situation, batch
 from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn, upper_tails
 from protocols import PeerToPeer, RandomizedResponse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 VIEWS = [
     (view, "plain") for view in ("learner", "user", "2*user", "learner+user", "learner+2*user", "wire")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -72,6 +73,7 @@ def composed_delta(pair: Pair, times: int, epsilon: float) -> float:
     return max(float(np.maximum(a - math.exp(epsilon) * b, 0.0).sum()) for a, b in ((p, q), (q, p)))
 
 
+@functools.cache
 def of_reports(n: int, alpha: float, theta: float) -> list[Pair]:
     """One pair for every way to label the others."""
     return [
@@ -80,6 +82,7 @@ def of_reports(n: int, alpha: float, theta: float) -> list[Pair]:
     ]
 
 
+@functools.cache
 def of_shuffle(n: int, alpha: float) -> list[Pair]:
     return [
         pair_of(seen_shuffled((0, *others), alpha), seen_shuffled((1, *others), alpha))
@@ -170,7 +173,7 @@ def test_of_a_law_that_is_seen_by_chance() -> None:
 
 
 def under_faults() -> list[PrivacyProfile]:
-    lost = {"faults": ["loss=0.1", "drop=0.1"], "cluster_size": 8}
+    lost = {"faults": ["loss=0.1", "drop=0.1"], "cluster_size": 5}
     return [
         privacy.profile(PeerToPeer(0.2, theta=0.5), **lost),
         privacy.profile(EncryptedShuffle(1.0), **lost),

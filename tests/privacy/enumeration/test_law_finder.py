@@ -27,7 +27,7 @@ from tests.privacy.enumeration.own import (
     law_of,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 ANY = "holds for any number of users"
 

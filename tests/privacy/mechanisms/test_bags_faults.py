@@ -18,7 +18,7 @@ from p2p_sim.privacy.mechanisms.secure_aggregation import least_together
 from p2p_sim.privacy.setting import Setting
 from protocols import LabelProportions, LaplaceLabelProportions, SecureAggregation
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 LOST, GONE = ["loss=0.2"], ["drop=0.2"]
 

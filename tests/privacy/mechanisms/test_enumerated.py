@@ -12,7 +12,7 @@ from p2p_sim import Population, privacy
 from p2p_sim.core import Protocol
 from protocols import PeerToPeer, RandomizedResponse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 CASES = [  # protocol, view of the law, view enumerated, ones among the other honest users
     (PeerToPeer(0.25, 0.5), "learner", "learner", 1),

@@ -16,7 +16,7 @@ from p2p_sim.privacy.profile import PrivacyProfile, RefusedError
 from protocols import EncryptedShuffle, NetworkShuffle, PeerToPeer
 from tests.privacy import walking
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(2))
 EDGES = {"triangle": [(0, 1), (1, 2), (0, 2)], "path": [(0, 1), (1, 2)], "pair": [(0, 1)]}

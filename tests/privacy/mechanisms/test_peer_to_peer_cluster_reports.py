@@ -24,7 +24,7 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.urn import Urn
 from protocols import PeerToPeer
 from tests.privacy import brute
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 Array = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.mechanisms import peer_to_peer
 from protocols import PeerToPeer, RandomizedResponse
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.5, 2.0)
 

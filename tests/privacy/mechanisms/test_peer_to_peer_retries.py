@@ -17,7 +17,7 @@ from p2p_sim.privacy.enumeration.enumerate import EnumeratedView
 from p2p_sim.privacy.mechanisms.peer_to_peer.retried import RetriedReports
 from protocols import PeerToPeer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 1.2)
 

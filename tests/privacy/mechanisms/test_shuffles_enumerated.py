@@ -13,16 +13,18 @@ import pytest
 from p2p_sim import Population, ProtocolError, privacy
 from protocols import EncryptedShuffle, PeerPermutation, peer_permutation
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 RATIOS = (Fraction(1), Fraction(5, 4), Fraction(3))
 
 
 def agree(protocol: Any, view: str, ones: int, channels: str = "plain", size: int = 3) -> None:
-    """Compare a view's law with the enumerated program; users are the victim, ``ones`` with label 1, others."""
-    place = np.arange(size)
-    people = Population.from_arrays(y=(place >= 1) & (place <= ones))
-    truth = privacy.enumerate_view(protocol, people, view=view, change=0, channels=channels)
+    """Compare a view's law with the enumerated program; users are ``ones`` with label 1, the victim, others.
+
+    In this order one composition's second world is the first of the next, and is followed once.
+    """
+    people = Population.from_arrays(y=np.arange(size) < ones)
+    truth = privacy.enumerate_view(protocol, people, view=view, change=ones, channels=channels)
     profile = privacy.profile(protocol, view, cluster_size=size, composition=ones, channels=channels)
     assert profile.basis == "exact"
     for ratio in RATIOS:

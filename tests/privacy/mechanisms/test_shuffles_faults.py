@@ -19,7 +19,7 @@ from p2p_sim.privacy.mechanism_parts.arrivals import CUT, Counts
 from p2p_sim.privacy.mechanisms.peer_permutation import staying
 from protocols import EncryptedShuffle, NetworkShuffle, PeerPermutation, peer_permutation
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 EPSILONS = (0.0, 0.1, 0.5, 0.8, 1.0, 1.2)
 ONE, TWO, THREE = (EncryptedShuffle(1.0, shufflers=m) for m in (1, 2, 3))
