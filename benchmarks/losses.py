@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from benchmarks import measure
 from benchmarks.command import command_line
+from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.privacy import ResamplingMatrices
@@ -37,6 +38,9 @@ TARGETS: dict[str, dict[str, float]] = {"mnist": {"ratio_cpu": 0.5}, "memory": {
 
 def main(rows: int, cases: tuple[str, ...], repeat: int, progress: Progress) -> dict[str, Any]:
     """Measure the cases."""
+    for case in cases:
+        if case not in CASES:
+            raise InputError(f"no case {case!r}; there are {', '.join(CASES)}")
     made = {"mnist": lambda: _mnist(rows, repeat, progress), "memory": _memory}
     return {"machine": measure.machine(), "rows": [made[case]() for case in cases]}
 

@@ -28,7 +28,10 @@ _MODELS = {
 }
 """How a row calls the models of a ``Comparison``: trained on what was released, on the true labels, and not at all."""
 
-_METRICS = {"balanced_accuracy": "balanced_accuracy", "auc": "auc", "log_loss_nats": "log_loss"}
+_METRICS = {
+    "balanced_accuracy": "balanced_accuracy", "auc": "auc", "log_loss_nats": "log_loss",
+    "calibration_error": "calibration_error", "rarest_recall": "rarest_recall",
+}  # fmt: skip
 
 
 @showing
@@ -57,9 +60,10 @@ def evaluate(
 
     Columns: ``protocol``, ``parameter[NAME]``, ``data``, ``users``, ``clusters``, ``faults``, ``model``, ``seed``,
     ``split_seed``; ``delta``, and of each view ``epsilon_nats[VIEW]`` (missing where it is refused) and
-    ``basis[VIEW]``; ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]`` and ``log_loss_nats[WHICH]`` of
-    the model that was trained on what was "released", the "corrected" one, the one trained on the "true" labels and
-    the "constant" predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``.  Raises InputError
+    ``basis[VIEW]``; ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]``, ``log_loss_nats[WHICH]``,
+    ``calibration_error[WHICH]`` and ``rarest_recall[WHICH]`` (of the class with the fewest test rows) of the model that
+    was trained on what was "released", the "corrected" one, the one trained on the "true" labels and the "constant"
+    predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``.  Raises InputError
     for bad input.
 
     *Source:* the run and the models of ``learn``; the figures of ``privacy.profile`` for these users.
@@ -181,5 +185,5 @@ def _utility(result: Result) -> dict[str, Any]:
     }
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, float) else math.nan

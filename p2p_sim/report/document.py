@@ -43,9 +43,10 @@ class NumberShape:
 
 
 NUMBER = NumberShape()
+_METRIC = AnyOf((None, float, ListOf(AnyOf((None, float)))))
 _ACCURACY = {
     "accuracy_private": float, "accuracy_true": float, "baseline": float, "trained_on": int, "test_rows": int,
-    "model": str, "note": str, "metrics": AnyOf((None, ListOf(ListOf(AnyOf((None, float)), keyed=True), keyed=True))),
+    "model": str, "note": str, "metrics": AnyOf((None, ListOf(ListOf(_METRIC, keyed=True), keyed=True))),
 }  # fmt: skip
 _FIGURE = {"epsilon": NUMBER, "lower": NUMBER, "upper": NUMBER}
 _EXACT = {**_FIGURE, "basis": str, "source": str, "assumes": ListOf(str)}

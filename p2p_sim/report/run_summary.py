@@ -265,16 +265,20 @@ def positive_word(released: Mapping[str, Any]) -> str:
     return "not 0" if "label_values" in released else "positive"
 
 
-METRICS = {"balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss"}
+METRICS = {
+    "balanced_accuracy": "balanced", "auc": "AUC", "log_loss": "log loss", "calibration_error": "ECE",
+    "rarest_recall": "rarest",
+}  # fmt: skip
 """Metrics beside accuracy, by their names in the document, with what stands above their columns."""
 
 
 def metrics_of(accuracy: Mapping[str, Any], key: str) -> list[str]:
     """Return the metrics of the model with the accuracy ``key`` as text, "-" where there is none."""
     found = (accuracy.get("metrics") or {}).get(key) or {}
-    values = [found.get(name) for name in METRICS]
-    shown = [_percent(values[0]) if values[0] is not None else "-"]
-    return shown + ["-" if value is None else f"{value:.3f}" for value in values[1:]]
+    shown = {"balanced_accuracy": _percent, "rarest_recall": _percent}
+    return [
+        "-" if found.get(name) is None else shown.get(name, "{:.3f}".format)(found[name]) for name in METRICS
+    ]
 
 
 def _model(accuracy: Mapping[str, Any], name: str, key: str) -> list[str]:

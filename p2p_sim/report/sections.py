@@ -389,10 +389,12 @@ def _clusters(document: Mapping[str, Any] | None) -> str | None:
     return text if least == most else f"{text}, {least:,} to {most:,} users in each"
 
 
-METRIC_NAMES = ("balanced accuracy", "AUC", "log loss")
+METRIC_NAMES = ("balanced accuracy", "AUC", "log loss", "calibration error", "recall, rarest class")
 _METRICS = (
-    "Further metrics on the test rows. Balanced accuracy: the mean of the classes' accuracies. AUC: the area under the "
-    "ROC curve, of several classes the mean of each against the rest. Log loss in nats."
+    "Further metrics on the test rows. Balanced accuracy: the mean of the classes' recalls, which are their shares of "
+    "right rows. AUC: the area under the ROC curve, of several classes the mean of each against the rest. Log loss in "
+    "nats. Expected calibration error: how far the probability of the predicted class is from the share that is right, "
+    "in 15 bins. Last the recall of the class with the fewest test rows."
 )
 
 

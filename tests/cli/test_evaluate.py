@@ -44,6 +44,7 @@ def test_a_row_is_what_the_command_line_says(cli) -> None:
         assert one[f"accuracy[{which}]"] == accuracy[name]
         for column, metric in (
             ("balanced_accuracy", "balanced_accuracy"), ("auc", "auc"), ("log_loss_nats", "log_loss"),
+            ("calibration_error", "calibration_error"), ("rarest_recall", "rarest_recall"),
         ):  # fmt: skip
             assert one[f"{column}[{which}]"] == accuracy["metrics"][name][metric]
     shown = {

@@ -76,8 +76,9 @@ def test_metrics_stand_beside_accuracy(stages, cli):
     told = cli(*words, "--json", "--out", "one").json["accuracy"]
     assert set(told["metrics"]) == {"accuracy_private", "accuracy_corrected", "accuracy_true", "baseline"}
     text, page = cli(*words).out, cli("report", "one", "--format", "md").out
-    assert "balanced   AUC     log loss" in text
+    assert "balanced   AUC     log loss   ECE     rarest" in text
     for row in told["metrics"].values():
         cells = [f"{100 * row['balanced_accuracy']:.2f} %", f"{row['auc']:.3f}", f"{row['log_loss']:.3f}"]
+        cells += [f"{row['calibration_error']:.3f}", f"{100 * row['rarest_recall']:.2f} %"]
         assert " ".join(cells) in " ".join(text.split())
         assert " | ".join(cells) in page

@@ -1,4 +1,4 @@
-"""Metrics beside accuracy: balanced accuracy, area under the ROC curve, log loss, from scikit-learn."""
+"""Metrics beside accuracy: balanced accuracy and recalls, area under the ROC curve, log loss, calibration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-Metrics = dict[str, float | None]
-"""``balanced_accuracy``, ``auc``, ``log_loss`` (nats); None where a metric is not defined."""
+Metrics = dict[str, float | list[float | None] | None]
+"""``balanced_accuracy``, ``rarest_recall``, ``recall`` (by class), ``auc``, ``log_loss`` (nats), ``calibration_error``;
+None where a metric is not defined."""
+
+BINS = 15
+"""How many bins of equal width the calibration error has."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +63,40 @@ def measure(y_test: Array, predicted: Predicted) -> Metrics:
 
     Balanced accuracy is the mean over the classes of the test rows of the share of their rows that is right.  The area
     under the ROC curve is that of 1 for two classes, and otherwise the mean over the classes that only some test rows
-    have of each against the rest.  Log loss is the mean of -ln p of the true class, p at least 2.2e-16.
+    have of each against the rest.  Log loss is the mean of -ln p of the true class, p at least 2.2e-16.  Recall is the
+    share of a class's test rows that is right; the rarest class is the one with the fewest test rows, of several the
+    first.  The expected calibration error is the mean over rows of |share of right rows - mean probability| of the
+    rows whose most likely class has a probability in the same of 15 bins.
+
+    *Source:* Guo et al. 2017 (expected calibration error).
     """
     from sklearn.metrics import log_loss, recall_score
 
     y, found = y_test.astype(np.int64), np.asarray(predicted.y).astype(np.int64)
-    balanced = recall_score(y, found, labels=np.unique(y), average="macro", zero_division=0)
-    p, loss = predicted.probabilities, None
+    values, counts = np.unique(y, return_counts=True)
+    recalls = recall_score(y, found, labels=values, average=None, zero_division=0)
+    each: list[float | None] = [None] * (1 + int(values[-1]))
+    for value, recall in zip(values, recalls, strict=True):
+        each[value] = float(recall)
+    p, loss, off = predicted.probabilities, None, None
     if p is not None and np.isfinite(p).all() and p.any(axis=1).all():
         exact = p.astype(np.float64)  # those in float32 add up to almost 1
-        loss = float(log_loss(y, exact / exact.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])))
-    return {"balanced_accuracy": float(balanced), "auc": _auc(y, predicted), "log_loss": loss}
+        exact = exact / exact.sum(axis=1, keepdims=True)
+        loss = float(log_loss(y, exact, labels=np.arange(p.shape[1])))
+        off = calibration_error(exact, y)
+    return {
+        "balanced_accuracy": float(recalls.mean()), "rarest_recall": float(recalls[counts.argmin()]), "recall": each,
+        "auc": _auc(y, predicted), "log_loss": loss, "calibration_error": off,
+    }  # fmt: skip
+
+
+def calibration_error(probabilities: Array, y: Array) -> float:
+    """Return the expected calibration error, in [0, 1], of probabilities (m, k) for the true classes y (m,)."""
+    best = probabilities.argmax(axis=1)
+    sure = probabilities[np.arange(len(y)), best]
+    of = np.minimum((sure * BINS).astype(np.int64), BINS - 1)
+    off = np.bincount(of, weights=(best == y) - sure, minlength=BINS)
+    return float(np.abs(off).sum() / len(y))
 
 
 def _auc(y: Array, predicted: Predicted) -> float | None:

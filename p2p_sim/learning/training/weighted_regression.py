@@ -25,7 +25,7 @@ BLOCK = 2**18
 """Numbers of a block of rows: 2 MiB, which stays in the cache between its two products."""
 
 
-class _Scores(ClassifierMixin, BaseEstimator):
+class _Scores(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What a fitted model with ``classes_``, ``coef_`` and ``intercept_`` says of rows."""
 
     def decision_function(self, X: Any) -> Array:
@@ -85,7 +85,7 @@ class WeightedLossRegression(_Scores):
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(
-                f"y has one class, {classes[0]!r}: a classifier needs two or more; give labels of both"
+                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
             )
         each = None
         if sample_weight is not None:
@@ -242,6 +242,9 @@ class StreamedLossRegression(_Scores):
     *Source:* Duchi, Hazan, Singer 2011 (AdaGrad); Shamir, Zhang 2013 (polynomial-decay averaging).
     """
 
+    _rows: Array
+    _weights: Array
+
     def __init__(self, alpha: float = 1e-6, *, step: float = 0.3, batch: int = 32):
         self.alpha, self.step, self.batch = alpha, step, batch
 
@@ -254,7 +257,7 @@ class StreamedLossRegression(_Scores):
         classes = np.unique(y)
         if len(classes) < 2:
             raise InputError(
-                f"y has one class, {classes[0]!r}: a classifier needs two or more; give labels of both"
+                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
             )
         return self.partial_fit(X, y, classes).finish()
 

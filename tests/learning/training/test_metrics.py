@@ -32,9 +32,41 @@ def test_of_several_classes_auc_is_the_mean_of_each_against_the_rest() -> None:
     assert measure(y, Predicted(p.argmax(axis=1), absent)) == pytest.approx(found)
 
 
+def test_recall_by_class_and_of_the_rarest() -> None:
+    y = np.array([0, 0, 0, 2, 2, 3, 3])
+    found = measure(y, Predicted(np.array([0, 0, 2, 2, 2, 0, 3]), None))
+    assert found["recall"] == [pytest.approx(2 / 3), None, 1.0, 0.5]
+    assert found["rarest_recall"] == 1.0  # of two classes with two rows the first
+    assert found["balanced_accuracy"] == pytest.approx((2 / 3 + 1 + 0.5) / 3)
+    assert found["calibration_error"] is None
+
+
+def test_the_calibration_error_by_hand_and_of_true_probabilities() -> None:
+    """Four rows of two bins by hand; labels drawn from the probabilities are off by chance alone, doubled ones by more.
+
+    A bin of m rows is off by less than sqrt(ln(2 15 / 1e-9) / (2 m)) but with probability 1e-9 / 15 (Hoeffding).
+    """
+    p = np.array([[0.9, 0.1], [0.92, 0.08], [0.3, 0.7], [0.31, 0.69]])
+    y = np.array([0, 1, 1, 1])
+    expected = (abs(1 - 1.82) + abs(2 - 1.39)) / 4
+    assert metrics.calibration_error(p, y) == pytest.approx(expected)
+    rng, rows = np.random.default_rng(5), 100_000
+    chance = rng.random(rows)
+    true = rng.random(rows) < chance
+    honest = np.stack([1 - chance, chance], axis=1)
+    bins = metrics.BINS // 2 + 1
+    bound = sum(np.sqrt(np.log(2 * 15 / 1e-9) / (2 * rows / bins)) / bins for _ in range(bins))
+    assert metrics.calibration_error(honest, true) < bound
+    sure = honest**3 / (honest**3).sum(axis=1, keepdims=True)
+    assert metrics.calibration_error(sure, true) > bound
+
+
 def test_test_rows_of_one_class_have_no_auc() -> None:
     found = measure(np.ones(3, np.bool_), metrics.constant(True, np.array([0.25, 0.75]), 3))
-    assert found == {"balanced_accuracy": 1.0, "auc": None, "log_loss": pytest.approx(-np.log(0.75))}
+    assert found == {
+        "balanced_accuracy": 1.0, "auc": None, "log_loss": pytest.approx(-np.log(0.75)),
+        "calibration_error": pytest.approx(0.25), "rarest_recall": 1.0, "recall": [None, 1.0],
+    }  # fmt: skip
 
 
 def test_the_constant_predictor_says_the_shares_of_the_true_labels() -> None:
@@ -45,12 +77,18 @@ def test_the_constant_predictor_says_the_shares_of_the_true_labels() -> None:
     entropy = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
     assert found.metrics["baseline"] == {
         "balanced_accuracy": 0.5, "auc": 0.5, "log_loss": pytest.approx(entropy),
+        "calibration_error": pytest.approx(0, abs=1e-15), "rarest_recall": 0.0, "recall": [1.0, 0.0],
     }  # fmt: skip
     assert found.metrics["accuracy_private"] == found.metrics["accuracy_true"]
 
 
 @pytest.mark.parametrize(
-    ("model", "none"), [("linear-svc", {"log_loss"}), ("ridge", {"log_loss"}), ("nearest-centroid", set())]
+    ("model", "none"),
+    [
+        ("linear-svc", {"log_loss", "calibration_error"}),
+        ("ridge", {"log_loss", "calibration_error"}),
+        ("nearest-centroid", set()),
+    ],
 )
 def test_classifiers_without_probabilities_are_ranked_by_their_scores(model: str, none: set[str]) -> None:
     rng = np.random.default_rng(2)
