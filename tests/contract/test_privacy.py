@@ -15,6 +15,7 @@ from protocols import (
     ALL,
     Alibi,
     ClusterResponse,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -95,6 +96,7 @@ FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
     ClusterResponse(1.0), ClusterResponse(1.0, preset="uniform"),
     EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
+    BinnedResponse(2.0, 3), EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
 ]  # fmt: skip
