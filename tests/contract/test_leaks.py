@@ -17,8 +17,8 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
-    ClusterResponse,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,

@@ -14,8 +14,8 @@ from p2p_sim.privacy.table_rows import TableRow, rows
 from protocols import (
     ALL,
     Alibi,
-    ClusterResponse,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,

@@ -13,8 +13,8 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
-    ClusterResponse,
     BinnedResponse,
+    ClusterResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
