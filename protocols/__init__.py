@@ -8,6 +8,7 @@ from protocols.peer_to_peer import PeerToPeer as PeerToPeer
 from protocols.randomized_response import RandomizedResponse as RandomizedResponse
 from protocols.prior_response import PriorResponse as PriorResponse
 from protocols.multi_stage import MultiStage as MultiStage
+from protocols.binned_response import BinnedResponse as BinnedResponse
 from protocols.alibi import Alibi as Alibi
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation

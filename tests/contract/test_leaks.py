@@ -17,6 +17,7 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -45,6 +46,7 @@ CASES: list[tuple[Any, Population]] = [
     (RandomizedResponse(1.0), PEOPLE),
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
     (MultiStage(1.0), PEOPLE),
+    (BinnedResponse(1.0, 2), PEOPLE),
     (Alibi(1.0), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),
