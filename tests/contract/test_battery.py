@@ -121,7 +121,8 @@ def test_messages_hold_declared_fields_only(protocol: Any, population: Populatio
         columns = run.messages(kind)
         assert list(columns) == [*STANDARD, *message.fields, "nbytes"]
         assert len({len(column) for column in columns.values()}) == 1
-        for name, field in message.fields.items():  # fixed-point numbers travel as integers and are read as floats
+        for name, field in message.fields.items():
+            # fixed-point numbers travel as integers and are read as floats
             wanted = field_dtype(field) if fixed_point(field) is None else np.dtype(np.float64)
             assert columns[name].dtype == wanted
         assert len(columns["round"]) == run.by_kind()[kind].messages
