@@ -51,9 +51,13 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
 
 
 def labels(kind: type[Protocol]) -> list[str]:
-    """Return what users may hold: "binary" labels; also one of "k"; and "numeric", in a secret column."""
-    numeric = [NUMERIC] if reads(kind, USER, "secret") else []
-    if numeric and not reads(kind, USER, "y"):
+    """Return what users may hold: "binary" labels; also one of "k"; and "numeric".
+
+    Numbers are in a secret column, or a method ``label_of`` of the class turns them into labels.
+    """
+    secret = reads(kind, USER, "secret")
+    numeric = [NUMERIC] if secret or callable(getattr(kind, "label_of", None)) else []
+    if secret and not reads(kind, USER, "y"):
         return numeric
     several = [] if kind.label_count is Protocol.label_count else [SEVERAL]
     return [BINARY, *several, *numeric]
