@@ -30,12 +30,13 @@ class PeerToPeer(Protocol):
     """Users randomize their labels, fetch the noisy label of a random peer of their cluster, and report it.
 
     ``alpha``: probability in [0, (k - 1)/k] that a user replaces her own label by one of the k - 1 others, each as
-    likely; with two labels, in [0, 1/2] that she flips it.  ``theta``: probability in (0, 1] that a user reports.  ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has
-    nothing to report.  ``over``: of whom the peer is drawn, "cluster" (all users of the cluster, herself included) or
-    "neighbours" (hers in the population's graph, which stays within clusters).  ``labels``: k, from 2 to 256.  The learner
-    returns columns ``sender`` and ``y`` (bool where k = 2, else uint8).  Raises InputError for parameters out of range, and at the start of a run over
-    neighbours for a population without a graph, a user without a neighbour, neighbours of two clusters, and a cluster
-    whose graph is not connected.
+    likely; with two labels, in [0, 1/2] that she flips it.  ``theta``: probability in (0, 1] that a user reports.
+    ``retries``: how often a user whom nobody answered asks again, a fresh peer each time; then she has nothing to
+    report.  ``over``: of whom the peer is drawn, "cluster" (all users of the cluster, herself included) or
+    "neighbours" (hers in the population's graph, which stays within clusters).  ``labels``: k, from 2 to 256.  The
+    learner returns columns ``sender`` and ``y`` (bool where k = 2, else uint8).  Raises InputError for parameters out
+    of range, and at the start of a run over neighbours for a population without a graph, a user without a neighbour,
+    neighbours of two clusters, and a cluster whose graph is not connected.
 
     *Source:* Clustering 2022, Algorithm 2 (there labels are bits, k = 2, alpha may reach 1, beyond 1/2 it is the same
     with labels renamed, and peers are of the whole cluster).

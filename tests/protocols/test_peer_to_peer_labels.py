@@ -1,4 +1,4 @@
-"""Algorithm 2 with several labels: what a user says of hers, that two labels are the paper's bits, and what is refused."""
+"""Algorithm 2 with several labels: what a user says of hers, that two labels are bits, and what is refused."""
 
 from __future__ import annotations
 

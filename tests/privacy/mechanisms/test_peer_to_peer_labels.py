@@ -143,8 +143,15 @@ def test_a_given_composition_is_at_most_the_worst(ones: int) -> None:
 
 @pytest.mark.parametrize(
     ("n", "theta", "k", "c", "alpha"),
-    [(5, 1.0, 3, 0, 0.2), (10, 1.0, 3, 0, 0.2), (10, 0.3, 3, 0, 0.5), (8, 1.0, 4, 0, 0.4), (6, 0.6, 3, 2, 0.3), (8, 0.5, 3, 4, 0.2)],
-)  # fmt: skip
+    [
+        (5, 1.0, 3, 0, 0.2),
+        (10, 1.0, 3, 0, 0.2),
+        (10, 0.3, 3, 0, 0.5),
+        (8, 1.0, 4, 0, 0.4),
+        (6, 0.6, 3, 2, 0.3),
+        (8, 0.5, 3, 4, 0.2),
+    ],
+)
 def test_the_bound_of_large_clusters_holds_for_small_ones(
     n: int, theta: float, k: int, c: int, alpha: float
 ) -> None:
@@ -263,7 +270,8 @@ def test_groups_of_labels() -> None:
 
 
 def test_among_neighbours_the_label_is_seen_or_not() -> None:
-    people = topologies.join(Population.synthetic(users=60, cluster_size=30, labels=3), "regular:4", 1, within_clusters=True)  # fmt: skip
+    people = Population.synthetic(users=60, cluster_size=30, labels=3)
+    people = topologies.join(people, "regular:4", 1, within_clusters=True)
     protocol = PeerToPeer(0.3, 0.5, over="neighbours", labels=3)
     local = 0.7 - math.exp(0.2) * 0.15
     wire = privacy.profile(protocol, "user", population=people)

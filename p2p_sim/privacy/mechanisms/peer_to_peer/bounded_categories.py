@@ -46,8 +46,8 @@ _ROUNDED = 1e-10  # more than sums over the numbers of users round away, as a sh
 class ShownUsers(Law):
     """A bound for the reports of a cluster of ``size`` users, ``colluders`` of whom join the learner.
 
-    None of them got the victim's label.  ``alpha``: chance that a label is replaced by one of the ``labels`` - 1 others.
-    ``theta``: that a user reports.
+    None of them got the victim's label.  ``alpha``: chance that a label is replaced by one of the ``labels`` - 1
+    others.  ``theta``: that a user reports.
 
     *Source:* ``docs/laws.md``, "Several labels"; Balle et al. 2019 (blanket).  *Assumes:* users follow the protocol.
     """

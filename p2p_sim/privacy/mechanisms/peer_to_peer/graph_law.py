@@ -63,7 +63,7 @@ def under_faults(
 def bit_seen_profile(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     """Return the profile of a view that is told who asked whom: exact where it knows, an upper bound otherwise."""
     people, graph = joined(setting)
-    view, alpha, theta = setting.view, float(protocol.alpha), float(protocol.theta)
+    view, theta = setting.view, float(protocol.theta)
     colluders = fits(setting, people.users)
     local = local_law(protocol)
     assumes = ["one run", "users ask a uniform neighbour, and flip once", ARRIVES]

@@ -102,7 +102,7 @@ class ReportedLabels(Statistic):
         """Count, in each world."""
         reports, own = seen.kinds.get("report"), np.zeros(seen.worlds, np.int64)
         if reports is None:
-            return {name: own for name in self.coordinates}
+            return dict.fromkeys(self.coordinates, own)
         world, y = reports.sender // seen.size, reports.fields["y"]
         said = np.where(y == self.pair[0], 1, np.where(y == self.pair[1], 2, 3))
         mine = np.flatnonzero(reports.sender % seen.size == 0)

@@ -59,7 +59,10 @@ def _or_asked(rest: Law, n: int, c: int, local: LocalResponse) -> Law:
 
 
 def _of_categories(protocol: PeerToPeer, setting: Setting, found: PrivacyProfile) -> PrivacyProfile:
-    """Return the profile of the learner, or of her with colluders, of several labels; ``found``: the local guarantee."""
+    """Return the profile of the learner, or of her with colluders, of several labels.
+
+    ``found``: the local guarantee, as a profile.
+    """
     n, c, ones = crowd(setting), setting.view.user_count, setting.composition
     if setting.real:
         why = f"composition = 'population': counts two labels, the protocol has {protocol.labels}; ask for the worst"

@@ -1,7 +1,7 @@
 """Reports of several labels of a small cluster, listed: every composition of the others, every histogram.
 
-*Source:* ``docs/laws.md``, "Several labels": M ~ Bin(n, theta), N the noisy labels, K | M, N ~ Multinomial(M, N / n), summed
-over N.  All terms are positive, so relative errors add up and nothing cancels.
+*Source:* ``docs/laws.md``, "Several labels": M ~ Bin(n, theta), N the noisy labels, K | M, N ~ Multinomial(M, N / n),
+summed over N.  All terms are positive, so relative errors add up and nothing cancels.
 """
 
 from __future__ import annotations
