@@ -17,6 +17,7 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
+    BinnedResponse,
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
@@ -45,6 +46,7 @@ CASES: list[tuple[Any, Population]] = [
     (PeerToPeer(0.0), PEOPLE),
     (RandomizedResponse(1.0), PEOPLE),
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
+    (BinnedResponse(1.0, 2), PEOPLE),
     (Alibi(1.0), PEOPLE),
     (DummyFeatures(0.5), PEOPLE),
     (DoubleResponse(0.5, "0|1", truth="0;1|1"), PEOPLE),

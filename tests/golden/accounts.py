@@ -13,6 +13,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
+    BinnedResponse,
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
@@ -33,7 +34,7 @@ SHUFFLE, CHAIN = EncryptedShuffle(1.0), EncryptedShuffle(1.0, labels=3, over="ev
 ASKING, WALKING = PeerToPeer(0.1, theta=0.5, over="neighbours"), NetworkShuffle(1.0, steps=5)
 SUM = SecureAggregation(8, threshold=6, epsilon=1.0, grid=2)
 
-DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0")
+DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="2*0,1;1*1,1|1*1,1;1*0,0")
 
 AMONG_PEERS = ("learner", "user", "3*user", "learner+user", "learner+3*user", "wire", "learner+wire")
 SHUFFLED = ("learner", "shuffler", "user", "learner+3*user", "shuffler+learner", "wire", "learner+wire")
@@ -46,6 +47,7 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response": (RandomizedResponse(1.0), ("learner", "user", "wire")),
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), ("learner", "wire")),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
+    "binned-response, 7 labels": (BinnedResponse(2.0, 7), ("learner", "wire")),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
     "double-response": (DRAWN, ("learner", "user", "wire")),
