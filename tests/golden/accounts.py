@@ -36,7 +36,7 @@ SHUFFLE, CHAIN = EncryptedShuffle(1.0), EncryptedShuffle(1.0, labels=3, over="ev
 ASKING, WALKING = PeerToPeer(0.1, theta=0.5, over="neighbours"), NetworkShuffle(1.0, steps=5)
 SUM = SecureAggregation(8, threshold=6, epsilon=1.0, grid=2)
 
-DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="0,1;1,1|1,1;1,0")
+DRAWN = DoubleResponse(0.4, "3*0,1;1*1,1|1*0,0;3*1,1", truth="2*0,1;1*1,1|1*1,1;1*0,0")
 
 AMONG_PEERS = ("learner", "user", "3*user", "learner+user", "learner+3*user", "wire", "learner+wire")
 SHUFFLED = ("learner", "shuffler", "user", "learner+3*user", "shuffler+learner", "wire", "learner+wire")
