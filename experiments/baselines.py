@@ -1,6 +1,6 @@
 """Baselines for private labels: true labels, randomized response with its correction, and DP-SGD, on images.
 
-``python -m experiments.baselines --out results`` writes baselines.csv; ten minutes of processor time.  ``--quick``: one
+``python -m experiments.baselines --out results`` writes baselines.csv; two minutes of processor time.  ``--quick``: one
 epsilon, 2,000 rows, two trials; half a minute.  docs/experiments.md explains the columns.
 """
 
@@ -29,7 +29,7 @@ from p2p_sim.learning.training.models import one_thread
 from protocols import RandomizedResponse
 
 EPSILONS = (0.3, 0.5, 1.0)
-ROWS, TRIALS = 10_000, 5
+ROWS, TRIALS = 10_000, 3
 QUICK_EPSILONS, QUICK_ROWS, QUICK_TRIALS = (1.0,), 2_000, 2
 
 BOUNDS = {"mnist": 8 * 255.0, "fashion-mnist": 8 * 255.0, "digits": 4 * 16.0}

@@ -91,7 +91,7 @@ def epsilon_by_iteration(
     a c of order a, for every a > 1, with c = 2 / s^2 ((passes - 1) / m + 1 / (m - t + 1)), s the noise multiplier.
     Raises InputError for arguments out of range.
 
-    *Source:* Feldman, Mironov, Talwar and Thakurta 2018, Theorems 23 and 34, with the batches of the tutorial
+    *Source:* Feldman, Mironov, Talwar and Thakurta 2018, Theorem 34, with the batches of the tutorial
     ``mnist_lr_tutorial.py`` of TensorFlow Privacy, which Clustering 2022 names for its DP-SGD (it does not say for what
     share of the rows); to (epsilon, delta) by Canonne, Kamath and Steinke 2020, Proposition 12.
     *Assumes:* the loss of each row is convex, smooth, and Lipschitz with the clipping norm, so that no gradient is

@@ -1,0 +1,73 @@
+"""The baselines run and are resumed, and the expected table says what its privacy figures are of."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from experiments import baselines
+from experiments._common import read_csv
+from experiments._rows import content
+from p2p_sim.learning.data import sources
+from p2p_sim.learning.training import dp_sgd_accounting as accounting
+
+pytestmark = pytest.mark.slow
+
+EXPECTED = read_csv(Path(baselines.__file__).parent / "expected" / "baselines.csv")
+
+
+def test_a_quick_table_and_its_resumption(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("dp_accounting")
+    words = ["--quick", "--data", "digits", "--rows", "600", "--out", str(tmp_path)]
+    assert baselines.main(words) == 0
+    found = read_csv(tmp_path / "baselines.csv")
+    true, response, poisson, iteration = found
+    assert [row["method"] for row in found] == ["true labels", *baselines.METHODS]
+    assert {row["n"] for row in found} == {"600"}
+    assert {row["content"] for row in found} == {content("digits", multiclass=True)}
+    assert float(true["accuracy"]) > 0.9 > float(poisson["accuracy"])
+    for row in (response, poisson, iteration):
+        assert float(row["accuracy"]) > 0.2  # a constant is right in a tenth
+        assert float(row["standard_error"]) > 0
+        assert 0.999 < float(row["epsilon_model"]) <= 1.0001
+    assert [row["epsilon_trainer"] for row in found] == ["inf", "1", "inf", "inf"]
+    assert [float(row["delta"]) for row in found] == [0, 0, *[pytest.approx(1 / 600, rel=1e-3)] * 2]
+    capsys.readouterr()
+    assert baselines.main(words) == 0
+    assert "4 of 4 rows were there already" in capsys.readouterr().err
+    assert read_csv(tmp_path / "baselines.csv") == found
+
+
+def test_too_few_rows_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        baselines.main(["--rows", "99", "--data", "digits", "--out", str(tmp_path)])
+    assert "--rows must be at least 100" in capsys.readouterr().err
+
+
+def test_the_expected_table() -> None:
+    """Every asked epsilon is kept; figures by iteration are computed again."""
+    asked = {float(row["epsilon_asked"]) for row in EXPECTED if row["epsilon_asked"]}
+    assert asked == set(baselines.EPSILONS)
+    assert len(EXPECTED) == 1 + len(asked) * len(baselines.METHODS)
+    for row in EXPECTED:
+        assert sum(float(share) for share in row["class_shares"].split()) == pytest.approx(1, abs=1e-3)
+        assert (row["data"], row["examples"], row["n"]) == ("mnist", "exact", str(baselines.ROWS))
+        if not row["epsilon_asked"]:
+            continue
+        epsilon, model = float(row["epsilon_asked"]), float(row["epsilon_model"])
+        assert epsilon * 0.999 < model <= epsilon * (1 + 1e-4)  # printed to five digits
+        assert float(row["epsilon_trainer"]) == (epsilon if "response" in row["method"] else math.inf)
+        if "iteration" in row["method"]:
+            noise = accounting.calibrate_by_iteration(
+                epsilon, 1e-4, baselines.BATCHES, baselines.THROUGH, baselines.SHARE
+            )
+            worst = accounting.epsilon_by_iteration(noise, baselines.BATCHES, baselines.THROUGH, 1e-4)
+            assert row["includes"].endswith(f"a row of the last batch has {worst:.4g}")
+
+
+def test_the_expected_table_is_of_the_data_that_is_read_here() -> None:
+    if sources.folder() is None:
+        pytest.skip("P2P_SIM_DATA names no folder")
+    assert {row["content"] for row in EXPECTED} == {content("mnist", multiclass=True)}
