@@ -101,8 +101,11 @@ def _check(protocol: object, data: object, model: object, views: Any, how: dict[
     if views is not None and (isinstance(views, str) or not all(isinstance(view, str) for view in views)):
         such = [views] if isinstance(views, str) else ["learner", "user"]
         raise InputError(f"views = {views!r}: give a list of names, such as {such!r}")
+    seen: dict[Coalition, str] = {}
     for view in views or ():
-        Coalition.parse(view, protocol.roles())
+        if (who := Coalition.parse(view, protocol.roles())) in seen:
+            raise InputError(f"views: {seen[who]!r} and {view!r} are the same view; name it once")
+        seen[who] = view
     known = {*signature(experiment.learn).parameters, *signature(run).parameters} - {
         "how",
         "population",

@@ -7,6 +7,7 @@ from p2p_sim.core import Protocol as _Protocol
 from protocols.peer_to_peer import PeerToPeer as PeerToPeer
 from protocols.randomized_response import RandomizedResponse as RandomizedResponse
 from protocols.prior_response import PriorResponse as PriorResponse
+from protocols.binned_response import BinnedResponse as BinnedResponse
 from protocols.alibi import Alibi as Alibi
 from protocols.encrypted_shuffle import EncryptedShuffle as EncryptedShuffle
 from protocols.peer_permutation import PeerPermutation as PeerPermutation

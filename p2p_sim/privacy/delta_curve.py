@@ -6,7 +6,6 @@ Both axes of a curve matter: points are close where it is steep, and nowhere far
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -21,19 +20,16 @@ Array = npt.NDArray[np.float64]
 LEAST = 1e-12
 """Where curves end: smaller deltas are taken for 0."""
 
-_POINTS, _FEW = 60, 24
 _FIRST = 7  # of them evenly over the curve
 _NARROW = 1e-3  # parts of the curve's length that are not divided further
 _FLAT = 0.5  # what the whole length counts beside the whole height, when the widest gap is looked for
 
 
-def points(law: Law, seconds: float = math.inf) -> tuple[Array, Array]:
-    """Return epsilons and the law's deltas, at least ``LEAST``: shape (points,) each, at most 60.
+def points(law: Law, most: int = 60) -> tuple[Array, Array]:
+    """Return epsilons and the law's deltas, at least ``LEAST``: shape (points,) each, ``most`` of them or fewer.
 
     Every delta is evaluated, at the composition that is worst there.  Points are denser where the curve is steep.
-    ``seconds``: after which 24 are enough, so that a slow law is not waited for.
     """
-    start = time.monotonic()
     drawn = law.with_floor(LEAST / 10)
 
     def delta(epsilon: float) -> float:
@@ -42,7 +38,7 @@ def points(law: Law, seconds: float = math.inf) -> tuple[Array, Array]:
     end = _end(law.pure(), delta)
     grid = [float(share) * end for share in np.linspace(0, 1, _FIRST)] if end else [0.0]
     points = [(epsilon, delta(epsilon)) for epsilon in grid]
-    while len(points) < (_POINTS if time.monotonic() - start < seconds else _FEW):
+    while len(points) < most:
         gaps = [_gap(*pair, end) for pair in pairwise(points)]
         if max(gaps, default=0.0) <= 0:
             break

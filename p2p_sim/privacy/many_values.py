@@ -56,7 +56,10 @@ def checked(
         )
     # A list as objects: numpy would turn True and 1 into one type, and hide what must be refused.
     array = np.asarray(values, dtype=object if isinstance(values, Sequence) else None)
-    found = [check(f"{name}{list(index)}", _plain(value)) for index, value in np.ndenumerate(array)]
+    found = [
+        check(f"{name}{list(index)}" if index else name, _plain(value))
+        for index, value in np.ndenumerate(array)
+    ]
     return found, array.shape
 
 

@@ -22,7 +22,8 @@ Progress = Callable[[str, int, int], None]
 KINDS, TABLES = ("svg", "png"), ("csv", "parquet")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-_SECONDS = 6.0
+_POINTS = 32
+"""Points of a curve: of many users, one may take a second; the line between so many lies close to the curve."""
 _FILL = 5  # pieces of the line between two points
 
 
@@ -42,11 +43,8 @@ def kind_of(path: str) -> str:
 
 
 def curve(law: Law) -> tuple[Array, Array]:
-    """Return epsilons and the law's deltas, at least ``LEAST``, as ``delta_curve.points`` chooses them.
-
-    Fewer points after some seconds, for a law that is slow to evaluate.
-    """
-    return delta_curve.points(law, seconds=_SECONDS)
+    """Return epsilons and the law's deltas, at least ``LEAST``, as ``delta_curve.points`` chooses them."""
+    return delta_curve.points(law, most=_POINTS)
 
 
 def line(epsilons: Array, deltas: Array) -> tuple[Array, Array]:

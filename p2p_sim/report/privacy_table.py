@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,9 +33,10 @@ REAL = "population"
 
 @dataclass(frozen=True)
 class AccountRequest:
-    """What to account for.  At most one of ``cluster_size`` and ``population``; ``quick``: finish within 2 seconds.
+    """What to account for.  At most one of ``cluster_size`` and ``population``.
 
-    ``only``: names of views, all rows if empty.  ``composition``, ``faults``: see ``privacy.profile``.
+    ``quick``: leave out what takes seconds, as its size says, never a clock.  ``only``: names of views, all rows if
+    empty.  ``composition``, ``faults``: see ``privacy.profile``.
     ``times``: what so many runs show together, on the same labels and clusters with fresh coins.  ``group``: how many
     labels change together.
     Raises InputError for an impossible composition, and for named views that the clusters or the composition rule out.
@@ -132,7 +132,7 @@ class AccountRequest:
 
 
 SLOW_SIZES, SLOW_USERS = 12, 10_000_000
-QUICK_SIZES, QUICK_USERS, QUICK_SECONDS, QUICK_GRAPH = 64, 20_000, 1.2, 1000
+QUICK_SIZES, QUICK_USERS, QUICK_FAULTY, QUICK_GRAPH = 64, 20_000, 500, 1000
 Progress = Callable[[str, int, int], None]
 Promises = Callable[[Any, str, Sequence[int], float, bool], list[Promise]]
 
@@ -145,12 +145,12 @@ def table_of(
     ``local``: epsilon of the local randomizer, None if unknown.  ``progress``: called for each view.  Raises
     InputError.
     """
-    sizes, end = request.sizes(), time.monotonic() + QUICK_SECONDS
+    sizes = request.sizes()
     views, rows = request.views(), []
     for i, view in enumerate(views):
         if progress is not None:
             progress(f"accounting for {view.title}, view", i + 1, len(views))
-        rows.append(_row(request, view, sizes, promises, end))
+        rows.append(_row(request, view, sizes, promises))
     return {
         "delta": float(request.delta),
         "channels": request.channels,
@@ -176,14 +176,12 @@ def hidden(request: AccountRequest) -> str:
     return "" if not sizes else delta_warning(request.delta, sizes[-1])
 
 
-def _row(
-    request: AccountRequest, view: TableRow, sizes: list[int], promises: Promises, end: float
-) -> dict[str, Any]:
+def _row(request: AccountRequest, view: TableRow, sizes: list[int], promises: Promises) -> dict[str, Any]:
     row: dict[str, Any] = {
         "view": view.title, "name": view.name, "users": view.users, "exact": None, "by_cluster": None,
         "theorems": [], "refused": "",
     }  # fmt: skip
-    row["refused"] = request.why_impossible(view) or _long(request, view, end)
+    row["refused"] = request.why_impossible(view) or _long(request, view)
     if row["refused"]:
         return row
     profile = request.profile(view, _shown(request, sizes[-1:]))
@@ -198,7 +196,7 @@ def _row(
     elif request.faults is not None and request.quick and not profile.law.closed:
         row["refused"] = "not computed here: see p2p-sim account, with the same --fault"
         return row
-    late = _late(request, view, sizes, end) or _searched(request, profile.law, sizes)
+    late = _late(request, view, sizes) or _searched(request, profile.law, sizes)
     if late:
         row["refused"] = late
         return row
@@ -206,16 +204,15 @@ def _row(
     return row
 
 
-def _long(request: AccountRequest, view: TableRow, end: float) -> str:
+def _long(request: AccountRequest, view: TableRow) -> str:
     """Return a refusal if a law on a graph takes too long to compute here, otherwise an empty text."""
     most = QUICK_GRAPH if view.name == "learner" else QUICK_USERS
-    late = bool(view.coalition.servers) and time.monotonic() > end
-    if not request.quick or not request.on_graph or (request.sizes()[-1] <= most and not late):
+    if not request.quick or not request.on_graph or request.sizes()[-1] <= most:
         return ""
     return "not computed here: see p2p-sim account, with the same --graph"
 
 
-def _late(request: AccountRequest, view: TableRow, sizes: list[int], end: float) -> str:
+def _late(request: AccountRequest, view: TableRow, sizes: list[int]) -> str:
     """Return a refusal if a view takes too long to account for here, otherwise an empty text."""
     most = sizes[0] if sizes else 0
     if request.on_graph:
@@ -226,8 +223,8 @@ def _late(request: AccountRequest, view: TableRow, sizes: list[int], end: float)
         return "not computed here: see p2p-sim account"
     if request.quick and view.name == "learner" and most > SLOW_USERS:
         return f"not computed here: slow for clusters of {most:,}"
-    if request.quick and view.slow and time.monotonic() > end:
-        return "not computed here: no time left; see p2p-sim account"
+    if request.quick and request.faults is not None and view.slow and most > QUICK_FAULTY:
+        return f"not computed here: slow for clusters of {most:,}; see p2p-sim account, with the same --fault"
     return ""
 
 

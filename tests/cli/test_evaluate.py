@@ -117,6 +117,7 @@ def test_a_view_without_a_law_is_refused_and_the_rest_told() -> None:
         ({"delta": "small"}, "delta = 'small'"),
         ({"views": "learner"}, r"views = 'learner': give a list of names, such as \['learner'\]"),
         ({"views": ["moon"]}, "moon"),
+        ({"views": ["learner+wire", "wire+learner"]}, "'learner.wire' and 'wire.learner' are the same view"),
         ({"model": "oracle"}, "oracle"),
         ({"seed": -1}, "seed = -1"),
     ],

@@ -10,6 +10,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -28,6 +29,7 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response": RandomizedResponse(1.0),
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
+    "binned response, 5 labels": BinnedResponse(5.0, 5),
     "prior response": PriorResponse(1.0, prior="0.7,0.3"),
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
     "ALIBI, 3 labels": Alibi(2.0, 3, grid=2),

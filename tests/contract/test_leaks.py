@@ -17,6 +17,7 @@ from p2p_sim.core.site import Site
 from protocols import (
     ALL,
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -43,6 +44,7 @@ CASES: list[tuple[Any, Population]] = [
     (PeerToPeer(0.0), PEOPLE),
     (RandomizedResponse(1.0), PEOPLE),
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
+    (BinnedResponse(1.0, 2), PEOPLE),
     (Alibi(1.0), PEOPLE),
     (Shuffle(), PEOPLE),
     (Sealing(), TWELVE),

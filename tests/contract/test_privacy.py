@@ -14,6 +14,7 @@ from p2p_sim.privacy.table_rows import TableRow, rows
 from protocols import (
     ALL,
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -92,7 +93,7 @@ def test_views_that_are_none_are_named(protocol: Any, name: str) -> None:
 
 FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), Alibi(1.0),
-    EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
+    BinnedResponse(2.0, 3), EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from p2p_sim.network import topologies
 from p2p_sim.privacy import PrivacyProfile
 from protocols import (
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -42,6 +43,7 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response": (RandomizedResponse(1.0), ("learner", "user", "wire")),
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), ("learner", "wire")),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
+    "binned-response, 7 labels": (BinnedResponse(2.0, 7), ("learner", "wire")),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "alibi": (Alibi(1.0), ("learner", "user", "wire")),
     "encrypted-shuffle": (SHUFFLE, SHUFFLED),

@@ -16,6 +16,7 @@ from p2p_sim import Population
 from p2p_sim.network import topologies
 from protocols import (
     Alibi,
+    BinnedResponse,
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
@@ -132,6 +133,7 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), (together,)),
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), (several,)),
     "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
+    "binned-response, 5 labels": (BinnedResponse(2.0, 5), (several,)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
     "alibi, 5 labels": (Alibi(2.0, 5, prior="0.3,0.25,0.05,0.3,0.1"), (several,)),
     "encrypted-shuffle": (EncryptedShuffle(1.0), (even, uneven, together, many)),

@@ -221,6 +221,14 @@ def test_chance_has_one_source(path):
     assert set(found) <= allowed.get(path.stem, set())
 
 
+@pytest.mark.parametrize("package", ["privacy", "report"])
+def test_no_figure_depends_on_a_clock(package):
+    may = {"evidence.py", "audit_file.py"}  # progress of an audit, and the day it was made
+    for path in (p for p in SOURCES if layer(module_of(p)) == package and p.name not in may):
+        clocks = [name for name in imports(path) if name.split(".")[0] in ("time", "datetime")]
+        assert clocks == [], path
+
+
 def test_the_check_for_chance_finds_some():
     tree = ast.parse("import random\nfrom time import time\nx = np.random.rand(3)")
     assert chance_of_its_own(tree, "protocols.bad") == ["random", "time.time", "np.random"]

@@ -155,6 +155,11 @@ def test_a_curve_is_a_frame_of_brackets() -> None:
         privacy.PrivacyProfile.refused("learner", "no law").curve()
 
 
+def test_a_curve_at_one_value_names_it_without_a_place() -> None:
+    with pytest.raises(InputError, match=r"^epsilon = -1"):
+        privacy.profile(RandomizedResponse(1.0)).curve(-1)
+
+
 def test_a_curve_chooses_its_points() -> None:
     for name in ("a pair", "noise"):
         found = PROFILES[name].curve()

@@ -170,14 +170,7 @@ class Answered(Statistic):
 
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the victim's report."""
-        y = np.full(seen.worlds, -1, np.int16)
-        reports = seen.kinds.get(self.kind)
-        if reports is not None:
-            rows = readable(reports, "y", reports.sender % seen.size == 0)
-            world = reports.sender[rows] // seen.size
-            y[world] = reports.fields["y"][rows] if len(rows) else 0
-            y[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
-        return {"y": y}
+        return {"y": _answers(seen, self.kind, "y")}
 
     def between(self, labels: tuple[int, int]) -> Statistic | None:
         """Return the statistic of two other labels, which are treated alike; None for one that the law lacks."""
@@ -374,21 +367,35 @@ def counts(world: Array, y: Array, worlds: int) -> tuple[Array, Array]:
     )
 
 
+def _answers(seen: Seen, kind: str, field: str) -> Array:
+    """Return the victim's answer in each world: -1 if there is none, and -2 if there are several."""
+    found = np.full(seen.worlds, -1, np.int16)
+    reports = seen.kinds.get(kind)
+    if reports is not None:
+        rows = readable(reports, field, reports.sender % seen.size == 0)
+        world = reports.sender[rows] // seen.size
+        found[world] = reports.fields[field][rows] if len(rows) else 0
+        found[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
+    return found
+
+
 @dataclass(frozen=True)
 class AnsweredByMatrix(Statistic):
     """The victim's own answer, as ``Answered`` reads it, to a randomizer that is not alike in its labels.
 
-    ``rows[label][answer]``: P(answer | label).  ``pair``: the two labels of the victim that are compared.
+    ``rows[label][answer]``: P(answer | label).  ``kind``, ``field``: where the answer is.  ``pair``: the two labels of
+    the victim that are compared.
     """
 
     rows: tuple[tuple[float, ...], ...]
     kind: str = "report"
+    field: str = "y"
     pair: tuple[int, int] = (0, 1)
     coordinates = ("y",)
 
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the victim's report."""
-        return Answered(0.0, 0.0, len(self.rows), self.kind).read(seen)
+        return {"y": _answers(seen, self.kind, self.field)}
 
     def between(self, labels: tuple[int, int]) -> Statistic | None:
         """Return the statistic of two other labels; None for one that the law lacks."""

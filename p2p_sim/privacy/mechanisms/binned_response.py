@@ -1,0 +1,67 @@
+"""Randomized response on bins: every observer of the report sees a bin, which many labels may share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Nothing
+from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import Setting
+from protocols import BinnedResponse
+
+SOURCE = "Ghazi et al. 2023, RR-on-Bins: randomized response, of two labels in different bins"
+GIVEN = "the prior is public and depends on no user's label"
+
+
+def law(protocol: BinnedResponse, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: randomized response among the bins."""
+    bins = len(protocol.bins()[1])
+    found: Law = LocalResponse(local_epsilon(protocol), bins) if bins > 1 else Nothing()
+    return read_by(setting, found, SOURCE, GIVEN)
+
+
+def matrix(protocol: BinnedResponse) -> npt.NDArray[np.float64]:
+    """Return P(bin | label), shape (k, bins), row by label."""
+    bin_of, values = protocol.bins()
+    lie = float(protocol.lying(len(values))) if len(values) > 1 else 0.0
+    rows = np.full((protocol.labels, len(values)), lie / max(1, len(values) - 1))
+    rows[np.arange(protocol.labels), bin_of] = 1 - lie
+    return rows
+
+
+def statistic(
+    protocol: BinnedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
+) -> Statistic:
+    """Return the bin that the victim reported, for a view that reads it."""
+    if not reads(coalition, channels):
+        return Blind()
+    return AnsweredByMatrix(tuple(map(tuple, matrix(protocol).tolist())), field="bin")
+
+
+def local_epsilon(protocol: BinnedResponse) -> float:
+    """Return the budget; 0 where there is one bin, infinite where no lie can be drawn."""
+    if len(protocol.bins()[1]) == 1:
+        return 0.0
+    return float(protocol.epsilon) if protocol.lying(2) else math.inf
+
+
+register(
+    BinnedResponse,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        others_matter=False,
+    ),
+)

@@ -1,0 +1,156 @@
+"""Randomized response on bins: users report which range of numbers theirs is in, or another one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from protocols.prior_response import UNIFORM, parsed_prior
+from protocols.randomized_response import lying
+
+Array = npt.NDArray[Any]
+
+ROUNDING = 1e-9
+"""By how much, of the error, more bins must be better than fewer: what is less may be rounding."""
+
+
+@dataclass(frozen=True)
+class BinnedResponse(Protocol):
+    """Users who have a number each report its bin, or with some probability another bin, by randomized response.
+
+    Label i of k stands for the number low + i (high - low) / (k - 1).  Bins are runs of neighbouring labels, and each
+    has a number that is reported for it.  Both, and how many bins there are, are chosen to make the expected squared
+    error of what is reported as small as the budget allows, for numbers that are distributed as ``prior`` says.
+
+    ``epsilon``: at least 0, in nats; infinity never lies.  ``labels``: k, from 2 to 256.  ``low``, ``high``: the
+    numbers of the first and the last label.  ``prior``: "uniform", or the k probabilities of the labels, such as
+    0.7,0.2,0.1, all above 0.
+
+    The learner returns columns ``sender``, ``bin`` (uint8), and ``value`` (float64), the number of that bin.
+    ``label_of`` turns numbers into labels.  Raises InputError for parameters out of range.
+
+    *Source:* Ghazi et al. 2023, "Regression with Label Differential Privacy", Algorithms 1 and 2, with squared loss.
+    *Assumes:* the prior is public and depends on no user's label; users follow the protocol; nobody need be trusted.
+    """
+
+    epsilon: float
+    labels: int = 16
+    low: float = 0.0
+    high: float = 1.0
+    prior: str = UNIFORM
+
+    report = Message("user", "learner", "hands the learner a randomized bin", bin=np.uint8)
+
+    def __post_init__(self) -> None:
+        check_range("epsilon", self.epsilon, 0, math.inf)
+        check_labels("labels", self.labels)
+        for name, value in (("low", self.low), ("high", self.high)):
+            if not math.isfinite(value):
+                raise InputError(f"{name} = {value!r}: must be a finite number")
+        if not self.low < self.high or math.isinf(self.high - self.low):
+            raise InputError(
+                f"low = {self.low!r}, high = {self.high!r}: low must be below high, not infinitely"
+            )
+        self._chances()
+
+    def label_count(self) -> int:
+        """Return k."""
+        return self.labels
+
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Return the numbers that the labels stand for, shape (k,), ascending."""
+        share = np.arange(self.labels) / (self.labels - 1)
+        return np.asarray(self.low * (1 - share) + self.high * share)
+
+    def label_of(self, numbers: Any) -> npt.NDArray[np.uint8]:
+        """Return the nearest label of each number, shape (n,); raises InputError for numbers beyond low and high."""
+        given = np.asarray(numbers, np.float64)
+        outside = ~((given >= self.low) & (given <= self.high))
+        if outside.any():
+            raise InputError(
+                f"number {float(given[outside][0])!r}: must be from low = {self.low!r} to high = {self.high!r}; "
+                "widen them, or clip the numbers"
+            )
+        steps = (given - self.low) / (self.high - self.low) * (self.labels - 1)
+        return np.rint(steps).astype(np.uint8)
+
+    def lying(self, bins: int) -> Fraction:
+        """Return the probability of a lie among ``bins``: e^epsilon to 60 digits, the same on every machine."""
+        return lying(self.epsilon, bins)
+
+    def bins(self) -> tuple[Array, Array]:
+        """Return the bin of each label, shape (k,), and the number reported for each bin, shape (bins,).
+
+        Of partitions that are as good, one with the fewest bins.
+        """
+        chance, number = self._chances(), np.arange(self.labels) / (self.labels - 1)  # on [0, 1]
+        # Algorithm 2; gain = e^epsilon - 1: bin S costs the least of sum_y P(y) (1 + gain [y in S]) (v - y)^2 over v
+        kept = float(self.lying(2))
+        gain = (1 - kept) / kept - 1 if kept else math.inf
+        if math.isinf(gain):
+            bin_of, ends = np.arange(self.labels), list(range(self.labels + 1))
+        else:
+            ends = _best_ends(chance, number, gain)
+            bin_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        values = np.array([_centre(chance, number, slice(*pair), gain) for pair in pairwise(ends)])
+        return bin_of, np.asarray(self.low * (1 - values) + self.high * values)
+
+    def user(self, me: Party) -> Rounds:
+        """Report the bin of the label or, as Algorithm 1 does, another one."""
+        bin_of, values = self.bins()
+        said = bin_of[me.y.view(np.uint8)]
+        if len(values) > 1:
+            lies = me.draw.bernoulli("lie", self.lying(len(values)))
+            said = (said + lies * (1 + me.draw.below("other", len(values) - 1))) % len(values)
+        yield self.report(bin=said.astype(np.uint8))
+
+    def learner(self, me: Party) -> Rounds:
+        """Receive the randomized bins, and look up their numbers."""
+        reports = yield self.report.receive()
+        columns = reports.columns()
+        return columns | {"value": self.bins()[1][columns["bin"]]}
+
+    def _chances(self) -> Array:
+        return parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')
+
+
+def _centre(chance: Array, number: Array, part: slice, gain: float) -> float:
+    """Return the number with the least expected squared error of those that are reported as a bin."""
+    inside, within = math.fsum(chance[part]), math.fsum(chance[part] * number[part])
+    if math.isinf(gain):
+        return within / inside
+    return (math.fsum(chance * number) + gain * within) / (math.fsum(chance) + gain * inside)
+
+
+def _best_ends(chance: Array, number: Array, gain: float) -> list[int]:
+    """Return where the best bins end, from 0 to k: bin j has labels ends[j] to ends[j + 1] - 1."""
+    labels = len(chance)
+    mass, first, second = (np.concatenate([[0.0], np.cumsum(chance * number**power)]) for power in (0, 1, 2))
+    inside = [
+        whole[None, :] - whole[:, None] for whole in (mass, first, second)
+    ]  # of labels from row to column
+    weight, moment, square = (
+        whole[-1] + gain * part for whole, part in zip((mass, first, second), inside, strict=True)
+    )
+    begins = np.arange(labels + 1)
+    cost = np.where(begins[:, None] < begins[None, :], square - moment * moment / weight, math.inf)
+    totals, ends = cost[0], [np.zeros(labels + 1, np.intp)]
+    chosen, least = 1, totals[labels] / (1 + gain)
+    for bins in range(2, labels + 1):  # totals[i]: of the first i labels in so many bins
+        each = totals[:, None] + cost
+        ends.append(np.argmin(each, axis=0))
+        totals = np.min(each, axis=0)
+        error = totals[labels] / (bins + gain)
+        if error < least * (1 - ROUNDING):
+            chosen, least = bins, error
+    found = [labels]
+    for bins in range(chosen - 1, -1, -1):
+        found.append(int(ends[bins][found[-1]]))
+    return found[::-1]
