@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         turn = 0 if ray else 1 if item.get_closest_marker("slow") else 2
         turns[group] = min(turn, turns.get(group, turn))
     items.sort(key=lambda item: turns[_group(item)])
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests were made, and stay: no search for garbage need look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _group(item: pytest.Item) -> str:

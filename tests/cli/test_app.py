@@ -249,3 +249,10 @@ def test_a_protocol_of_one_s_own(cli, tmp_path):
 
 def test_version(cli):
     assert cli("--version").out.startswith("p2p-sim 0.")
+
+
+def test_help_is_the_same_each_time(cli):
+    """Commands are built once a process, and what is added to their help is no part of them."""
+    first, again = (cli("run", "--help").out for _ in range(2))
+    assert "--alpha" in first
+    assert again == first
