@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 KINDS, TABLES = ("svg", "png"), ("csv", "parquet")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
-_POINTS = 40
+_POINTS = 48
 """Points of a curve: of many users, one may take a second; the line between so many lies close to the curve."""
 _FILL = 5  # pieces of the line between two points
 
