@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.draw import RESERVED_ROLES
 from p2p_sim.core.errors import InputError, ProtocolError
@@ -102,6 +103,13 @@ class Protocol:
     def label_count(self) -> int:
         """Return how many label values the protocol handles; 2 unless a protocol says otherwise."""
         return 2
+
+    def label_of(self, numbers: Any) -> npt.NDArray[np.uint8]:  # noqa: ARG002
+        """Return the label of each number, shape (n,); raises InputError where labels do not stand for numbers."""
+        raise InputError(
+            f"{type(self).__name__} handles classes, labels 0 to {self.label_count() - 1}, not numbers: give labels, or "
+            "take a protocol that p2p-sim mechanisms lists as numeric"
+        )
 
     def graph_over(self) -> str | None:
         """Return over whom the protocol needs a connected graph: "everybody", or "cluster", one in each; None: none."""

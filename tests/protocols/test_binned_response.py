@@ -98,6 +98,11 @@ def test_numbers_become_the_nearest_label() -> None:
             protocol.label_of([5.0, bad])
 
 
+def test_classes_are_no_numbers() -> None:
+    with pytest.raises(InputError, match="RandomizedResponse handles classes, labels 0 to 4, not numbers"):
+        RandomizedResponse(1.0, 5).label_of([0.5])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
