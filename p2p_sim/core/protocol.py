@@ -107,8 +107,8 @@ class Protocol:
     def label_of(self, numbers: Any) -> npt.NDArray[np.uint8]:  # noqa: ARG002
         """Return the label of each number, shape (n,); raises InputError where labels do not stand for numbers."""
         raise InputError(
-            f"{type(self).__name__} handles classes, labels 0 to {self.label_count() - 1}, not numbers: give labels, or "
-            "take a protocol that p2p-sim mechanisms lists as numeric"
+            f"{type(self).__name__} handles classes, labels 0 to {self.label_count() - 1}, not numbers: give labels, "
+            "or take a protocol that p2p-sim mechanisms lists as numeric"
         )
 
     def graph_over(self) -> str | None:
