@@ -94,7 +94,7 @@ def _retried(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting, faul
     reports = RetriedReports(float(protocol.alpha), float(protocol.theta), n, c, turns, faults)
     about = "shuffles of the bits of those who could answer; who drops out and when is told: docs/faults.md"
     if c:
-        about = f"a colluder hears the victim's bit; otherwise {about}"
+        about = f"a colluder hears the victim's noisy label; otherwise {about}"
     return replace(local, source=about, law=reports.law())
 
 
@@ -108,7 +108,7 @@ def _in_the_clear(
         about = f"of {1 + protocol.retries} peers whom each may ask"
         law = Scaled(chance, local_law(protocol))
         plain = replace(plain, law=law, source=f"{plain.source}, {about}")
-    return upper(plain, faults, "fewer messages show the victim's bit less often")
+    return upper(plain, faults, "fewer messages show the victim's noisy label less often")
 
 
 def _as_if_told(local: PrivacyProfile, protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:

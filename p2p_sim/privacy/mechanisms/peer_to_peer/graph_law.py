@@ -57,7 +57,7 @@ def under_faults(
 ) -> PrivacyProfile:
     """Return the profile where messages may be missing: without users who drop out there are only fewer votes."""
     found = bit_seen_profile(protocol, setting) if faults.drop else plain
-    return upper(found, faults, "fewer messages show the victim's bit less often")
+    return upper(found, faults, "fewer messages show the victim's noisy label less often")
 
 
 def bit_seen_profile(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
@@ -66,7 +66,7 @@ def bit_seen_profile(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     view, theta = setting.view, float(protocol.theta)
     colluders = fits(setting, people.users)
     local = local_law(protocol)
-    assumes = ["one run", "users ask a uniform neighbour, and flip once", ARRIVES]
+    assumes = ["one run", "users ask a uniform neighbour, and randomize once", ARRIVES]
     if setting.deviating and colluders:
         about = f"{SOURCE}: a colluder asks the victim"
         assumes.append("colluders may ask whom they like")

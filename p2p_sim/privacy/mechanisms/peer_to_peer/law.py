@@ -28,7 +28,7 @@ def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
     c = fits(setting, n)
     alpha, theta = float(protocol.alpha), float(protocol.theta)
     local = local_law(protocol)
-    assumes = ["one run", "users ask a uniform peer of the cluster, and flip once", ARRIVES]
+    assumes = ["one run", "users ask a uniform peer of the cluster, and randomize once", ARRIVES]
     assumes += ["colluders may ask whom they like"] if setting.deviating and c else []
     source = "Clustering 2022, Algorithm 2"
     if setting.deviating and c:
@@ -39,7 +39,7 @@ def over_clusters(protocol: PeerToPeer, setting: Setting) -> PrivacyProfile:
         return PrivacyProfile(setting.text, "exact", source, tuple(assumes), "", Nothing())
     if view.wire or not setting.learner:
         law: Law = Scaled(seen_probability(setting, n, c, theta), local)
-        about = "the victim's bit is seen in the clear or not at all"
+        about = "the victim's noisy label is seen or not at all"
         return PrivacyProfile(setting.text, "exact", f"{source}: {about}", tuple(assumes), "", law)
     if protocol.labels > 2:
         guaranteed = PrivacyProfile(setting.text, "upper", source, tuple(assumes), "", local)
