@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import p2p_sim
-from p2p_sim import InputError, Population, privacy
+from p2p_sim import InputError, Population, ProtocolError, privacy
 from protocols import BinnedResponse, RandomizedResponse
 
 
@@ -96,6 +96,11 @@ def test_numbers_become_the_nearest_label() -> None:
     for bad in (-0.1, 101.0, math.nan):
         with pytest.raises(InputError, match=r"low = 0\.0 to high = 100\.0"):
             protocol.label_of([5.0, bad])
+
+
+def test_a_lie_that_is_never_drawn_is_refused() -> None:
+    with pytest.raises(ProtocolError, match=r"epsilon = 45\.0: the chance of a lie"):
+        p2p_sim.run(BinnedResponse(45.0, 2), Population.from_arrays(y=[True, False]), seed=0)
 
 
 def test_classes_are_no_numbers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
+from p2p_sim.core import Party, Rounds
 from protocols import MultiStage, RandomizedResponse
 
 STEP = 2**-15
@@ -159,6 +161,27 @@ def test_who_is_not_told_does_not_answer() -> None:
     assert 100 < len(told) < 200  # of 300, whose ask and prior both arrived
     assert len(set(out["sender"].tolist())) == len(out["sender"])
     assert set(out["sender"][out["stage"] == 2].tolist()) <= told
+
+
+@dataclass(frozen=True)
+class Pushy(MultiStage):
+    """A learner who sends priors to everybody, asked for or not, and the last one twice."""
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        parts = [reports.columns()]
+        for _ in range(1, self.stages):
+            yield self.ask.receive()
+            ids = np.repeat(np.arange(30), 2)
+            yield self.prior(to=me.each(ids), p=me.each(np.full((len(ids), self.labels), 1 / self.labels)))
+            reports = yield self.report.receive()
+            parts.append(reports.columns())
+        return {name: np.concatenate([part[name] for part in parts]) for name in ("sender", "y")}
+
+
+def test_nobody_answers_twice_whatever_priors_a_learner_sends() -> None:
+    out = p2p_sim.run(Pushy(1.0, 3, 3), people(30, 1), seed=3).output("learner")
+    assert sorted(out["sender"].tolist()) == list(range(30))
 
 
 @pytest.mark.parametrize(

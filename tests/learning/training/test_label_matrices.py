@@ -220,6 +220,23 @@ def test_easy_llp_is_unbiased(size: int, known: bool) -> None:
     assert (abs(total - true) <= TO) == (known or size == 1)
 
 
+def test_easy_llp_is_unbiased_where_a_label_did_not_come() -> None:
+    """Of a bag of three, one label is lost, whoever's it is."""
+    p, scores = space(3, 2)
+    shares, total = np.array([0.6, 0.4]), 0.0
+    prior, pairs = shares @ p, list(itertools.product(range(2), range(3)))
+    for bag in itertools.product(pairs, repeat=3):
+        chance = np.prod([shares[x] * p[x, y] for x, y in bag])
+        for lost in range(3):
+            came = [y for i, (_, y) in enumerate(bag) if i != lost]
+            weights = easy_llp(Bags(np.zeros(3, np.int64), np.bincount(came, minlength=3)[None]), prior)
+            total += chance / 3 * weighted(scores[[x for x, _ in bag]], weights)[0] / 3
+    true = -float((shares[:, None] * p * log_softmax(scores, axis=1)).sum())
+    assert abs(total - true) <= TO
+    nothing = Bags(np.zeros(2, np.int64), np.zeros((1, 3)))
+    assert not easy_llp(nothing, prior).any()
+
+
 def test_easy_llp_leaves_out_users_of_no_bag_and_refuses_a_prior_that_does_not_fit() -> None:
     bags = Bags(np.array([0, -1, 0]), np.array([[1.0, 1.0]]))
     assert easy_llp(bags, np.array([0.5, 0.5])).tolist() == [[0.5, 0.5], [0, 0], [0.5, 0.5]]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.privacy import PrivacyProfile, parallel
-from protocols import LabelProportions, MultiStage, PriorResponse, RandomizedResponse
+from protocols import LabelProportions, MultiStage, PeerToPeer, PriorResponse, RandomizedResponse
 
 EPSILONS = (0.0, 0.3, 0.9, 1.5, 3.0)
 
@@ -29,6 +31,8 @@ def test_bounds_stay_bounds_unless_an_exact_part_is_as_large() -> None:
     assert parallel([of(1.0), of(2.0, basis="upper")]).basis == "upper"
     assert parallel([of(1.0), of(1.0, basis="upper")]).basis == "exact"
     assert parallel([of(1.0, basis="upper")] * 2).basis == "upper"
+    for basis in ("lower", "claimed", "measured"):
+        assert parallel([of(1.0), of(1.0, basis=basis)]).basis == basis
 
 
 def test_it_is_what_disjoint_halves_of_a_population_show() -> None:
@@ -57,6 +61,20 @@ def test_what_does_not_fit_is_refused() -> None:
     one = privacy.profile(LabelProportions(4), cluster_size=4, composition=2)
     with pytest.raises(InputError, match="one composition"):
         parallel([of(1.0), one])
+
+
+def test_a_group_may_have_members_in_several_mechanisms() -> None:
+    """One member in each shows more than two in either."""
+    where: dict[str, Any] = {"view": "learner+wire", "channels": "encrypted", "cluster_size": 100}
+    kinds = (PeerToPeer(alpha=0.0, theta=0.1), RandomizedResponse(1.0))
+    one = [privacy.profile(kind, **where) for kind in kinds]
+    two = [privacy.profile(kind, group=2, **where) for kind in kinds]
+    assert privacy.compose(one).delta(0.0) > max(each.delta(0.0) for each in two)
+    with pytest.raises(InputError, match=r"apply privacy\.grouped to what comes out"):
+        parallel(two)
+    assert privacy.grouped(parallel(one), 2).delta(0.0) >= privacy.compose(one).delta(0.0)
+    apart = privacy.profile(MultiStage(1.0, 3, 2, "public"), group=2, cluster_size=4)
+    assert apart.members == 2
 
 
 def test_multi_stage_is_made_of_it() -> None:

@@ -286,3 +286,22 @@ def test_a_bound_that_is_the_same_for_all_clusters_is_told_as_an_upper_one() -> 
     found = {row["name"]: row["exact"] for row in table_of(request, lambda *_: [], None)["views"]}
     assert found["learner+user"]["basis"] == found["learner"]["basis"] == "upper"
     assert found["learner+user"]["upper"] == found["learner"]["upper"]
+
+
+def test_who_deviates_may_change_n_so_that_nothing_is_listed() -> None:
+    """A colluder who stays away leaves n = 3, where more is seen than with n = 4."""
+    protocol = given(tau=0.3, sigma=1, lam=0.5)
+    curious = privacy.profile(protocol, "learner+user", cluster_size=4)
+    without = privacy.profile(protocol, cluster_size=3)
+    told = privacy.profile(protocol, "learner+user", cluster_size=4, users="deviating")
+    assert (curious.basis, told.basis) == ("exact", "upper")
+    assert told.delta(0.0) >= without.delta(0.0) * (1 - 1e-14) > curious.delta(0.0)
+
+
+def test_of_several_labels_one_composition_says_of_which_two_it_is() -> None:
+    protocol = given(tau=0.1, sigma=1, lam=0.5, labels=3)
+    told = privacy.profile(protocol, cluster_size=4, composition=0)
+    assert "her label and the others' are 0 or 1" in told.assumes
+    people = Population.from_arrays(y=np.array([2, 2, 2, 0], np.uint8), cluster=np.zeros(4, int))
+    real = privacy.profile(protocol, population=people, composition="population")
+    assert (real.basis, "counts two labels, the protocol has 3" in real.why) == ("refused", True)
