@@ -24,6 +24,7 @@ import numpy.typing as npt
 import p2p_sim
 from experiments._common import check, write_csv
 from experiments._rows import Case, Kept, add_fresh, content, keeping
+from p2p_sim import InputError
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training.weighted_regression import WeightedLossRegression
@@ -190,15 +191,20 @@ def _row(
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="mnist")
-    parser.add_argument("--clusters", type=int, default=CLUSTERS)
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--out", type=Path, default=Path("cluster_response.csv"))
+    parser.add_argument("--data", default="mnist", help="data set of ten classes; default: mnist")
+    parser.add_argument("--clusters", type=int, default=CLUSTERS, help=f"of k-means; default: {CLUSTERS}")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help=f"trials of each mechanism; default: {SEEDS}"
+    )
+    parser.add_argument("--out", type=Path, default=Path("cluster_response.csv"), help="file of the table")
     add_fresh(parser)
     options = parser.parse_args()
     check(parser, options.out)
     kept = keeping(parser, options.out, "trials", fresh=options.fresh)
-    table = rows(options.data, options.clusters, seeds=options.seeds, kept=kept)
+    try:
+        table = rows(options.data, options.clusters, seeds=options.seeds, kept=kept)
+    except InputError as error:
+        parser.error(str(error))
     write_csv(options.out, table)
     for row in table:
         print(

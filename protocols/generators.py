@@ -259,8 +259,12 @@ def _of_file(name: str, path: str, digest: str, labels: int) -> Prototypes:
         )
     table: list[list[tuple[Fraction, list[float]]]] = [[] for _ in range(labels)]
     for number, line in _numbered(lines):
+        if len(line) != len(header):
+            raise InputError(
+                f"{where}, line {number}: has {len(line)} values, the first line names {len(header)} columns"
+            )
         label, entry = _of_line(
-            f"{where}, line {number}", dict(zip(header, line, strict=False)), header, labels
+            f"{where}, line {number}", dict(zip(header, line, strict=True)), header, labels
         )
         table[label].append(entry)
     return Prototypes(table, where)
@@ -273,8 +277,6 @@ def _numbered(lines: list[list[str]]) -> Iterable[tuple[int, list[str]]]:
 def _of_line(
     where: str, values: dict[str, str], header: list[str], labels: int
 ) -> tuple[int, tuple[Fraction, list[float]]]:
-    if len(values) < len(header):
-        raise InputError(f"{where}: has {len(values)} values, the first line names {len(header)}")
     try:
         label = read_whole(values["label"].strip())
         weight = _weight(values.get("weight", "1").strip())

@@ -104,6 +104,10 @@ class Protocol:
         """Return how many label values the protocol handles; 2 unless a protocol says otherwise."""
         return 2
 
+    def numbers(self) -> npt.NDArray[np.float64] | None:
+        """Return the numbers that labels stand for, shape (k,), ascending; None where labels are classes."""
+        return None
+
     def label_of(self, numbers: Any) -> npt.NDArray[np.uint8]:  # noqa: ARG002
         """Return the label of each number, shape (n,); raises InputError where labels do not stand for numbers."""
         raise InputError(

@@ -17,6 +17,7 @@ from p2p_sim.backends.settings import check_users
 from p2p_sim.core import seeds
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
@@ -221,7 +222,9 @@ def gather(
     """
     before = time.perf_counter()
     many = protocol.label_count()
-    if len(data.classes) > many:
+    if protocol.numbers() is not None:
+        data = replace(data, y=_nearest(protocol, data))
+    elif len(data.classes) > many:
         raise InputError(
             f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}"
             ": name the positive classes, or let the protocol handle more labels"
@@ -241,7 +244,7 @@ def gather(
         facts["classes_from"] = data.classes_from
     if data.kept is not None:
         facts["left_out"] = data.rows_in_file - len(data.y)
-    if data.classes_from == "inferred":
+    if data.classes_from == "inferred" and protocol.numbers() is None:
         warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()
     cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
@@ -252,6 +255,18 @@ def gather(
     about = {"data": facts, "clusters": describe_clusters(protocol, people, origin)}
     timings = {"load": divided - before, "cluster": time.perf_counter() - divided}
     return Examples(people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings)
+
+
+def _nearest(protocol: Protocol, data: Dataset) -> Array:
+    """Return the label of each row's number; raises InputError where a class of the data is no number, or beyond."""
+    try:
+        numbers = [read_number(name) for name in data.classes]
+    except ValueError as error:
+        raise InputError(
+            f"label {data.label!r}: {type(protocol).__name__} takes numbers, and a class of it {error}; give --label a "
+            "column of numbers, or take a protocol for classes"
+        ) from None
+    return protocol.label_of(numbers)[data.y]
 
 
 def train(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, get_type_hints
 
@@ -330,15 +330,22 @@ def _of_labels(where: Range, labels: Any) -> Range:
 
 
 def _accepted(kind: type[Protocol], vary: str, fixed: dict[str, Any]) -> Range:
-    """Return the range from the least of some values that the protocol accepts: noise of epsilon = 0 has no end."""
+    """Return the range between values that the protocol accepts: noise of epsilon = 0 has no end, nor some of 100."""
     where = RANGES[vary]
-    for least in (where.private, 1e-4, 1e-3, 1e-2, 0.1, 1.0):
+
+    def first(values: Iterable[float], otherwise: float) -> float:
+        return next((value for value in values if accepts(value)), otherwise)
+
+    def accepts(value: float) -> bool:
         try:
-            kind(**{**fixed, vary: least})
+            kind(**{**fixed, vary: value})
         except InputError:
-            continue
-        return replace(where, private=least)
-    return where
+            return False
+        return True
+
+    least = first((where.private, 1e-4, 1e-3, 1e-2, 0.1, 1.0), where.private)
+    most = first((where.useful, 80.0, 60.0, 40.0, 30.0, 20.0, 10.0), where.useful)
+    return replace(where, private=least, useful=most)
 
 
 def check_target(epsilon: Any, delta: Any) -> None:

@@ -82,12 +82,27 @@ class LabelMatrices(ABC):
 
     def evidence(self, users: Array, y: Array, note: str = "") -> Evidence:
         """Return what the reports ``y`` (m,) of ``users`` (m,) say."""
-        users, y = np.asarray(users).astype(np.int64), np.asarray(y).astype(np.int64)
+        users, y, _ = self._checked(users, y)
         return Evidence(users, self.likelihood(users, y), lambda: self.weights(users, y), note)
 
-    def _of(self, users: Array) -> Array:
-        """Return the number of each user's matrix."""
-        return np.zeros(len(users), np.int64) if self.group is None else self.group[users]
+    def _checked(self, users: Any, y: Any) -> tuple[Array, Array, Array]:
+        """Return users, labels and the number of each user's matrix; raises InputError for reports that do not fit."""
+        whose, said = np.asarray(users), np.asarray(y)
+        if whose.ndim != 1 or whose.shape != said.shape:
+            raise InputError(
+                f"users have shape {whose.shape}, y has {said.shape}; give one user and one label for each report"
+            )
+        known = np.iinfo(np.int64).max if self.group is None else len(self.group)
+        for name, values, end in (("users", whose, known), ("y", said, self.labels)):
+            if values.dtype.kind not in "iub" or (
+                len(values) and not 0 <= values.min() <= values.max() < end
+            ):
+                bad = values.tolist() if values.dtype.kind not in "iub" else [values.min(), values.max()]
+                raise InputError(
+                    f"{name}: has {values.dtype} values such as {bad[:2]}; give whole numbers from 0 to {end - 1}"
+                )
+        whose, said = whose.astype(np.int64), said.astype(np.int64)
+        return whose, said, np.zeros(len(whose), np.int64) if self.group is None else self.group[whose]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +155,7 @@ class ResamplingMatrices(LabelMatrices):
 
     def likelihood(self, users: Array, y: Array) -> Array:
         """Return the probability of each report, 1 - beta more for the label that it names."""
-        row = self._of(users)
+        _, y, row = self._checked(users, y)
         beta = self.beta[row]
         found = np.repeat((beta * self.q[row, y])[:, None], self.labels, axis=1)
         found[np.arange(len(y)), y] += 1 - beta
@@ -148,7 +163,7 @@ class ResamplingMatrices(LabelMatrices):
 
     def weights(self, users: Array, y: Array) -> Array:
         """Return rows of (I - beta 1 q^T) / (1 - beta)."""
-        row = self._of(users)
+        _, y, row = self._checked(users, y)
         lost = np.flatnonzero((1 - self.beta) * MOST_WEIGHT < 1)
         if len(lost):
             raise InputError(
@@ -194,11 +209,12 @@ class DenseMatrices(LabelMatrices):
 
     def likelihood(self, users: Array, y: Array) -> Array:
         """Return the columns of the reports."""
-        return np.asarray(self.matrices[self._of(users), :, y])
+        _, y, row = self._checked(users, y)
+        return np.asarray(self.matrices[row, :, y])
 
     def weights(self, users: Array, y: Array) -> Array:
         """Return rows of the inverse matrices, solved for and checked."""
-        row = self._of(users)
+        _, y, row = self._checked(users, y)
         used, place = np.unique(row, return_inverse=True)
         inverses = np.stack([inverse(self.matrices[number]) for number in used]) if len(used) else None
         return np.zeros((0, self.labels)) if inverses is None else np.asarray(inverses[place, y])
@@ -265,9 +281,11 @@ def _check_rows(name: str, rows: Array, each: int = 1) -> None:
         )
 
 
-def _check_groups(group: Array | None, groups: int) -> None:
+def _check_groups(group: Any, groups: int) -> None:
     if group is None:
         return
+    if not isinstance(group, np.ndarray):
+        raise InputError(f"group = {group!r}: give an array, for each user the number of her matrix")
     if (
         group.ndim != 1
         or group.dtype.kind not in "iu"

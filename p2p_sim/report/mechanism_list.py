@@ -53,10 +53,10 @@ def described(kind: type[Protocol], protocol: Protocol | None, why: str = "") ->
 def labels(kind: type[Protocol]) -> list[str]:
     """Return what users may hold: "binary" labels; also one of "k"; and "numeric".
 
-    Numbers are in a secret column, or the class has a ``label_of`` that turns them into labels.
+    Numbers are in a secret column, or the class says which numbers its labels stand for.
     """
     secret = reads(kind, USER, "secret")
-    numeric = [NUMERIC] if secret or kind.label_of is not Protocol.label_of else []
+    numeric = [NUMERIC] if secret or kind.numbers is not Protocol.numbers else []
     if secret and not reads(kind, USER, "y"):
         return numeric
     several = [] if kind.label_count is Protocol.label_count else [SEVERAL]

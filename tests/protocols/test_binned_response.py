@@ -6,6 +6,7 @@ import ast
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError, privacy
+from p2p_sim.learning import experiment
 from protocols import BinnedResponse, RandomizedResponse
 
 
@@ -99,8 +101,27 @@ def test_numbers_become_the_nearest_label() -> None:
 
 
 def test_a_lie_that_is_never_drawn_is_refused() -> None:
-    with pytest.raises(ProtocolError, match=r"epsilon = 45\.0: the chance of a lie"):
-        p2p_sim.run(BinnedResponse(45.0, 2), Population.from_arrays(y=[True, False]), seed=0)
+    for epsilon in (45.0, 750.0, 1000.0):
+        with pytest.raises(ProtocolError, match=rf"epsilon = {epsilon}: a lie would be less likely"):
+            p2p_sim.run(BinnedResponse(epsilon, 2), Population.from_arrays(y=[True, False]), seed=0)
+        assert privacy.profile(BinnedResponse(epsilon, 2)).epsilon(0.5) == math.inf
+
+
+def test_columns_of_numbers_become_the_nearest_labels(tmp_path: Path) -> None:
+    """Classes in their order were taken for evenly spaced numbers: a 19 of 18, 19, 89 became 53.5."""
+    ages = ["18", "19", "89", "18"] * 10
+    (tmp_path / "ages.csv").write_text("x,age\n" + "".join(f"{i},{age}\n" for i, age in enumerate(ages)))
+    protocol = BinnedResponse(math.inf, 72, 18.0, 89.0)
+    found = experiment.learn(protocol, tmp_path / "ages.csv", label="age", seed=1, progress=False)
+    rows = found.examples.rows
+    assert found.run.output("learner")["value"].tolist() == [float(ages[row]) for row in rows]
+    with pytest.raises(
+        InputError, match=r"number 19\.0: must be from low = 20\.0|number 18\.0: must be from"
+    ):
+        experiment.learn(BinnedResponse(1.0, 8, 20.0, 90.0), tmp_path / "ages.csv", label="age", seed=1)
+    (tmp_path / "words.csv").write_text("x,size\n1,low\n2,high\n3,low\n4,mid\n")
+    with pytest.raises(InputError, match="takes numbers, and a class of it"):
+        experiment.learn(protocol, tmp_path / "words.csv", label="size", seed=1)
 
 
 def test_classes_are_no_numbers() -> None:

@@ -50,9 +50,10 @@ def statistic(
 
 def local_epsilon(protocol: BinnedResponse) -> float:
     """Return the budget; 0 where there is one bin, infinite where no lie can be drawn."""
-    if len(protocol.bins()[1]) == 1:
+    bins = len(protocol.bins()[1])
+    if bins == 1:
         return 0.0
-    return float(protocol.epsilon) if protocol.lying(2) else math.inf
+    return math.inf if protocol.never_lies(bins) else float(protocol.epsilon)
 
 
 register(
