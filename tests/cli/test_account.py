@@ -170,7 +170,7 @@ def test_plot(name, start, cli, tmp_path):
 
 def test_calibrate(cli):
     told = cli(*CALIBRATE, "--theta", "0.5", "--json").json
-    assert told["fixed"] == {"theta": 0.5, "retries": 0, "over": "cluster"}
+    assert told["fixed"] == {"theta": 0.5, "retries": 0, "over": "cluster", "labels": 2}
     assert 0 < told["value"] < 0.5
     assert told["achieved"]["upper"] <= 1 + 1e-9
     assert told["achieved"]["basis"] == "exact"

@@ -22,6 +22,11 @@ from tests.cli.conftest import below
 
 COMMAND = (sys.executable, "-W", "error", "-m", "p2p_sim.cli")
 
+ALPHA = (
+    "probability in [0, (k - 1)/k] that a user replaces her own label by one of the k - 1 others, each as likely; "
+    "with two labels, in [0, 1/2] that she flips it"
+)
+
 
 def plain(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]|\x1b\[[0-9;]*m", " ", text).split())
@@ -46,9 +51,7 @@ def test_help_names_verbs_and_parameters(cli):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
     assert "Usage: p2p-sim run PROTOCOL [OPTIONS]" in told
-    assert (
-        "peer-to-peer: --alpha, probability in [0, 1/2] that a user flips her own label (default 0.1)" in told
-    )
+    assert f"peer-to-peer: --alpha, {ALPHA} (default 0.1)" in told
     assert "randomized-response: --epsilon," in told
     assert "--lie" not in told
 
@@ -198,8 +201,7 @@ def test_a_protocol_without_default_says_what_is_missing(monkeypatch, cli):
     monkeypatch.setattr(parameters, "DEFAULTS", {})
     done = cli("run", "peer-to-peer", "--users", "9", "--seed", "0")
     assert done.status == 2
-    expected = "peer-to-peer needs --alpha: probability in [0, 1/2] that a user flips her own label\n"
-    assert done.err == f"error: {expected}"
+    assert done.err == f"error: peer-to-peer needs --alpha: {ALPHA}\n"
 
 
 def test_parameter_types():

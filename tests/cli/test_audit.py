@@ -37,8 +37,8 @@ def test_figures_are_those_of_the_audit(cli):
     told, (row,) = done.json, done.json["views"]
     assert (done.status, done.err) == (0, "")
     assert (told["kind"], told["at"], told["cluster_size"], told["trials"]) == ("delta", 0.01, 10, 4000)
-    assert told["parameters"] == {"alpha": 0.2, "theta": 1.0, "retries": 0, "over": "cluster"}
-    assert told["defaults"] == ["theta", "retries", "over"]
+    assert told["parameters"] == {"alpha": 0.2, "theta": 1.0, "retries": 0, "over": "cluster", "labels": 2}
+    assert told["defaults"] == ["theta", "retries", "over", "labels"]
     assert (row["lower"], row["exact"], row["cap"]) == (found.lower, found.exact, found.cap)
     assert 0 < row["lower"] < row["exact"] < math.log(4)
     assert (row["verdict"], row["failed"], row["law"]["rejected"]) == ("consistent", False, False)

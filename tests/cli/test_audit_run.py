@@ -37,7 +37,7 @@ def test_from_a_run_to_its_report(cli, tmp_path):
     assert (row["true_positive"], row["false_positive"]) == (found.true_positive, found.false_positive)
     assert (told["run"], told["cluster_size"], told["faults"]) == ("made", 10, ["loss=0.1"])
     assert told["world"] == "the smallest cluster; the 3 clusters have 10 to 20 users"
-    assert told["defaults"] == ["theta", "retries", "over"]
+    assert told["defaults"] == ["theta", "retries", "over", "labels"]
     (kept,) = json.loads((tmp_path / "made" / "audit.json").read_text())["audits"]
     assert {name: kept[name] for name in row if name != "seconds"} == {
         name: row[name] for name in row if name != "seconds"

@@ -92,8 +92,8 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
         "count": 12, "origin": "by k-means", "minimum": low, "median": middle, "maximum": high, "of_one_user": 0,
     }  # fmt: skip
     assert (told["parameters"], told["defaults"]) == (
-        {"alpha": 0.05, "theta": 0.7, "retries": 0, "over": "cluster"},
-        ["retries", "over"],
+        {"alpha": 0.05, "theta": 0.7, "retries": 0, "over": "cluster", "labels": 2},
+        ["retries", "over", "labels"],
     )
     assert set(told["seconds"]) == {"load", "cluster", "rounds", "training", "privacy", "saving"}
     assert told["peak_memory"]["bytes"] > 10_000_000
@@ -104,8 +104,8 @@ def test_figures_are_those_of_the_library(cli, tmp_path):
     assert kept["notes"]["accuracy"] == told["accuracy"]
     assert kept["notes"]["data"] == told["data"]
     assert " ".join(kept["notes"]["command"]) == (
-        "p2p-sim run peer-to-peer --alpha 0.05 --theta 0.7 --retries 0 --over cluster --data digits --clusters 12 "
-        "--seed 7"
+        "p2p-sim run peer-to-peer --alpha 0.05 --theta 0.7 --retries 0 --over cluster --labels 2 --data digits "
+        "--clusters 12 --seed 7"
     )
     again = p2p_sim.load(tmp_path / told["directory"])
     assert again.digest == run.digest

@@ -66,7 +66,10 @@ def test_a_picture_of_a_cluster(cli, run):
     inside = [user for user, number in enumerate(CLUSTERS) if number == 4]
     assert [lane["name"] for lane in told.json["lanes"]] == [*(f"user {u}" for u in inside), "learner"]
     assert [a["id"] for a in told.json["arrows"]] == [e.id for e in mine(run, *inside)]
-    assert told.json["title"] == "PeerToPeer(alpha=0.1, theta=1.0, retries=0, over=cluster), r, cluster 4"
+    assert (
+        told.json["title"]
+        == "PeerToPeer(alpha=0.1, theta=1.0, retries=0, over=cluster, labels=2), r, cluster 4"
+    )
     assert cli(*DRAW, "--cluster", 4, "--format", "json").out == told.out
 
 

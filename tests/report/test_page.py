@@ -78,8 +78,8 @@ def test_messages_costs_accuracy_setting_and_versions_are_those_of_the_run(runs)
 def test_the_command_tells_every_parameter_and_the_seed(runs):
     root = read(page("html", runs / "peers"))
     assert [words(code) for code in root.iter("code")] == [
-        "p2p-sim run peer-to-peer --alpha 0.1 --theta 1.0 --retries 0 --over cluster --data digits --clusters 5 "
-        f"--seed {SEED}"
+        "p2p-sim run peer-to-peer --alpha 0.1 --theta 1.0 --retries 0 --over cluster --labels 2 --data digits "
+        f"--clusters 5 --seed {SEED}"
     ]
     assert manifest(runs / "peers")["digest"] in words(root)
     assert "This page tells the seed" in words(root)
@@ -168,8 +168,8 @@ def test_a_run_from_python_and_one_without_its_population(tmp_path):
     run.save(tmp_path / "bare", population=False)
     own, bare = document.documents([str(tmp_path / "own"), str(tmp_path / "bare")])["runs"]
     assert own["command"].endswith(
-        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster'), population, "
-        "seed=9223372036854775811, faults=['loss=0.1'])"
+        "run = p2p_sim.run(PeerToPeer(alpha=0.1, theta=1.0, retries=0, over='cluster', labels=2), "
+        "population, seed=9223372036854775811, faults=['loss=0.1'])"
     )
     assert own["privacy"]["views"][0]["view"] == "learner"
     assert "costs=True" in own["costs"] or "costs" in own["costs"]
