@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_flip, check_labels, check_range
 from protocols.prior_response import UNIFORM, parsed_prior
 from protocols.randomized_response import lying
 
@@ -107,6 +107,7 @@ class BinnedResponse(Protocol):
         bin_of, values = self.bins()
         said = bin_of[me.y.view(np.uint8)]
         if len(values) > 1:
+            check_flip(f"epsilon = {self.epsilon!r}: the chance of a lie", float(self.lying(len(values))))
             lies = me.draw.bernoulli("lie", self.lying(len(values)))
             said = (said + lies * (1 + me.draw.below("other", len(values) - 1))) % len(values)
         yield self.report(bin=said.astype(np.uint8))

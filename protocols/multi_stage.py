@@ -100,7 +100,8 @@ class MultiStage(Protocol):
             yield self.ask(cluster=me.cluster.codes, when=stage == number)
             told = yield self.prior.receive()
             answers = PerMessage(self.answers(me, told), told.layout)
-            yield self.report(cluster=me.cluster.codes, y=answers)
+            # whatever priors a learner hands out, nobody answers twice
+            yield self.report(cluster=me.cluster.codes, y=answers, when=(told.rank == 0) & (stage == number))
 
     def answers(self, me: Party, told: Inbox | None = None) -> Array:
         """Draw what users say: under the uniform prior, or whoever was told one, once for each message, under that."""

@@ -146,10 +146,10 @@ def _of_group(
         exact = known(protocol).group
         found = None if exact is None or not curious else exact(protocol, setting, group)
         if found is not None and assumption(group) in found.assumes:
-            return found
+            return replace(found, members=group)
         if found is not None:
             whose = assumption(group) if size is None else f"{assumption(group)} of one cluster"
-            return replace(found, assumes=(*found.assumes, whose))
+            return replace(found, assumes=(*found.assumes, whose), members=group)
         if known(protocol).law is None:  # what users send is seen apart, and found on the program
             return apart(one, group)
     return grouped(one, group, local_epsilon(protocol))

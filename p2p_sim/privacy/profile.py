@@ -51,7 +51,7 @@ class PrivacyProfile(Summary):
     upper end still holds for all), "upper" where it may be too large.
     ``source``: paper and section of the law.  ``assumes``: what it relies on.  ``why``: the reason of a refusal and
     what could be audited instead.  ``one_composition``: whether it holds for one composition of the others' labels
-    alone.  Neighbours differ in one label, replaced; epsilon in nats.
+    alone.  ``members``: in how many labels, replaced, neighbours differ at most.  Epsilon in nats.
     """
 
     view: str
@@ -61,6 +61,7 @@ class PrivacyProfile(Summary):
     why: str = ""
     law: Law | None = None
     one_composition: bool = False
+    members: int = 1
 
     def __post_init__(self) -> None:
         if self.basis not in BASES or (self.law is None) != (self.basis == "refused"):

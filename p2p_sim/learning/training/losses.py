@@ -188,14 +188,16 @@ def summary(weights: Array) -> WeightSummary:
 
 
 def easy_llp(bags: Bags, prior: Array) -> Array:
-    """Return unbiased loss weights (n, k) of users known by bag: m alpha - (m - 1) prior, for a bag of m labels.
+    """Return unbiased loss weights (n, k) of users known by bag: m alpha - (m - 1) prior, for a bag of m users.
 
-    alpha: the bag's label shares, ``bags.counts`` / m, m the number of the bag's users.  ``prior`` (k,): the shares
-    of labels among all users; users of no bag get zeros.  The sum of squares grows with m.
+    alpha: the shares of the labels that came, ``bags.counts`` by their sum, which is below m where some did not come.
+    ``prior`` (k,): the shares of labels among all users; users of no bag, and of one of which nothing came, get zeros.
+    The sum of squares grows with m.
 
     Raises InputError for a prior that is no distribution over the labels.
     *Source:* Busa-Fekete et al. 2023, "Easy learning from label proportions" (EasyLLP).
-    *Assumes:* the users of a bag are drawn independently, whose labels have the prior: bags tell nothing of features.
+    *Assumes:* the users of a bag are drawn independently, whose labels have the prior: bags tell nothing of features;
+    whether a label came depends on none.
     """
     prior = np.asarray(prior, float)
     labels = bags.counts.shape[1]
@@ -205,7 +207,9 @@ def easy_llp(bags: Bags, prior: Array) -> Array:
         )
     inside, known = bags.bag >= 0, np.zeros((len(bags.bag), labels))
     members = np.bincount(bags.bag[inside], minlength=len(bags.counts))[:, None]
-    known[inside] = (bags.counts - (members - 1) * prior)[bags.bag[inside]]
+    came = np.asarray(bags.counts, float).sum(axis=1, keepdims=True)
+    weights = members / np.maximum(came, 1) * bags.counts - (members - 1) * prior
+    known[inside] = np.where(came > 0, weights, 0.0)[bags.bag[inside]]
     return known
 
 

@@ -62,11 +62,11 @@ def grouped(profile: PrivacyProfile, members: int, local_epsilon: float | None =
         )
     assumes = (*profile.assumes, assumption(members))
     if law.pure() == 0:
-        return replace(profile, assumes=assumes)
+        return replace(profile, assumes=assumes, members=members)
     source = f"group of {members} from one label's profile: {profile.source}"
     basis = "claimed" if profile.basis == "claimed" else "upper"
     found = GroupChain(law, members, _local(local_epsilon, members))
-    return replace(profile, basis=basis, source=source, assumes=assumes, law=found)
+    return replace(profile, basis=basis, source=source, assumes=assumes, law=found, members=members)
 
 
 def apart(profile: PrivacyProfile, members: int) -> PrivacyProfile:
@@ -80,7 +80,7 @@ def apart(profile: PrivacyProfile, members: int) -> PrivacyProfile:
         return grouped(profile, members)
     many = composed(profile, members)
     source = f"{profile.source}, each of {members} labels by itself"
-    return replace(many, source=source, assumes=(*profile.assumes, assumption(members)))
+    return replace(many, source=source, assumes=(*profile.assumes, assumption(members)), members=members)
 
 
 def _alike_both_ways(law: Law) -> bool:

@@ -9,7 +9,9 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.laws.mixtures import Worst
 from p2p_sim.privacy.profile import PrivacyProfile, worst_basis
 
-DISJOINT = "each user takes part in one of {} mechanisms, which depends on nobody's label"
+DISJOINT = (
+    "each user takes part in one of {} mechanisms, the same in every run, which depends on nobody's label"
+)
 
 
 def parallel(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
@@ -17,9 +19,10 @@ def parallel(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
 
     ``profiles``: of one view of each mechanism, at least one.  A mechanism may be chosen by what the view has seen of
     those before it, of other users; then its profile holds for every choice.  Which user is in which group depends on
-    no label.  Budgets do not add up, as they do in ``compose``, where the same users take part in all.  A refused
-    profile refuses all.  Raises InputError for no profile, for profiles of several views, and for one that holds for
-    one composition alone.
+    no label.  Budgets do not add up, as they do in ``compose``, where the same users take part in all.  The basis is
+    that of the profiles: an exact one is of a user who is sure to be in the worst group.  A refused profile refuses
+    all.  Raises InputError for no profile, for profiles of several views, for one that holds for one composition alone,
+    and for labels of several users that change together, who may be in several groups: apply ``grouped`` to the result.
 
     *Source:* ``docs/laws.md``, "Disjoint users"; McSherry 2009, theorem 4.
     *Assumes:* users draw independently of each other, and whoever is in a group that is left out shows nothing.
@@ -37,8 +40,14 @@ def parallel(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
         raise InputError(
             "a profile holds for one composition alone, and groups have their own: give that of the worst"
         )
+    if any(part.members > 1 for part in parts):
+        raise InputError(
+            "a profile is of several labels that change together, whose users may be in several groups: give profiles "
+            "of one label, and apply privacy.grouped to what comes out"
+        )
     exact = [part.law for part in parts if part.basis == "exact"]
-    open_ = [part for part in parts if part.basis == "exact" or part.law not in exact]  # others add nothing
+    # a bound that an exact profile reaches adds nothing
+    open_ = [part for part in parts if part.basis != "upper" or part.law not in exact]
     laws = tuple(dict.fromkeys(part.law for part in open_ if part.law is not None))
     assumes = tuple(dict.fromkeys(text for part in parts for text in part.assumes))
     return replace(

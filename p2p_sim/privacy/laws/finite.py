@@ -23,6 +23,9 @@ BLIND = "no message that this view can read depends on a label"
 """The source of the law ``Nothing`` of a view that reads nothing."""
 
 
+_UNIT = 2.0**-53
+
+
 @dataclass(frozen=True)
 class Nothing(Law):
     """The view does not depend on the label."""
@@ -80,6 +83,19 @@ class Atoms(Law):
             return math.inf
         support = self.p > 0
         return float(np.abs(np.log(self.p[support]) - np.log(self.q[support])).max())
+
+    def pure_bracket(self) -> Bracket:
+        """Return the largest log ratio, between ends that allow for probabilities and logarithms that are rounded."""
+        value = self.pure()
+        if value in (0.0, math.inf):
+            return Bracket(value, value, value)
+        support = self.p > 0
+        first, second = np.log(self.p[support]), np.log(self.q[support])
+        wrong = _UNIT * (
+            8 + 2 * np.abs(first) + 2 * np.abs(second)
+        )  # 4 units of each probability, 2 of a logarithm
+        ratio = np.abs(first - second)
+        return Bracket(float((ratio - wrong).max()), value, float((ratio + wrong).max()))
 
     def alternatives(self) -> tuple[Law, ...]:
         """Return the pairs, each as a law of its own."""

@@ -37,7 +37,7 @@ def law(protocol: MultiStage, setting: Setting) -> PrivacyProfile:
     if not setting.view.user_count or protocol.stages == 1:
         return PrivacyProfile(setting.text, "exact", BLIND, (ONCE,), "", Nothing())
     told = parallel(_stages(protocol, setting.text, protocol.stages - 1))
-    why = "a peer of the last stage sees priors, which are computed from the reports of those before"
+    why = "a peer sees the prior of her stage, which is computed from the reports of the stages before"
     return replace(told, basis="upper", assumes=(*told.assumes, why))
 
 

@@ -46,8 +46,15 @@ def law(protocol: ClusterResponse, setting: Setting) -> PrivacyProfile:
         return PrivacyProfile(setting.text, "exact", "sees the label itself", (ONCE,), "", full_disclosure())
     if not setting.learner:
         return PrivacyProfile(setting.text, "exact", BLIND, (ONCE, TRUSTED), "", Nothing())
+    if setting.real and protocol.labels > 2:
+        why = f"composition = 'population': counts two labels, the protocol has {protocol.labels}; ask for the worst"
+        return PrivacyProfile.refused(setting.text, why)
     basis, source, found = _of_learner(protocol, setting)
-    return PrivacyProfile(setting.text, basis, source, (ONCE, TRUSTED, PUBLIC, KNOWN), "", found)
+    known = [ONCE, TRUSTED, PUBLIC, KNOWN]
+    known += ["noise whose tails are not cut"] if protocol.settings().sigma is not None else []
+    if setting.composition is not None and protocol.labels > 2:
+        known.append("her label and the others' are 0 or 1")
+    return PrivacyProfile(setting.text, basis, source, tuple(known), "", found)
 
 
 def _of_learner(protocol: ClusterResponse, setting: Setting) -> tuple[str, str, Law]:
@@ -59,7 +66,9 @@ def _of_learner(protocol: ClusterResponse, setting: Setting) -> tuple[str, str, 
         source = f"{PAPER}: q~ is uniform, so the label is randomized as by Warner 1965"
         uniform = total(protocol.settings()._replace(sigma=None))
         return "exact", source, LocalResponse(uniform, protocol.labels) if uniform else Nothing()
-    if setting.size is not None:
+    if (
+        setting.size is not None and not setting.deviating
+    ):  # who stays away, or names another cluster, changes n
         exact = _listed(protocol, setting.size, setting.view.user_count, setting.composition)
         if exact is not None:
             return "exact", f"{PAPER}: q~ of the cluster and the label of the user, listed", exact
