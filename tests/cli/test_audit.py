@@ -50,7 +50,8 @@ def test_figures_are_those_of_the_audit(cli):
 def test_table_and_sentences(cli):
     out = cli(*SMALL, "--delta", "0.01").out
     assert out.startswith(
-        "peer-to-peer: alpha = 0.2, theta = 1.0 (default), retries = 0 (default), over = cluster (default)\n"
+        "peer-to-peer: alpha = 0.2, theta = 1.0 (default), retries = 0 (default), over = cluster (default), "
+        "labels = 2 (default)\n"
     )
     assert out.splitlines()[1].startswith("ε in nats of one label, measured at δ = 0.01:")
     head = out.splitlines()[3].split("   ")

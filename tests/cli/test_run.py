@@ -31,7 +31,7 @@ def test_main_job_needs_nothing_else(cli, tmp_path):
     assert (done.status, done.err) == (0, "")
     for part in (
         "peer-to-peer: alpha = 0.1 (default), theta = 1.0 (default), retries = 0 (default), "
-        "over = cluster (default); seed 0, backend local",
+        "over = cluster (default), labels = 2 (default); seed 0, backend local",
         "digits, bundled with scikit-learn; 1,797 rows, 64 features",
         "label digit: 1 means digit >= 5, 0 means digit < 5",
         "1,438, one row each; 359 further rows test the model (20 % of the rows, drawn by seed)",
