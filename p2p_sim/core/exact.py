@@ -69,38 +69,30 @@ def thresholds(
 def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     """Return the thresholds of all but the last outcome of a categorical draw; weights are scaled to sum to 1.
 
-    Those of a tuple are kept, for a program that draws from a long one in every block.
+    They are kept, for a program that draws from the same weights in every block.
     """
-    return _kept(weights) if type(weights) is tuple and len(weights) >= _LONG else _cumulative(name, weights)
+    given = tuple(weights)
+    try:
+        if not all(issubclass(kind, _NUMBERS) for kind in set(map(type, given))):
+            raise ValueError(_FINITE)
+        return _thresholds_of(given)
+    except ValueError as error:
+        raise InputError(f"{name}: weights {list(given)!r}; needed: {error}") from None
 
 
-_LONG = 256
-
-
-@lru_cache(maxsize=16)
-def _kept(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64]:
-    found = _cumulative(f"a draw of {len(weights):,} outcomes", weights)
-    found.setflags(write=False)
-    return found
-
-
-def _cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
-    numbers = (int, float, Rational, np.floating, np.integer)
-    if not all(isinstance(w, numbers) and (isinstance(w, Fraction) or math.isfinite(w)) for w in weights):
-        raise InputError(f"{name}: weights {list(weights)!r}; needed: finite numbers")
-    table = _thresholds_of(tuple(weights))
-    if table is None:
-        raise InputError(f"{name}: weights {list(weights)!r}; needed: at least one, none negative, not all 0")
-    return table
+_NUMBERS = (int, float, Rational, np.floating, np.integer)
+_FINITE = "finite numbers"
 
 
 @lru_cache(maxsize=64)  # every block draws from the same weights
-def _thresholds_of(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64] | None:
-    """Return the thresholds of finite weights; None if they are no law."""
+def _thresholds_of(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64]:
+    """Return the thresholds of numbers; raises ValueError, which says what is needed, if they are no law."""
+    if not all(isinstance(w, Fraction) or math.isfinite(w) for w in weights):
+        raise ValueError(_FINITE)
     shares = [Fraction(w) if isinstance(w, Rational) else Fraction(float(w)) for w in weights]
     total = sum(shares, Fraction(0))
     if not shares or any(w < 0 for w in shares) or total <= 0:
-        return None
+        raise ValueError("at least one, none negative, not all 0")
     running, out = Fraction(0), []
     for share in shares[:-1]:
         running += share

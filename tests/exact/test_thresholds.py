@@ -87,6 +87,12 @@ def test_weights_that_make_no_law_are_refused(weights):
         exact.cumulative("draw 'd'", weights)
 
 
+def test_weights_that_equal_kept_ones_are_refused_if_they_are_no_numbers_and_the_draw_is_named():
+    exact.cumulative("draw 'd'", (1,) * 300)
+    with pytest.raises(InputError, match=r"^draw 'd': .*needed: finite numbers"):
+        exact.cumulative("draw 'd'", (Decimal(1),) * 300)
+
+
 def test_weights_may_be_a_float32_array():
     assert exact.cumulative("d", np.array([0.25, 0.75], np.float32)).tolist() == [WORD // 4]
 
