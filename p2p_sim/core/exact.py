@@ -89,7 +89,7 @@ def _thresholds_of(weights: tuple[Any, ...]) -> npt.NDArray[np.uint64]:
     """Return the thresholds of numbers; raises ValueError, which says what is needed, if they are no law."""
     if not all(isinstance(w, Fraction) or math.isfinite(w) for w in weights):
         raise ValueError(_FINITE)
-    shares = [Fraction(w) if isinstance(w, Rational) else Fraction(float(w)) for w in weights]
+    shares = [_fraction(w) for w in weights]
     total = sum(shares, Fraction(0))
     if not shares or any(w < 0 for w in shares) or total <= 0:
         raise ValueError("at least one, none negative, not all 0")
@@ -157,7 +157,14 @@ def as_scale(name: str, value: Any) -> Fraction:
         raise InputError(f"{name} = {value!r}: a scale is a number of grid steps above 0")
     if not isinstance(value, Fraction) and not math.isfinite(value):
         raise InputError(f"{name} = {value!r}: a scale is finite, in grid steps")
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+    return _fraction(value)
+
+
+def _fraction(value: Any) -> Fraction:
+    """Return a finite number exactly; of Python's integers, for those of numpy overflow in a Fraction."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
 
 
 def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:

@@ -97,6 +97,16 @@ def test_weights_may_be_a_float32_array():
     assert exact.cumulative("d", np.array([0.25, 0.75], np.float32)).tolist() == [WORD // 4]
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int64])
+def test_weights_and_scales_may_be_integers_of_numpy(kind):
+    first = 100 + np.dtype(kind).itemsize  # weights of its own, which are not kept from another test
+    found = exact.cumulative("d", np.array([first, 53, 203 - first], kind))
+    assert found.tolist() == [WORD * first // 256, WORD * (first + 53) // 256]
+    scale = exact.as_scale("scale", kind(7))
+    assert exact.laplace_thresholds(scale)[0].tolist() == exact.laplace_thresholds(Fraction(7))[0].tolist()
+    assert type(scale.numerator) is int
+
+
 @pytest.mark.parametrize("x", [0.0, 1.0, -1.0, 0.1, 5e-324, -700.0, 50.5])
 def test_exp_has_60_digits(x):
     with localcontext() as context:
