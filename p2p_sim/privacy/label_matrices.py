@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Evidence:
     unbiased: Callable[[], Array]
     note: str = ""
 
-    @property
+    @cached_property
     def says_nothing(self) -> bool:
         """Whether no report tells any two labels apart."""
         return bool(np.allclose(self.likelihood, self.likelihood[:, :1], rtol=1e-12, atol=0))
@@ -68,22 +69,32 @@ class LabelMatrices(ABC):
     def dense(self, number: int = 0) -> Array:
         """Return a matrix (k, k), P(reported | true), a row for each true label."""
 
-    @abstractmethod
     def likelihood(self, users: Array, y: Array) -> Array:
         """Return the probability (m, k) of the reports ``y`` (m,) of ``users`` (m,) for each true label."""
+        _, y, row = self._checked(users, y)
+        return self._likelihood(y, row)
 
-    @abstractmethod
     def weights(self, users: Array, y: Array) -> Array:
         """Return weights (m, k) of reports ``y`` (m,) of ``users`` (m,), whose mean is the one-hot true label.
 
         They are rows of the inverse matrix, so they sum to 1.  Raises InputError for a matrix that is singular or
         nearly so, and names the labels that it does not tell apart.
         """
+        _, y, row = self._checked(users, y)
+        return self._weights(y, row)
 
     def evidence(self, users: Array, y: Array, note: str = "") -> Evidence:
         """Return what the reports ``y`` (m,) of ``users`` (m,) say."""
-        users, y, _ = self._checked(users, y)
-        return Evidence(users, self.likelihood(users, y), lambda: self.weights(users, y), note)
+        users, y, row = self._checked(users, y)
+        return Evidence(users, self._likelihood(y, row), lambda: self._weights(y, row), note)
+
+    @abstractmethod
+    def _likelihood(self, y: Array, row: Array) -> Array:
+        """Return the likelihood of checked reports, each by the matrix number ``row``."""
+
+    @abstractmethod
+    def _weights(self, y: Array, row: Array) -> Array:
+        """Return the weights of checked reports, each by the matrix number ``row``."""
 
     def _checked(self, users: Any, y: Any) -> tuple[Array, Array, Array]:
         """Return users, labels and the number of each user's matrix; raises InputError for reports that do not fit."""
@@ -153,17 +164,15 @@ class ResamplingMatrices(LabelMatrices):
         beta = self.beta[number]
         return np.asarray((1 - beta) * np.eye(self.labels) + beta * self.q[number])
 
-    def likelihood(self, users: Array, y: Array) -> Array:
+    def _likelihood(self, y: Array, row: Array) -> Array:
         """Return the probability of each report, 1 - beta more for the label that it names."""
-        _, y, row = self._checked(users, y)
         beta = self.beta[row]
         found = np.repeat((beta * self.q[row, y])[:, None], self.labels, axis=1)
         found[np.arange(len(y)), y] += 1 - beta
         return found
 
-    def weights(self, users: Array, y: Array) -> Array:
+    def _weights(self, y: Array, row: Array) -> Array:
         """Return rows of (I - beta 1 q^T) / (1 - beta)."""
-        _, y, row = self._checked(users, y)
         lost = np.flatnonzero((1 - self.beta) * MOST_WEIGHT < 1)
         if len(lost):
             raise InputError(
@@ -207,14 +216,12 @@ class DenseMatrices(LabelMatrices):
         """Return a matrix (k, k)."""
         return np.asarray(self.matrices[number])
 
-    def likelihood(self, users: Array, y: Array) -> Array:
+    def _likelihood(self, y: Array, row: Array) -> Array:
         """Return the columns of the reports."""
-        _, y, row = self._checked(users, y)
         return np.asarray(self.matrices[row, :, y])
 
-    def weights(self, users: Array, y: Array) -> Array:
+    def _weights(self, y: Array, row: Array) -> Array:
         """Return rows of the inverse matrices, solved for and checked."""
-        _, y, row = self._checked(users, y)
         used, place = np.unique(row, return_inverse=True)
         inverses = np.stack([inverse(self.matrices[number]) for number in used]) if len(used) else None
         return np.zeros((0, self.labels)) if inverses is None else np.asarray(inverses[place, y])
