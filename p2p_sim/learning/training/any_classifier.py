@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.losses import LEAST, likeliest_shares
+from p2p_sim.learning.training.losses import LEAST, told
 from p2p_sim.learning.training.models import one_thread
 from p2p_sim.privacy.label_matrices import Evidence, inverse
 
@@ -82,17 +82,13 @@ class ForwardClassifier:
         self.classifier, self.rounds = classifier, rounds
 
     def fit(self, x: Array, evidence: Evidence) -> Self:
-        """Fit to reports of users with features x (n, d); raises InputError if no report says anything."""
+        """Fit to reports of users with features x (n, d); raises InputError if there is none, or none says anything."""
         from sklearn.base import clone
 
-        if not len(evidence.users) or evidence.says_nothing:
-            raise InputError(
-                "no report says anything about the true label, so there is nothing to learn from"
-            )
         rows = x[evidence.users]
-        likelihood = evidence.likelihood / evidence.likelihood.max(axis=1, keepdims=True)
-        self.labels = likelihood.shape[1]
-        chance = np.tile(likeliest_shares(likelihood, np.full(len(rows), 1 / len(rows))), (len(rows), 1))
+        likelihood, shares = told(evidence)
+        self.labels = len(shares)
+        chance = np.tile(shares, (len(rows), 1))
         for _ in range(self.rounds):
             joint = np.maximum(chance * likelihood, LEAST * likelihood)
             copies = weighted_copies(rows, joint / joint.sum(axis=1, keepdims=True))

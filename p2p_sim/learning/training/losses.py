@@ -131,11 +131,19 @@ def from_likelihoods(scores: Array, likelihood: Array) -> tuple[float, Array]:
 
     *Source:* Patrini et al. 2017 (forward correction), with a randomization matrix of each user's own.
     """
+    return _from_scaled(scores, _scaled(likelihood))
+
+
+def _scaled(likelihood: Array) -> Array:
+    """Return likelihoods (m, k), of which the largest of each report is 1."""
+    return np.asarray(likelihood / likelihood.max(axis=1, keepdims=True))
+
+
+def _from_scaled(scores: Array, likelihood: Array) -> tuple[float, Array]:
     from scipy.special import softmax
 
     probabilities = softmax(scores, axis=1)
-    scaled = likelihood / likelihood.max(axis=1, keepdims=True)
-    joint = probabilities * scaled
+    joint = probabilities * likelihood
     total = np.maximum(joint.sum(axis=1, keepdims=True), LEAST)
     return -float(np.log(total).sum()), probabilities - joint / total
 
@@ -367,11 +375,19 @@ def match_reports(x: Array, evidence: Evidence) -> Regression:
 
     x (n, d): features of all users.  Raises InputError if there is no report, and if none says anything.
     """
+    likelihood, begin = told(evidence)
+    model = Regression(likelihood.shape[1])
+    return model.fit(x[evidence.users], lambda scores: _from_scaled(scores, likelihood), begin)
+
+
+def told(evidence: Evidence) -> tuple[Array, Array]:
+    """Return likelihoods (m, k), of which the largest of each report is 1, and label shares (k,) that make them likely.
+
+    No share is below about 0.01.  Raises InputError if there is no report, and if none says anything.
+    """
     if not len(evidence.users):
         raise InputError("no label was released, so there is nothing to learn from")
     if evidence.says_nothing:
         raise InputError("no report says anything about the true label, so there is nothing to learn from")
-    likelihood = evidence.likelihood / evidence.likelihood.max(axis=1, keepdims=True)
-    begin = likeliest_shares(likelihood, np.full(len(likelihood), 1 / len(likelihood)))
-    model = Regression(likelihood.shape[1])
-    return model.fit(x[evidence.users], lambda scores: from_likelihoods(scores, likelihood), begin)
+    likelihood = _scaled(evidence.likelihood)
+    return likelihood, likeliest_shares(likelihood, np.full(len(likelihood), 1 / len(likelihood)))

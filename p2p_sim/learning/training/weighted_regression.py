@@ -171,25 +171,17 @@ class _Objective:
         for low in range(0, self.x.shape[0], self.rows):
             block = self.x[low : low + self.rows]
             block = block.astype(np.float64, copy=False)
-            scores = _product(coef, block)
+            scores = coef @ block.T
             scores += constant[:, None]
             part, direction = _losses(scores, self.weights[:, low : low + self.rows])
             value += part
             slope += direction.sum(axis=1)
-            gradient += _product_back(direction, block)
+            gradient += direction @ block
         value = value / self.total + self.penalty / 2 * float(np.einsum("kd,kd->", coef, coef))
         gradient = gradient / self.total + self.penalty * coef
         if not self.intercept:
             return value, gradient.ravel()
         return value, np.concatenate([gradient, slope[:, None] / self.total], axis=1).ravel()
-
-
-def _product(coef: Array, block: Any) -> Array:
-    return np.asarray(coef @ block.T)
-
-
-def _product_back(direction: Array, block: Any) -> Array:
-    return np.asarray(direction @ block)
 
 
 def _losses(scores: Array, weights: Array) -> tuple[float, Array]:
