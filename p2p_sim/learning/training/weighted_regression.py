@@ -81,12 +81,7 @@ class WeightedLossRegression(_Scores):
         rows that do not fit.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
-        check_classification_targets(y)
-        classes, code = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise InputError(
-                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
-            )
+        classes, code = _classes(y)
         each = None
         if sample_weight is not None:
             each = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -203,6 +198,17 @@ def _losses(scores: Array, weights: Array) -> tuple[float, Array]:
     return value, scores
 
 
+def _classes(y: Array) -> tuple[Array, Array]:
+    """Return the classes of labels y (n,), and the number of each label's; raises InputError for a single one."""
+    check_classification_targets(y)
+    classes, code = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(
+            f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
+        )
+    return classes, code
+
+
 def _checked(weights: Any, rows: int, classes: Any) -> tuple[Array, Array]:
     """Return weights (rows, k) and their labels (k,); raises InputError for those that do not fit."""
     given = np.asarray(weights)
@@ -245,13 +251,8 @@ class StreamedLossRegression(_Scores):
         for name in ("classes_", "coef_"):
             self.__dict__.pop(name, None)
         X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise InputError(
-                f"y has one class, {classes[0]}: a classifier needs two or more; give labels of both"
-            )
-        return self.partial_fit(X, y, classes).finish()
+        classes, code = _classes(y)
+        return self._take(X, np.eye(len(classes))[code], classes).finish()
 
     def finish(self) -> Self:
         """Learn the rows that still wait for a whole batch, as one of fewer."""
@@ -273,19 +274,20 @@ class StreamedLossRegression(_Scores):
             raise InputError(
                 f"y has labels {np.setdiff1d(y, names)[:10].tolist()} that are none of the classes; name all"
             )
-        return self.partial_fit_losses(X, np.eye(len(names))[place], names)
+        return self._take(X, np.eye(len(names))[place], names)
 
     def partial_fit_losses(self, X: Any, weights: Any, classes: Any = None) -> Self:
         """Learn a block of weights (n, k) of the losses of rows; ``classes`` (k,): ascending; None: 0 to k - 1.
 
         Raises InputError for weights of another shape, or not finite, or classes that are not those of earlier blocks.
         """
-        first = not hasattr(self, "classes_")
-        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=first)
-        given, names = _checked(
-            weights, len(X), classes if classes is not None else getattr(self, "classes_", None)
-        )
-        if first:
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=not hasattr(self, "classes_"))
+        return self._take(X, weights, classes if classes is not None else getattr(self, "classes_", None))
+
+    def _take(self, X: Array, weights: Any, classes: Any) -> Self:
+        """Learn a block of rows that are checked, and keep those that fill no batch."""
+        given, names = _checked(weights, len(X), classes)
+        if not hasattr(self, "classes_"):
             self._begin(names, X.shape[1])
         elif not np.array_equal(names, self.classes_):
             raise InputError(

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from scipy.optimize import check_grad
 from sklearn.base import clone
@@ -177,6 +178,22 @@ def test_streams_refuse_what_does_not_fit_earlier_blocks() -> None:
         model.partial_fit(x, y + 7 * (y == 0))
     with pytest.raises(InputError, match="give the same"):
         model.partial_fit_losses(x, np.eye(2)[y % 2], [0, 1])
+
+
+def test_streams_keep_the_names_of_columns() -> None:
+    """The next block, and rows to predict, cannot have them in another order."""
+    x, y = data(3, 100)
+    table = pandas.DataFrame(x, columns=list("abcd"))
+    for model in (
+        StreamedLossRegression().fit(table, y),
+        StreamedLossRegression().partial_fit(table, y, classes=range(3)),
+    ):
+        assert model.feature_names_in_.tolist() == list("abcd")
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(table[list("badc")])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.partial_fit(table, y)
 
 
 @pytest.mark.parametrize("given", [{"C": 0}, {"C": "1"}, {"max_iter": 0}, {"tol": -1.0}])
