@@ -24,11 +24,11 @@ import numpy.typing as npt
 import p2p_sim
 from experiments._common import check, write_csv
 from experiments._rows import Case, Kept, add_fresh, content, keeping
-from p2p_sim import InputError
+from p2p_sim import InputError, Population
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.training.weighted_regression import WeightedLossRegression
-from p2p_sim.privacy.label_matrices import ResamplingMatrices
+from p2p_sim.privacy.mechanisms.cluster_response import modified_loss
 from protocols import ClusterResponse
 
 Array = npt.NDArray[Any]
@@ -107,7 +107,7 @@ def trial(
     people = examples(data, clusters).population
     protocol = MECHANISMS[name].protocol(epsilon, len(np.unique(people.y)))
     columns = p2p_sim.run(protocol, people, seed=seed, digest=False, progress=False).outputs["learner"]
-    weights = loss_weights(protocol, columns, corrected=MECHANISMS[name].corrected)
+    weights = loss_weights(protocol, columns, people, corrected=MECHANISMS[name].corrected)
     return [
         {
             "mechanism": name,
@@ -119,15 +119,14 @@ def trial(
     ]
 
 
-def loss_weights(protocol: ClusterResponse, columns: dict[str, Array], *, corrected: bool) -> Array:
-    """Return weights (n, k) of the modified loss, by user: with beta = lambda if ``corrected``, else 0."""
-    beta = float(protocol.settings().lam) if corrected else 0.0
+def loss_weights(
+    protocol: ClusterResponse, columns: dict[str, Array], people: Population, *, corrected: bool
+) -> Array:
+    """Return weights (n, k) of the modified loss, by user, with beta = lambda if ``corrected``; else with beta = 0."""
     order = np.argsort(columns["sender"])
-    q = columns["weights"] / columns["weights"].sum(axis=1, keepdims=True)
-    group = np.searchsorted(columns["q_cluster"], columns["cluster"][order])
-    return ResamplingMatrices(beta, q, group=group).weights(
-        columns["sender"][order], columns["y"][order].astype(np.int64)
-    )
+    if not corrected:
+        return np.asarray(np.eye(protocol.labels)[columns["y"][order]])
+    return modified_loss.evidence(protocol, columns, people).unbiased()[order]
 
 
 def truth(data: str, clusters: int, penalties: Sequence[float] = PENALTIES) -> list[dict[str, Any]]:
