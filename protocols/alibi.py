@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
 from protocols.laplace_label_proportions import check_noise, scale
 from protocols.prior_response import UNIFORM, parsed_prior
+
+_DIGITS = Context(prec=50)
 
 FINEST = 256
 """Most steps of noise a label: the exact law multiplies so many probabilities by as many."""
@@ -59,7 +61,7 @@ class Alibi(Protocol):
     def log_prior(self) -> npt.NDArray[np.float64]:
         """Return the logarithms of the prior, shape (k,), the same on every machine."""
         prior = parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')
-        return np.array([float(Decimal(float(chance)).ln()) for chance in prior])
+        return np.array([float(Decimal(float(chance)).ln(_DIGITS)) for chance in prior])
 
     def user(self, me: Party) -> Rounds:
         """Report the label, one-hot, with noise on every entry."""

@@ -178,9 +178,8 @@ class FoundAtoms(Atoms):
             return math.inf
         if self.ratio < 2:
             return math.log1p(float(self.ratio - 1))
-        return float(
-            Decimal(self.ratio.numerator).ln(_CONTEXT) - Decimal(self.ratio.denominator).ln(_CONTEXT)
-        )
+        parts = (Decimal(part).ln(_CONTEXT) for part in self.ratio.as_integer_ratio())
+        return float(_CONTEXT.subtract(*parts))
 
     def pure_bracket(self) -> Bracket:
         """Return the logarithm, rounded outward."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
@@ -24,17 +24,15 @@ def differences(epsilon: float, grid: int) -> Array:
 
     Both entries, in steps, are first cut to 0 .. grid: what is cut off tells nothing.  To 50 digits, then rounded.
     """
-    q = _DIGITS.exp(-Decimal(epsilon) / (2 * grid))
-    whole = _DIGITS.add(1, q)
-    inner = _DIGITS.divide(1 - q, whole)
-    low = [_DIGITS.divide(1, whole)]  # noise at most 0
-    low += [_DIGITS.multiply(inner, _DIGITS.power(q, j)) for j in range(1, grid)]
-    low += [_DIGITS.divide(_DIGITS.power(q, grid), whole)]  # noise of at least a label
-    sums = [Decimal(0)] * (2 * grid + 1)
-    for cut_off, chance in enumerate(
-        low
-    ):  # the own entry is grid - cut_off, as likely as noise cut_off in another
-        for other, its_chance in enumerate(low):
-            place = 2 * grid - cut_off - other
-            sums[place] = _DIGITS.add(sums[place], _DIGITS.multiply(chance, its_chance))
+    with localcontext(_DIGITS):
+        q = (-Decimal(epsilon) / (2 * grid)).exp()
+        inner = (1 - q) / (1 + q)
+        low = [1 / (1 + q)]  # noise at most 0
+        low += [inner * q**j for j in range(1, grid)]
+        low += [q**grid / (1 + q)]  # noise of at least a label
+        sums = [Decimal(0)] * (2 * grid + 1)
+        # the own entry is grid - cut_off, as likely as noise cut_off in another
+        for cut_off, chance in enumerate(low):
+            for other, its_chance in enumerate(low):
+                sums[2 * grid - cut_off - other] += chance * its_chance
     return np.array([float(value) for value in sums])

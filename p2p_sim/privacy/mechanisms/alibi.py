@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -138,9 +138,10 @@ def unbiased(protocol: Alibi, scores: npt.NDArray[Any]) -> Array:
     What the sum is short of 1 is given to all labels alike.
     """
     grid = int(protocol.grid)
-    q = _DIGITS.exp(-Decimal(float(protocol.epsilon)) / (2 * grid))
-    tails = _DIGITS.divide(q * (1 - _DIGITS.power(q, grid)), (1 - q) * (1 + q))
-    apart = float(grid - 2 * tails)
+    with localcontext(_DIGITS):
+        q = (-Decimal(float(protocol.epsilon)) / (2 * grid)).exp()
+        tails = q * (1 - q**grid) / ((1 - q) * (1 + q))
+        apart = float(grid - 2 * tails)
     weights = (np.clip(scores, 0, grid) - float(tails)) / apart
     return np.asarray(weights + (1 - weights.sum(axis=1, keepdims=True)) / protocol.labels)
 

@@ -96,7 +96,9 @@ def _cut(decay: Decimal, ends: list[int], at: int) -> list[float]:
         return _DIGITS.divide(_DIGITS.power(decay, steps), whole)
 
     def one(steps: int) -> Decimal:
-        return _DIGITS.multiply(_DIGITS.divide(1 - decay, whole), _DIGITS.power(decay, abs(steps)))
+        return _DIGITS.multiply(
+            _DIGITS.divide(_DIGITS.subtract(1, decay), whole), _DIGITS.power(decay, abs(steps))
+        )
 
     low, high = ends[0] - at, ends[-1] + 1 - at
     first = tail(-low) if low < 0 else _DIGITS.subtract(1, tail(low + 1))
