@@ -73,7 +73,7 @@ def cumulative(name: str, weights: Sequence[Any]) -> npt.NDArray[np.uint64]:
     """
     given = tuple(weights)
     try:
-        if not all(issubclass(kind, _NUMBERS) for kind in set(map(type, given))):
+        if not all(issubclass(each, _NUMBERS) for each in set(map(type, given))):
             raise ValueError(_FINITE)
         return _thresholds_of(given)
     except ValueError as error:
