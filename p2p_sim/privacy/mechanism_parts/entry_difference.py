@@ -21,7 +21,6 @@ def differences(epsilon: float, grid: int) -> Array:
     """Return P(difference = i - grid) for i = 0 .. 2 grid, of the entry of a user's label less another one.
 
     The noise of each is discrete Laplace of scale 2 grid / epsilon steps, where a label is ``grid`` steps.
-
     Both entries, in steps, are first cut to 0 .. grid: what is cut off tells nothing.  To 50 digits, then rounded.
     """
     q = _DIGITS.exp(-Decimal(epsilon) / (2 * grid))
@@ -31,9 +30,7 @@ def differences(epsilon: float, grid: int) -> Array:
     low += [_DIGITS.multiply(inner, _DIGITS.power(q, j)) for j in range(1, grid)]
     low += [_DIGITS.divide(_DIGITS.power(q, grid), whole)]  # noise of at least a label
     sums = [Decimal(0)] * (2 * grid + 1)
-    for cut_off, chance in enumerate(
-        low
-    ):  # the own entry is grid - cut_off, as likely as noise cut_off in another
+    for cut_off, chance in enumerate(low):  # own entry grid - cut_off: as likely as cut_off in another
         for other, its_chance in enumerate(low):
             place = 2 * grid - cut_off - other
             sums[place] = _DIGITS.add(sums[place], _DIGITS.multiply(chance, its_chance))
