@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -90,6 +91,9 @@ class BinnedResponse(Protocol):
 
         Of partitions that are as good, one with the fewest bins.
         """
+        return _bins(self)
+
+    def _best_bins(self) -> tuple[Array, Array]:
         chance, number = self._chances(), np.arange(self.labels) / (self.labels - 1)  # on [0, 1]
         # Algorithm 2; gain = e^epsilon - 1: bin S costs the least of sum_y P(y) (1 + gain [y in S]) (v - y)^2 over v
         kept = float(self.lying(2))
@@ -131,6 +135,13 @@ class BinnedResponse(Protocol):
 
     def _chances(self) -> Array:
         return parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')
+
+
+@lru_cache(maxsize=64)  # every block asks, maybe every user's
+def _bins(protocol: BinnedResponse) -> tuple[Array, Array]:
+    bin_of, values = protocol._best_bins()
+    bin_of.flags.writeable = values.flags.writeable = False
+    return bin_of, values
 
 
 def _centre(chance: Array, number: Array, part: slice, gain: float) -> float:

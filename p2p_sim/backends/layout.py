@@ -37,9 +37,8 @@ def check(protocol: Protocol, population: Population, faults: Faults | None = No
             "(one of your own says how many in `def label_count(self)`)"
         )
     least = protocol.least_users()
-    if (
-        population.ids is None and population.users < least
-    ):  # part of a population is not checked: the whole was
+    # part of a population, which has ids, is not checked: the whole was
+    if population.ids is None and population.users < least:
         raise InputError(
             f"{protocol!r} needs at least {least} users, the population has {population.users}: give more users, or "
             "parameters that need fewer"

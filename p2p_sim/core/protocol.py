@@ -258,8 +258,6 @@ def _can_change(value: Any) -> bool:
 
 
 def _is_method(value: Any) -> bool:
-    if isinstance(
-        value, Message
-    ):  # which is asked for its types by whoever looks it up, as a method is for its owner
+    if isinstance(value, Message):  # its ``__get__`` makes it no method
         return False
     return inspect.isroutine(value) or isinstance(value, (classmethod, staticmethod, property))

@@ -145,11 +145,11 @@ def _of_group(
         setting = Setting(parsed, view, size, None, encrypted, not curious)
         exact = known(protocol).group
         found = None if exact is None or not curious else exact(protocol, setting, group)
-        if found is not None and assumption(group) in found.assumes:
-            return replace(found, members=group)
-        if found is not None:
+        if found is not None and found.members != group:
             whose = assumption(group) if size is None else f"{assumption(group)} of one cluster"
-            return replace(found, assumes=(*found.assumes, whose), members=group)
+            found = replace(found, assumes=(*found.assumes, whose), members=group)
+        if found is not None:
+            return found
         if known(protocol).law is None:  # what users send is seen apart, and found on the program
             return apart(one, group)
     return grouped(one, group, local_epsilon(protocol))

@@ -96,4 +96,6 @@ def test_what_only_has_the_name_is_not() -> None:
 
 def test_shipped_protocols_are_in_clusters_as_before() -> None:
     found = {kind.__name__ for kind in ALL if kind.in_clusters()}
-    assert found == {"PeerToPeer", "ClusterResponse", "EncryptedShuffle", "PeerPermutation", "NetworkShuffle"}
+    assert found == {
+        "PeerToPeer", "MultiStage", "ClusterResponse", "EncryptedShuffle", "PeerPermutation", "NetworkShuffle",
+    }  # fmt: skip

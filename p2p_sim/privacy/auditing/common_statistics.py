@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -369,16 +370,35 @@ def counts(world: Array, y: Array, worlds: int) -> tuple[Array, Array]:
     )
 
 
+def said_by_victim(
+    seen: Seen, kind: str, field: str, read: Callable[[SeenMessages, Array], Array], none: int, several: int
+) -> Array:
+    """Return what the victim's message of a kind says in each world, int64: ``read(messages, rows)``, one each.
+
+    ``field``: that must be readable.  ``none``, ``several``: stand where there is none, or more than one, which tell
+    more than one does.
+    """
+    found = np.full(seen.worlds, none, np.int64)
+    messages = seen.kinds.get(kind)
+    if messages is not None:
+        rows = readable(messages, field, messages.sender % seen.size == 0)
+        world = messages.sender[rows] // seen.size
+        if len(rows):
+            found[world] = read(messages, rows)
+        found[np.bincount(world, minlength=seen.worlds) > 1] = several
+    return found
+
+
 def _answers(seen: Seen, kind: str, field: str) -> Array:
     """Return the victim's answer in each world: -1 if there is none, and -2 if there are several."""
-    found = np.full(seen.worlds, -1, np.int16)
-    reports = seen.kinds.get(kind)
-    if reports is not None:
-        rows = readable(reports, field, reports.sender % seen.size == 0)
-        world = reports.sender[rows] // seen.size
-        found[world] = reports.fields[field][rows] if len(rows) else 0
-        found[np.bincount(world, minlength=seen.worlds) > 1] = -2  # two answers tell more than one
-    return found
+    return said_by_victim(seen, kind, field, lambda messages, rows: messages.fields[field][rows], -1, -2)
+
+
+def chance_ratio(first: Array, second: Array) -> Array:
+    """Return log(second / first) of chances, maybe infinite; 0 where both are 0."""
+    with np.errstate(divide="ignore"):
+        ratio = np.log(second) - np.log(np.where(first > 0, first, 1.0))
+    return np.where(first > 0, ratio, np.where(second > 0, np.inf, 0.0))
 
 
 @dataclass(frozen=True)
@@ -405,11 +425,8 @@ class AnsweredByMatrix(Statistic):
 
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return the log ratio of the answer's chances; 0 where there is no answer, or it never comes."""
-        chances = (in_table(np.array(self.rows[label]), rows["y"])[1] for label in self.pair)
-        first, second = chances
-        with np.errstate(divide="ignore"):
-            ratio = np.log(second) - np.log(np.where(first > 0, first, 1.0))
-        return np.where(first > 0, ratio, np.where(second > 0, np.inf, 0.0))
+        first, second = (in_table(self.few(label), rows["y"])[1] for label in self.pair)
+        return chance_ratio(first, second)
 
     def few(self, label: int) -> Array:
         """Return the law of the labels that are said."""

@@ -22,8 +22,7 @@ Array = npt.NDArray[np.float64]
 BLIND = "no message that this view can read depends on a label"
 """The source of the law ``Nothing`` of a view that reads nothing."""
 
-
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # one unit in the last place, as a share
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,8 @@ class Atoms(Law):
             return Bracket(value, value, value)
         support = self.p > 0
         first, second = np.log(self.p[support]), np.log(self.q[support])
-        wrong = _UNIT * (
-            8 + 2 * np.abs(first) + 2 * np.abs(second)
-        )  # 4 units of each probability, 2 of a logarithm
+        # four units in the last place of each probability, two of its logarithm
+        wrong = _UNIT * (8 + 2 * np.abs(first) + 2 * np.abs(second))
         ratio = np.abs(first - second)
         return Bracket(float((ratio - wrong).max()), value, float((ratio + wrong).max()))
 

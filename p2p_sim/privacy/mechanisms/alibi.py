@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.auditing.common_statistics import readable
+from p2p_sim.privacy.auditing.common_statistics import said_by_victim
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
-from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.mechanism_parts.entry_difference import differences
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
-from p2p_sim.privacy.mechanism_parts.two_entries import differences
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
@@ -62,16 +62,12 @@ class Difference(Statistic):
 
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the victim's report; ``NONE`` if there is none, and ``SEVERAL`` if there are several."""
-        found = np.full(seen.worlds, NONE, np.int32)
-        reports = seen.kinds.get("report")
-        if reports is not None:
-            rows = readable(reports, "scores", reports.sender % seen.size == 0)
-            world = reports.sender[rows] // seen.size
-            if len(rows):
-                cut = np.clip(reports.fields["scores"][rows], 0, self.grid)
-                found[world] = cut[:, self.pair[1]] - cut[:, self.pair[0]]
-            found[np.bincount(world, minlength=seen.worlds) > 1] = SEVERAL
-        return {"difference": found}
+
+        def difference(reports: SeenMessages, rows: Array) -> Array:
+            cut = np.clip(reports.fields["scores"][rows], 0, self.grid)
+            return np.asarray(cut[:, self.pair[1]] - cut[:, self.pair[0]])
+
+        return {"difference": said_by_victim(seen, "report", "scores", difference, NONE, SEVERAL)}
 
     def between(self, labels: tuple[int, int]) -> Statistic | None:
         """Return the statistic of two other labels; None for one that the law lacks."""

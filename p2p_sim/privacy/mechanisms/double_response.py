@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.privacy.auditing.common_statistics import readable
+from p2p_sim.privacy.auditing.common_statistics import chance_ratio, said_by_victim
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
-from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.bounds import Bound, Renyi, release2023
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Atoms
@@ -190,17 +190,13 @@ class Released(Statistic):
 
     def read(self, seen: Seen) -> WorldCounts:
         """Look up the victim's report; ``NONE``, ``SEVERAL`` or ``OTHER`` where there is not just one that can be."""
-        found = np.full(seen.worlds, NONE, np.int64)
-        reports = seen.kinds.get("report")
-        if reports is not None:
-            at = readable(reports, "y", reports.sender % seen.size == 0)
-            world = reports.sender[at] // seen.size
-            if len(at):
-                number = _numbers(self.table.rows, reports.fields["x"][at])
-                label = reports.fields["y"][at].astype(np.int64)
-                found[world] = np.where(number < 0, OTHER, number * len(self.table.chances) + label)
-            found[np.bincount(world, minlength=seen.worlds) > 1] = SEVERAL
-        return {"report": found}
+
+        def number(reports: SeenMessages, rows: Array) -> Array:
+            features = _numbers(self.table.rows, reports.fields["x"][rows])
+            label = reports.fields["y"][rows].astype(np.int64)
+            return np.where(features < 0, OTHER, features * len(self.table.chances) + label)
+
+        return {"report": said_by_victim(seen, "report", "y", number, NONE, SEVERAL)}
 
     def between(self, labels: tuple[int, int]) -> Statistic | None:
         """Return the statistic of two other labels; None for one that the law lacks."""
@@ -209,9 +205,7 @@ class Released(Statistic):
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return the log ratio of the report's chances; 0 where there is none, or it never comes."""
         first, second = (in_table(self.few(label), rows["report"])[1] for label in self.pair)
-        with np.errstate(divide="ignore"):
-            ratio = np.log(second) - np.log(np.where(first > 0, first, 1.0))
-        return np.where(first > 0, ratio, np.where(second > 0, np.inf, 0.0))
+        return chance_ratio(first, second)
 
     def few(self, label: int) -> Array:
         """Return the law of reports."""

@@ -20,8 +20,8 @@ from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
 from p2p_sim.privacy.mechanism_parts.bag_sums import full_disclosure
+from p2p_sim.privacy.mechanism_parts.entry_difference import differences
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
-from p2p_sim.privacy.mechanism_parts.two_entries import differences
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
 from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
 from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.privacy.auditing.common_statistics import Answered
+from p2p_sim.privacy.auditing.common_statistics import Answered, chance_ratio
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import MOST_LISTED, Floats, outcomes, views
@@ -78,10 +78,7 @@ class DistributionAndLabel(Statistic):
     def row_ratios(self, rows: WorldCounts) -> Array:
         """Return the log ratio of the two joint probabilities; 0 where neither label can show this."""
         first, second = (self._chance(rows, label) for label in self.pair)
-        with np.errstate(divide="ignore"):
-            ratio = np.log(np.where(second > 0, second, 1.0)) - np.log(np.where(first > 0, first, 1.0))
-        one_sided = np.where(first > 0, -np.inf, np.where(second > 0, np.inf, 0.0))
-        return np.where((first > 0) & (second > 0), ratio, one_sided)
+        return chance_ratio(first, second)
 
     def row_law(self, rows: WorldCounts, label: int) -> tuple[Array, Array]:
         """Return the law of q~, and that of the label given q~."""

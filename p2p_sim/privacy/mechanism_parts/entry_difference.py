@@ -21,7 +21,6 @@ def differences(epsilon: float, grid: int) -> Array:
     """Return P(difference = i - grid) for i = 0 .. 2 grid, of the entry of a user's label less another one.
 
     The noise of each is discrete Laplace of scale 2 grid / epsilon steps, where a label is ``grid`` steps.
-
     Both entries, in steps, are first cut to 0 .. grid: what is cut off tells nothing.  To 50 digits, then rounded.
     """
     with localcontext(_DIGITS):
