@@ -6,20 +6,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population
 from p2p_sim.privacy.composition.parallel import parallel
+from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
+from p2p_sim.privacy.mechanisms import prior_response
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, LawOf, register
+from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits
 from protocols import MultiStage
-from protocols.multi_stage import CHANCE
+from protocols.multi_stage import CHANCE, Beliefs
+
+Array = npt.NDArray[Any]
+Columns = Mapping[str, Array]
 
 SOURCE = "Ghazi et al. 2021, LP-MST; parallel composition over disjoint users, see docs/laws.md"
 GIVEN = "a prior comes from other users' reports; the worst prior there may be"
@@ -65,11 +77,78 @@ def local_epsilon(protocol: MultiStage) -> float:
     return float(protocol.epsilon) if protocol.response.lying(2) else math.inf
 
 
+def noise(protocol: MultiStage) -> LabelNoise:
+    """Return how often users lie, if there is one stage; else what each report says under the prior that was told."""
+    k = protocol.labels
+    if protocol.stages == 1:
+        return LabelNoise(protocol.response.lying(k), k)
+    return LabelNoise(Fraction(0), k, reports=lambda columns, people: evidence(protocol, columns, people))
+
+
+STAGE_1 = "take the reports of stage 1 alone (rows of each column with stage == 1), under whose prior all can be said"
+
+
+def evidence(protocol: MultiStage, columns: Columns, people: Population) -> Evidence:
+    """Return what the reports say; weights of an unbiased loss exist where all k labels can be reported.
+
+    A prior is computed from other users' reports, so that given it these weights have the mean of the one-hot true
+    label, as if it had been public.  ``columns``: ``sender``, ``stage`` and ``y`` of all reports of the first stages.
+    """
+    prior, sender = priors(protocol, columns, people), columns["sender"].astype(np.int64)
+    return prior_response.of_reports(protocol.response, prior, sender, columns["y"].astype(np.int64), STAGE_1)
+
+
+def priors(protocol: MultiStage, columns: Columns, people: Population) -> Array:
+    """Return the prior under which each report was made, (m, k): what the learner told of the sender's cluster.
+
+    The learner's arithmetic, repeated on what she received.  *Assumes:* reports name the public cluster of their
+    sender, and arrive in their stage, as they do without faults.
+    """
+    cluster, stage = _clusters(columns, people), columns["stage"]
+    found = np.full((len(stage), protocol.labels), 1 / protocol.labels)
+    beliefs = Beliefs(protocol.response)
+    for number in range(1, protocol.stages + 1):
+        mine = stage == number
+        if number > 1:
+            found[mine] = beliefs.told(cluster[mine])
+        beliefs.learn(cluster[mine], columns["y"][mine])
+    return found
+
+
+def matrix(protocol: MultiStage, columns: Columns, people: Population) -> npt.NDArray[np.float64]:
+    """Return P(report | label) of all reports together, the mean of their matrices (k, k), a row for each label.
+
+    For the correction after training (``any_classifier.after_training``) of a model that was trained on all of them.
+    *Assumes:* given her label, the prior under which a user answers does not depend on her features: one cluster, or
+    clusters that tell nothing of features.  Otherwise take the reports of stage 1 alone.
+    """
+    kinds, which = np.unique(
+        np.stack([columns["stage"].astype(np.int64), _clusters(columns, people)]), axis=1, return_inverse=True
+    )
+    which = which.ravel()
+    first = np.zeros(kinds.shape[1], np.intp)
+    first[which] = np.arange(len(which))
+    each = prior_response.matrices(protocol.response, priors(protocol, columns, people)[first])
+    share = np.bincount(which, minlength=len(each)) / len(which)
+    return np.asarray(np.tensordot(share, each, axes=1))
+
+
+def _clusters(columns: Columns, people: Population) -> npt.NDArray[np.int64]:
+    """Return the public number of each sender's cluster, (m,)."""
+    sender = columns["sender"].astype(np.int64)
+    return (
+        np.zeros(len(sender), np.int64)
+        if people.clusters is None
+        else people.clusters.codes[sender].astype(np.int64)
+    )
+
+
 register(
     MultiStage,
     Accounting(
         law=law,
         under_faults=under_faults,
         local_epsilon=local_epsilon,
+        noise=noise,
     ),
 )

@@ -79,10 +79,26 @@ def evidence(
     """Return what the reports say; weights of an unbiased loss exist where all k labels can be reported."""
     sender, y = columns["sender"].astype(np.int64), columns["y"].astype(np.int64)
     shared = protocol.shared_prior()
-    if shared is None:
-        prior = check_prior('public column "prior"', people.public["prior"], protocol.labels)[sender]
-    else:
-        prior = shared[None]
+    if shared is not None:
+        return of_reports(protocol, shared[None], sender, y)
+    prior = check_prior('public column "prior"', people.public["prior"], protocol.labels)
+    return of_reports(protocol, prior[sender], sender, y)
+
+
+OTHERWISE = "give a prior closer to uniform, or more epsilon"
+
+
+def of_reports(
+    protocol: PriorResponse,
+    prior: npt.NDArray[Any],
+    sender: npt.NDArray[np.int64],
+    y: npt.NDArray[np.int64],
+    otherwise: str = OTHERWISE,
+) -> Evidence:
+    """Return what reports ``y`` (m,) of ``sender`` (m,) say; ``prior``: that of each, (m, k), or one of all, (1, k).
+
+    ``otherwise``: what to do, beside the forward correction, where there is no unbiased loss.
+    """
     said, m = (np.broadcast_to(each, (len(sender), *each.shape[1:])) for each in _reportable(protocol, prior))
     truth, lie = _chances(protocol, m)
     likelihood = np.where(said, lie[:, None], 1 / m[:, None])
@@ -90,7 +106,7 @@ def evidence(
 
     def unbiased() -> npt.NDArray[np.float64]:
         if (m < protocol.labels).any():
-            raise InputError(_alike(protocol, said, m))
+            raise InputError(_alike(protocol, said, m, otherwise))
         every = ResamplingMatrices.uniform(protocol.labels, float(protocol.lying(protocol.labels)))
         return every.weights(sender, y)
 
@@ -122,7 +138,7 @@ def _chances(
     return 1 - lies, lies / np.maximum(m - 1, 1)
 
 
-def _alike(protocol: PriorResponse, said: npt.NDArray[Any], m: npt.NDArray[Any]) -> str:
+def _alike(protocol: PriorResponse, said: npt.NDArray[Any], m: npt.NDArray[Any], otherwise: str) -> str:
     """Return why there is no unbiased loss, of users who cannot report all labels."""
     row, few = int(np.argmax(m < protocol.labels)), int(np.count_nonzero(m < protocol.labels))
     some = f"labels {np.flatnonzero(~said[row]).tolist()[:SHOWN]} from a mixture of the others"
@@ -130,7 +146,7 @@ def _alike(protocol: PriorResponse, said: npt.NDArray[Any], m: npt.NDArray[Any])
         f"{few:,} reports come from users who can report fewer than {protocol.labels} labels, one of them the labels "
         f"{np.flatnonzero(said[row]).tolist()[:SHOWN]}: a report does not tell {'any labels' if m[row] == 1 else some} "
         "apart, so no weights make the loss unbiased; use the forward correction (losses.match_reports), which needs "
-        "no inverse, give a prior closer to uniform, or more epsilon"
+        f"no inverse, or {otherwise}"
     )
 
 
