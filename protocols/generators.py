@@ -55,6 +55,14 @@ class Generator(ABC):
         """
         return None
 
+    def likelihood(self, x: Array) -> Array | None:
+        """Return how likely each label's features are the rows ``x`` (n, width), as (n, labels).
+
+        Up to a factor of each row, so that densities will do, and the largest of a row is above 0.  None if not known.
+        Only learners that undo the noise use it.
+        """
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Prototypes(Generator):
@@ -153,6 +161,12 @@ class GaussianClasses(Generator):
         weights, least = _gaussian()
         noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
         return np.asarray(centres(self.labels, self.width)[labels] + (noise + least) / STEPS)
+
+    def likelihood(self, x: Array) -> Array:
+        """Return the densities of the Gaussians, of which the largest of each row is 1."""
+        away = [((x - centre) ** 2).sum(axis=1) / 2 for centre in centres(self.labels, self.width)]
+        distance = np.stack(away, axis=1)
+        return np.asarray(np.exp(distance.min(axis=1, keepdims=True) - distance))
 
 
 @lru_cache(maxsize=1)

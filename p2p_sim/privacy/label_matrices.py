@@ -39,12 +39,37 @@ class Evidence:
     true label, up to a factor of the report's own; at least 0 and not all 0.  ``unbiased``: returns weights (m, k),
     whose mean over the noise is the one-hot true label, or raises InputError where there are none.  ``note``: what to
     know of the reports, in words; "" for nothing.
+
+    ``x`` (m, d): features that came with the reports, maybe randomized, too; None: they are the users' own.
+    ``generated`` (s, d): features of further examples whose weights ``unbiased`` returns after those of the reports,
+    (m + s, k): the weighted losses of all, with the features of ``weighted_rows``, have the sum of the m true losses as
+    their mean.  None: there are none.
     """
 
     users: Array
     likelihood: Array
     unbiased: Callable[[], Array]
     note: str = ""
+    x: Array | None = None
+    generated: Array | None = None
+
+    def rows(self, x: Array | None) -> Array:
+        """Return the features (m, d) that ``likelihood`` goes with; ``x`` (n, d): those of all users.
+
+        None where users have none; raises InputError if reports came without features, too.
+        """
+        if self.x is not None:
+            return self.x
+        if x is None:
+            raise InputError(
+                "x = None: users have no features, and none came with the reports; give x (n, d)"
+            )
+        return np.asarray(x[self.users])
+
+    def weighted_rows(self, x: Array | None) -> Array:
+        """Return the features that the weights of ``unbiased`` go with, (m, d) or (m + s, d)."""
+        rows = self.rows(x)
+        return rows if self.generated is None else np.concatenate([rows, self.generated])
 
     @cached_property
     def says_nothing(self) -> bool:

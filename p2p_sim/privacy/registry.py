@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.argument_checks import check_labels, check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
@@ -33,6 +34,10 @@ LawOf = Callable[[P, Setting], PrivacyProfile]
 """What answers a question: a profile with a law, or one that is refused."""
 
 
+WHOSE = ("sender", "cluster", "everybody", "neighbours", "walk")
+"""Whose label a released one may be."""
+
+
 @dataclass(frozen=True)
 class LabelNoise:
     """How the labels that a learner gets came about, as far as a model trained on them should know.
@@ -47,7 +52,10 @@ class LabelNoise:
     from the columns that the learner returned (``y``, ``sender`` and whatever else) and the users, whose secret labels
     it may not read.  ``LabelMatrices.evidence`` makes one of matrices that differ between users.
 
-    Raises InputError for several forms at once, and for ``reports`` of labels whose senders are not known.
+    ``reports`` may raise InputError where it cannot say; then no model is corrected, and a note says why.
+
+    ``lie``: from 0 to 1; ``labels``: 2 to 256; ``steps``: at least 0.  Raises InputError for others and for an
+    unknown ``whose``, for several forms at once, and for ``reports`` of labels whose senders are not known.
     """
 
     lie: Fraction
@@ -58,6 +66,11 @@ class LabelNoise:
     reports: Callable[[Mapping[str, npt.NDArray[Any]], Population], Evidence] | None = None
 
     def __post_init__(self) -> None:
+        check_range("lie", self.lie, 0, 1)
+        check_labels("labels", self.labels)
+        check_whole("steps", self.steps, 0)
+        if self.whose not in WHOSE:
+            raise InputError(f"whose = {self.whose!r}: must be one of {', '.join(WHOSE)}")
         if bool(self.lie) + (self.matrix is not None) + (self.reports is not None) > 1:
             raise InputError(
                 f"lie = {self.lie}, matrix and reports each say how labels are randomized: give one of them, and "

@@ -85,7 +85,7 @@ class ForwardClassifier:
         """Fit to reports of users with features x (n, d); raises InputError if there is none, or none says anything."""
         from sklearn.base import clone
 
-        rows = x[evidence.users]
+        rows = evidence.rows(x)
         likelihood, shares = told(evidence)
         self.labels = len(shares)
         chance = np.tile(shares, (len(rows), 1))

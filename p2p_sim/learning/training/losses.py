@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training.metrics import Predicted
 from p2p_sim.learning.training.models import one_thread
-from p2p_sim.privacy.label_matrices import Evidence, inverse
+from p2p_sim.privacy.label_matrices import MOST_WEIGHT, Evidence, inverse
 from p2p_sim.privacy.registry import LabelNoise
 
 Array = npt.NDArray[Any]
@@ -95,9 +95,14 @@ def undo(law: Array, shares: Array) -> Array:
     ``law``: (k, k) as ``channel`` makes it; of a uniform one the inverse has a closed form.  Raises InputError for one
     that is singular, or nearly so.
     """
-    if _uniform(law):
-        return np.asarray((shares - law[0, 1]) / (law[0, 0] - law[0, 1]))
+    if _uniform(law) and abs(law[0, 0] - law[0, 1]) * MOST_WEIGHT >= 1:
+        return _closed(law, shares)
     return np.asarray(shares @ inverse(law.T))
+
+
+def _closed(law: Array, shares: Array) -> Array:
+    """Return what ``undo`` does, of a uniform law."""
+    return np.asarray((shares - law[0, 1]) / (law[0, 0] - law[0, 1]))
 
 
 def forward(scores: Array, released: Released, law: Array) -> tuple[float, Array]:
@@ -313,7 +318,7 @@ def starting_shares(released: Released, law: Array, weights: Array | None = None
     counts = released.counts if weights is None else released.counts * weights[:, None]
     found = counts.sum(axis=0) / counts.sum()
     if _uniform(law):
-        return _inside(undo(law, found))
+        return _inside(_closed(law, found))
     return likeliest_shares(law, found)
 
 
@@ -377,7 +382,7 @@ def match_reports(x: Array, evidence: Evidence) -> Regression:
     """
     likelihood, begin = told(evidence)
     model = Regression(likelihood.shape[1])
-    return model.fit(x[evidence.users], lambda scores: _from_scaled(scores, likelihood), begin)
+    return model.fit(evidence.rows(x), lambda scores: _from_scaled(scores, likelihood), begin)
 
 
 def told(evidence: Evidence) -> tuple[Array, Array]:

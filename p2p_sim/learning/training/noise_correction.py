@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.learning.training import evaluation, label_assignment
@@ -299,7 +300,10 @@ def _by_reports(columns: dict[str, Array], people: Population, noise: LabelNoise
         )
     if not len(columns["sender"]):
         return _Corrected(None, [])
-    evidence = noise.reports(columns, people)
+    try:
+        evidence = noise.reports(columns, people)
+    except InputError as error:
+        return _Corrected(None, [f"no model is corrected for noise: {error}"])
     if evidence.says_nothing:
         return _Corrected(None, [NOTHING_SAID])
     assert people.x is not None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training.losses import channel, undo
+from p2p_sim.privacy.mechanism_parts import release_weights
 
 Array = npt.NDArray[np.float64]
 
@@ -77,8 +78,8 @@ def double_response(said: Any, lam: Any, chances: Any, shares: Any = None, count
         found = _laws("shares", [shares], f"give {k} shares")[0]
         if len(found) != k:
             raise InputError(f"shares = {shares!r}: give {k} shares, one a label of the generator")
-    released = often[:, None] * (np.eye(k)[labels] - rate / k) / (1 - rate) ** 2
-    return ReleaseLoss(released, -rate / (1 - rate) * np.outer(drawn.mean(axis=0), found))
+    released = often[:, None] * release_weights.of_released(labels, rate, k)
+    return ReleaseLoss(released, release_weights.of_generated(rate, drawn, found))
 
 
 def _rate(lam: Any) -> float:

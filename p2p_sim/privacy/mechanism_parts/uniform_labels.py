@@ -29,6 +29,11 @@ def budget(lam: float, labels: int) -> float:
     return float(_DIGITS.ln(_DIGITS.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
 
 
+def lying(lam: float, labels: int) -> Fraction:
+    """Return how likely the label that is said is another one of ``labels`` than the true one, exactly."""
+    return Fraction(lam) * (labels - 1) / labels
+
+
 def answered(lam: float, labels: int) -> Answered:
     """Return the statistic of the victim's answer."""
     return Answered(budget(lam, labels), float(Fraction(lam) / labels), labels)

@@ -8,9 +8,9 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
-from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, response
+from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, lying, response
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise, local
 from protocols import DummyFeatures
@@ -45,6 +45,14 @@ def local_epsilon(protocol: DummyFeatures) -> float:
     return budget(protocol.lam, protocol.labels)
 
 
+def noise(protocol: DummyFeatures) -> LabelNoise:
+    """Return how often labels are lies, and that each may be anybody's: they go with no features.
+
+    So no model of features can be corrected; the shares of labels can (``losses.undo``), which a constant one needs.
+    """
+    return LabelNoise(lying(protocol.lam, protocol.labels), protocol.labels, "everybody")
+
+
 register(
     DummyFeatures,
     Accounting(
@@ -53,6 +61,7 @@ register(
         theorems=theorems,
         statistic=statistic,
         local_epsilon=local_epsilon,
+        noise=noise,
         group=group,
         others_matter=False,
     ),
