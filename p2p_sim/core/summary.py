@@ -6,7 +6,7 @@ import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from html import escape
 from typing import Any
 
@@ -69,10 +69,18 @@ def up(value: float) -> str:
     return _rounded(value, ROUND_CEILING)
 
 
+def settled(value: float) -> Decimal:
+    """Return a finite number to 12 digits: what is left beyond is the rounding of floats, not part of a figure.
+
+    So 1 + 3e-15, computed for 1, is not rounded up to 1.001; an end that is printed holds to 1e-12 of itself.
+    """
+    return Context(prec=12).create_decimal(repr(float(value)))
+
+
 def _rounded(value: float, way: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"
-    return f"{float(Context(prec=4, rounding=way).create_decimal(repr(float(value)))):.4g}"
+    return f"{float(Context(prec=4, rounding=way).create_decimal(settled(value))):.4g}"
 
 
 def _safe(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
+from p2p_sim.core.summary import settled
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.render import text_labels
 from p2p_sim.report import terminal
@@ -32,14 +33,14 @@ def number_text(value: Any) -> str:
 def bracket_text(found: Mapping[str, Any]) -> str:
     """Return a figure with four digits, or both ends if they differ in these digits; infinity is ``inf``.
 
-    Ends, and figures that are only upper or lower bounds, are rounded outward, so that they hold as printed.
+    Ends, and figures that are only upper or lower bounds, are rounded outward, so that they hold as printed, to 1e-12.
     """
     low, value, high = (float(found[name]) for name in ("lower", "epsilon", "upper"))
     if not math.isfinite(high) or high <= 0:
         return number_text(value) if low == high else f"{number_text(low)} to {number_text(high)}"
     step = Decimal(1).scaleb(math.floor(math.log10(high)) - _DIGITS + 1)
     ends = [
-        number_text(Decimal(repr(end)).quantize(step, way))
+        number_text(settled(end).quantize(step, way))
         for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING))
     ]
     if high - low > float(step) / 10:

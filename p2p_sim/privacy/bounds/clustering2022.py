@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 import sys
+from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 from p2p_sim.core.errors import InputError
@@ -42,16 +44,20 @@ def theorem1_corrected(sigma: Any, lam: Any, tau: Any) -> Bound:
 
 def _theorem1(changed: float, sigma: Any, lam: Any, tau: Any, source: str, basis: Basis) -> Bound:
     sigma = real("sigma", sigma, 0.0, infinite=True)
-    lam, tau = real("lam", lam, 0.0, 1.0), real("tau", tau, 0.0, 0.5)
+    share = real("lam", lam, 0.0, 1.0)
+    kept = 1 - Fraction(
+        lam if isinstance(lam, Rational) else share
+    )  # a fraction may be 1 as a float, and not be it
+    tau = real("tau", tau, 0.0, 0.5)
     if sigma == 0:
         return fails(
             "sigma = 0: the label counts of a cluster are released without noise", source, basis, 0.0
         )
-    if lam == 0:
+    if share == 0:
         return fails("lam = 0: every label is released as it is", source, basis, 0.0)
-    if lam < 1 and tau == 0:
+    if kept and tau == 0:
         return fails("tau = 0 with lam < 1: a drawn label need not hide a true one", source, basis, 0.0)
-    unflipped = 0.0 if lam == 1 else _softplus(math.log1p(-lam) - math.log(lam) - math.log(tau))
+    unflipped = _softplus(_log(kept) - math.log(share) - math.log(tau)) if kept else 0.0
     return Bound(changed / sigma + unflipped, 0.0, True, "", source, basis)
 
 
@@ -263,6 +269,13 @@ def _share(name: str, value: Any) -> float:
     if share == 0:
         raise InputError(f"{name} = {value!r}: needs a number above 0, up to 1")
     return share
+
+
+def _log(chance: Fraction) -> float:
+    """Return the logarithm of a probability above 0, which may be below the least float."""
+    if chance < LEAST:
+        return math.log(chance.numerator) - math.log(chance.denominator)
+    return math.log1p(-float(1 - chance)) if chance >= 0.5 else math.log(chance)
 
 
 def _softplus(x: float) -> float:

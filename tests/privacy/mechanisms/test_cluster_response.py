@@ -12,12 +12,15 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
+from p2p_sim.core import summary
 from p2p_sim.core.columns import PerMessage
 from p2p_sim.privacy.bounds.clustering2022 import theorem1_corrected, theorem1_printed
 from p2p_sim.privacy.enumeration.exhaustive_draws import TapeDraw
 from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.mechanisms import cluster_response as room
 from p2p_sim.privacy.mechanisms.cluster_response import bound, listed_views
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed, views
+from p2p_sim.report import figure_text
 from p2p_sim.report.privacy_table import AccountRequest, table_of
 from protocols import ClusterResponse
 
@@ -305,3 +308,34 @@ def test_of_several_labels_one_composition_says_of_which_two_it_is() -> None:
     people = Population.from_arrays(y=np.array([2, 2, 2, 0], np.uint8), cluster=np.zeros(4, int))
     real = privacy.profile(protocol, population=people, composition="population")
     assert (real.basis, "counts two labels, the protocol has 3" in real.why) == ("refused", True)
+
+
+@pytest.mark.parametrize("phi", [1e-16, 1e-30, 1e-300, 0.02, 0.3])
+def test_theorems_are_right_where_lambda_is_1_as_a_float(phi: float) -> None:
+    """Corollary 2 splits 1.5 into 2/sigma = 1 and ln(1 + (1 - lambda)/(lambda tau)) = 0.5, whatever phi is."""
+    protocol = ClusterResponse(1.5, 10, phi=phi)
+    corrected, printed = [promise["epsilon"] for promise in room.theorems(protocol, "learner", [10], 1e-6)]
+    assert corrected == pytest.approx(1.5, rel=1e-12)
+    assert printed == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_fraction_near_1_is_not_1() -> None:
+    share = 1 - Fraction(1, 10**400)  # what is kept is no float
+    assert theorem1_corrected(math.inf, share, 1e-300).epsilon == pytest.approx(1e-100, rel=1e-9)
+    assert theorem1_corrected(math.inf, Fraction(1), 0.1).epsilon == 0.0
+    assert theorem1_corrected(math.inf, np.float32(0.5), 0.5).epsilon == pytest.approx(math.log(3))
+
+
+def test_what_rounding_of_floats_adds_is_not_printed() -> None:
+    """Epsilon 1 in all, at delta 0, is 1 as printed; it said 1.001, for 1 + 3e-15."""
+    profile = privacy.profile(ClusterResponse(1.0), cluster_size=100)
+    assert 0 <= profile.epsilon_bracket(0.0).upper - 1 < 1e-12
+    assert figure_text.bracket_text(figure_text.figure(profile, 0.0)) == "1"
+    assert [figure_text.bound_text(epsilon, "upper") for epsilon in (1 + 1e-10, 1.0004, 2.0)] == [
+        "1.001",
+        "1.001",
+        "2",
+    ]
+    assert (summary.up(1 + 3e-15), summary.up(1 + 1e-10), summary.down(1 - 3e-15), summary.down(1 - 1e-10)) == (
+        "1", "1.001", "1", "0.9999",
+    )  # fmt: skip

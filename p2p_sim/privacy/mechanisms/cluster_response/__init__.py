@@ -122,7 +122,7 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
         why = "the curator, and a plain wire to her, see labels as they are"
         return [nothing(name, why, source=PAPER) for name in names]
     tau, sigma, lam, _ = protocol.settings()
-    given = (math.inf if sigma is None else float(sigma), float(lam), float(tau))
+    given = (math.inf if sigma is None else float(sigma), lam, float(tau))
     bounds = (theorem1_corrected(*given), theorem1_printed(*given))
     return [promise(name, found) for name, found in zip(names, bounds, strict=True)]
 
