@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
 from protocols.prior_response import UNIFORM, parsed_prior
-from protocols.randomized_response import lying
+from protocols.randomized_response import check_lie, lying
 
 Array = npt.NDArray[Any]
 
@@ -111,7 +111,7 @@ class BinnedResponse(Protocol):
         bin_of, values = self.bins()
         said = bin_of[me.y.view(np.uint8)]
         if len(values) > 1:
-            self._check_lie(len(values))
+            check_lie(self.epsilon, self.lying(len(values)))
             lies = me.draw.bernoulli("lie", self.lying(len(values)))
             said = (said + lies * (1 + me.draw.below("other", len(values) - 1))) % len(values)
         yield self.report(bin=said.astype(np.uint8))
@@ -119,13 +119,6 @@ class BinnedResponse(Protocol):
     def never_lies(self, bins: int) -> bool:
         """Whether a lie among ``bins`` is less likely than one random word in 2^64, so that it is never drawn."""
         return self.lying(bins) * 2**64 < 1
-
-    def _check_lie(self, bins: int) -> None:
-        if self.never_lies(bins) and not math.isinf(self.epsilon):
-            raise InputError(
-                f"epsilon = {self.epsilon!r}: a lie would be less likely than one random word in 2^64, and never be "
-                "drawn; give a smaller epsilon, at most 40 is safe, or infinity"
-            )
 
     def learner(self, me: Party) -> Rounds:
         """Receive the randomized bins, and look up their numbers."""

@@ -47,9 +47,9 @@ class MultiStage(Protocol):
     shares cut to 0 and the rest divided by its sum.  Of labels that could not be reported it keeps the prior.
     The prior of a cluster of which nobody has reported is uniform.
 
-    ``epsilon``: at least 0, in nats; infinity never lies about a label that can be reported.  ``labels``: k, from 2 to
-    256.  ``stages``: T, from 1 to 100, at most as many as there are users; LP-2ST has 2.  ``split``: "chance", every
-    user draws her stage uniformly; or "public": the population's public column "stage", 1 to T.
+    ``epsilon``: as of ``PriorResponse``.  ``labels``: k, from 2 to 256.  ``stages``: T, from 1 to 100, at most as many
+    as there are users; LP-2ST has 2.  ``split``: "chance", every user draws her stage uniformly; or "public": the
+    population's public column "stage", 1 to T.
 
     The learner returns columns ``sender``, ``stage`` (from 1) and ``y`` (uint8).  Raises InputError for parameters out
     of range, for a population with fewer users than stages, and for a column of stages that does not fit.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim.core import Inbox, InputError, Message, Party, Protocol, Rounds, check_labels, check_range
 from p2p_sim.core.columns import PerMessage
 from p2p_sim.core.number_texts import read_number
-from protocols.randomized_response import lying
+from protocols.randomized_response import check_lie, lying
 
 Array = npt.NDArray[Any]
 
@@ -32,7 +32,8 @@ class PriorResponse(Protocol):
     probability of these m labels times e^epsilon / (e^epsilon + m - 1).  A user whose label is none of them reports
     one of them at random.  With m = 1 all users of that prior report the same label, which shows nothing of theirs.
 
-    ``epsilon``: at least 0, in nats; infinity never lies about a label that can be reported.
+    ``epsilon``: at least 0, in nats; infinity never lies about a label that can be reported.  Beyond about 44 a lie is
+    too rare to be drawn, and a run is refused.
     ``labels``: k, from 2 to 256.
     ``prior``: "uniform"; or the k probabilities of the labels, such as 0.7,0.2,0.1, all above 0; or "public": the
     population's public column "prior", k probabilities for each user.
@@ -117,8 +118,11 @@ class PriorResponse(Protocol):
         place = _entries(np.argsort(order, axis=1, kind="stable").astype(np.int16), y, which)
         # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
         lie = self.lying(m) if isinstance(m, int) else _column(self._lies()[m], each)
-        lies = _plain(me.draw.bernoulli("lie", lie, each=each))
         most, least = np.max(m, initial=1), np.min(m, initial=self.labels)
+        if most > 1:
+            few = np.min(np.where(np.greater(m, 1), m, self.labels), initial=self.labels)
+            check_lie(self.epsilon, self.lying(int(few)))  # the rarest of these lies
+        lies = _plain(me.draw.bernoulli("lie", lie, each=each))
         moved = (
             lies
             if most <= 2

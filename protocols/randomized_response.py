@@ -35,11 +35,24 @@ NEVER = 1000.0
 """Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
 
 
+def check_lie(epsilon: float, lie: Fraction) -> None:
+    """Check, in a program, that a lie can be drawn: of a finite epsilon it needs one random word in 2^64 at least.
+
+    A rarer one would be left out, and show everything, which the law of that epsilon does not say.  Raises InputError.
+    """
+    if lie * 2**64 < 1 and not math.isinf(epsilon):
+        raise InputError(
+            f"epsilon = {epsilon!r}: a lie would be less likely than one random word in 2^64, and never be drawn; give "
+            "a smaller epsilon, at most 40 is safe, or infinity"
+        )
+
+
 @dataclass(frozen=True)
 class RandomizedResponse(Protocol):
     """Users report their label, or with probability (k - 1) / (k - 1 + e^epsilon) one of the k - 1 others.
 
-    ``epsilon``: at least 0, in nats; infinity never lies.  ``labels``: k, from 2 to 256.  The learner returns columns
+    ``epsilon``: at least 0, in nats; infinity never lies; beyond about 44 a lie is too rare to be drawn, and a run is
+    refused.  ``labels``: k, from 2 to 256.  The learner returns columns
     ``sender`` and ``y`` (uint8).  Raises InputError for parameters out of range.
 
     *Source:* Warner 1965; Clustering 2022, section 7 and Corollary 1 (UniformRR).
@@ -82,6 +95,7 @@ class RandomizedResponse(Protocol):
 
     def noisy(self, me: Party) -> npt.NDArray[Any]:
         """Draw what each user says her label is."""
+        check_lie(self.epsilon, self.lying())
         lies = me.draw.bernoulli("lie", self.lying())
         if self.labels == 2:
             return np.asarray((me.y ^ lies).view(np.uint8))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ def test_duplicates_are_never_read_twice() -> None:
 
 def test_liars_keep_their_true_label() -> None:
     people = contiguous(300)
-    run = p2p_sim.run(RandomizedResponse(1000.0), people, seed=3, faults=["lie=flip:0.2"])
+    run = p2p_sim.run(RandomizedResponse(math.inf), people, seed=3, faults=["lie=flip:0.2"])
     lied = np.flatnonzero(run.output("learner")["y"] != people.y)
     assert np.array_equal(lied, run.faulty["lied"])
     assert run.population is people

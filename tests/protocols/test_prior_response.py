@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError, privacy
-from protocols import PriorResponse, RandomizedResponse
+from protocols import BinnedResponse, EncryptedShuffle, MultiStage, PriorResponse, RandomizedResponse
 
 PRIORS = ("0.7,0.2,0.1", "0.1,0.1,0.8", "0.4,0.2,0.4", "0.98,0.01,0.01", "uniform")
 
@@ -145,3 +146,26 @@ def test_rows_that_are_no_priors_are_refused(rows: Any, words: list[str]) -> Non
 def test_a_population_without_priors_is_refused_by_name() -> None:
     with pytest.raises(ProtocolError, match="no public column 'prior'"):
         p2p_sim.run(PriorResponse(1.0, 2, "public"), Population.from_arrays(y=[True, False]), seed=0)
+
+
+RARE = {
+    "randomized response": RandomizedResponse(50.0),
+    "of 200 labels": RandomizedResponse(900.0, 200),
+    "beyond the digits of e^-epsilon": RandomizedResponse(5000.0),
+    "a prior": PriorResponse(50.0, 3),
+    "stages": MultiStage(50.0, 3),
+    "bins": BinnedResponse(50.0, 8),
+    "a shuffle": EncryptedShuffle(50.0),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_a_lie_that_is_never_drawn_is_refused_and_the_advice_works(name: str) -> None:
+    protocol: Any = RARE[name]
+    people = Population.from_arrays(y=np.zeros(6, np.uint8 if protocol.label_count() > 2 else np.bool_))
+    with pytest.raises(
+        ProtocolError, match=r"epsilon = \d+\.0: a lie .* never be drawn; give a smaller epsilon, at"
+    ):
+        p2p_sim.run(protocol, people, seed=1)
+    for epsilon in (40.0, math.inf):
+        p2p_sim.run(replace(protocol, epsilon=epsilon), people, seed=1)
