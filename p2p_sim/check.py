@@ -21,6 +21,7 @@ from p2p_sim.core.errors import InputError, MissingColumnError, ProtocolError, T
 from p2p_sim.core.message import Message
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.synthetic import placeholders
 from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.network import topologies
 from p2p_sim.rundir.trace_reader import sorted_trace
@@ -198,6 +199,10 @@ def _made_up(protocol: Protocol, users: int, seed: int) -> tuple[_World, tuple[s
     columns: dict[tuple[str, str], Array] = {}
     made: list[str] = []
     graph = protocol.graph_over() is not None
+    needed = protocol.feature_count()
+    if needed is not None:
+        columns["x", "x"] = placeholders(users, needed)
+        made.append("me.x")
     while True:
         world = _World(protocol, _population(protocol, users, seed, columns, graph), seed)
         try:
@@ -208,7 +213,7 @@ def _made_up(protocol: Protocol, users: int, seed: int) -> tuple[_World, tuple[s
             if error.part == "neighbours":
                 graph = True
             elif error.part == "x":
-                columns["x", "x"] = (np.arange(3 * users) * 7 % 11 / 11).reshape(users, 3)
+                columns["x", "x"] = placeholders(users, 3)
             else:
                 columns[error.part, error.name] = np.arange(users) % 2
             made.append(error.what)

@@ -99,6 +99,10 @@ class DoubleResponse(Protocol):
         """How many features are released."""
         return self.model().width
 
+    def feature_count(self) -> int | None:
+        """Return how many features users have, unless they are drawn by ``truth``."""
+        return self.width if self.truth in (PUBLIC, UNKNOWN) else None
+
     def user(self, me: Party) -> Rounds:
         """Report features and label."""
         check_flip("lam", self.lam)

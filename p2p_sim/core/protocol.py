@@ -153,6 +153,13 @@ class Protocol:
         """Return how many users a population needs at least; 1 unless a protocol says otherwise."""
         return 1
 
+    def feature_count(self) -> int | None:
+        """Return how many features of their own users need, as ``me.x``; None if none, or as many as there are.
+
+        Of a protocol that says so, ``check`` and audits make features up for the users of their small worlds.
+        """
+        return None
+
     def bag_sums(self) -> BagSums | None:
         """Return the bags whose sums the learner gets; None for a protocol without bags."""
         return None

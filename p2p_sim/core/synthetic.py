@@ -79,6 +79,11 @@ def centres(labels: int, features: int) -> npt.NDArray[np.float64]:
     return np.asarray(2 * digit - (base - 1), np.float64)
 
 
+def placeholders(users: int, features: int) -> npt.NDArray[np.float64]:
+    """Return made-up features (users, features) from 0 to below 1 that depend on nothing but their place."""
+    return (np.arange(users * features) * 7 % 11 / 11).reshape(users, features)
+
+
 def draw_features(y: Array, labels: int, features: int, seed: int) -> npt.NDArray[np.float64]:
     """Return features (users, features): the centres of the labels plus discrete Gaussian noise of variance 1.
 

@@ -287,7 +287,7 @@ def audit(
         type(protocol).__name__, view, size, best.composition, channels, kind, at, found.lower, found.cap,
         best.look.trials, confidence, best.look.statistic, claimed, found.points, tested, verdict, why,
         _needed(claimed, looked[0], kind, at) if verdict == INCONCLUSIVE else None,
-        found.true_positive, found.false_positive, _assumes(columns), tuple(each.look for each in looked),
+        found.true_positive, found.false_positive, _assumes(protocol, columns), tuple(each.look for each in looked),
         not_varied.sentences(
             pairs, size, honest, best.composition, how, graph=joined is not None, run=about,
             alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
@@ -320,15 +320,19 @@ def _detectable(claim: Claim, looked: list[Looked], kind: str) -> float | None:
     return min((each for each in found if each is not None), default=None)
 
 
-def _assumes(public: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what is taken for granted of the public columns of a world; nothing where there are none."""
-    if not public:
+def _assumes(protocol: Protocol, public: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is taken for granted of features and public columns of a world; nothing where there are none."""
+    columns = (
+        f"public column{'' if len(public) == 1 else 's'} {', '.join(map(repr, public))}" if public else ""
+    )
+    features = "" if protocol.feature_count() is None else "made-up features"
+    if not columns and not features:
         return ()
-    one = len(public) == 1
+    what = " and ".join(filter(None, [features, columns]))
+    are = "is" if len(public) == 1 and not features else "are"
     return (
-        f"public column{'' if one else 's'} {', '.join(map(repr, public))} of all users of a world "
-        f"{'is' if one else 'are'} known to who looks, and the same whatever the victim's label is; with other values "
-        "the view may learn more or less",
+        f"{what} of all users of a world {are} known to who looks, and the same whatever the victim's label is; "
+        "with other values the view may learn more or less",
     )
 
 

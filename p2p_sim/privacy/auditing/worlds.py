@@ -20,6 +20,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import MAX_USERS, Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.synthetic import placeholders
 from p2p_sim.core.trace_level import TraceLevel, Watch
 from p2p_sim.network import topologies
 from p2p_sim.network.adjacency import matrix
@@ -135,7 +136,7 @@ _BATCH = 1_000_000
 """Users of one run, on every backend, so that all draw the same."""
 
 _MOST_OCTETS = 1 << 28
-"""Octets of the public columns of one run, which are the same in all of its worlds."""
+"""Octets of the public columns and features of one run, which are the same in all of its worlds."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class Situation:
     second of ``labels``; everybody else but the victim has the first.  ``labels``: those of the victim that are
     compared, at least two.  ``graph``: that joins the users of a world.  ``public``: columns of them by name, ``size``
     rows each, the victim's first, then the colluders'; they are the same in all worlds, whatever the victim's label.
+    So are features, which are made up for a protocol that needs some (``Protocol.feature_count``).
     """
 
     protocol: Protocol
@@ -232,11 +234,13 @@ class Situation:
             name: np.tile(column, (worlds, *([1] * (column.ndim - 1))))
             for name, column in self.public.items()
         }
+        width = self.protocol.feature_count()
+        x = None if width is None else np.tile(placeholders(self.size, width), (worlds, 1))
         if self.graph is None:
-            return Population(labels, clusters, public=public)
+            return Population(labels, clusters, x, public)
         # ids: parts of a population, whose graph was checked, for all copies together are not connected
         graph = copies(self.graph, worlds)
-        return Population(labels, clusters, public=public, graph=graph, ids=np.arange(len(labels)))
+        return Population(labels, clusters, x, public, graph=graph, ids=np.arange(len(labels)))
 
     def everybody(self, worlds: int) -> Coalition:
         """Return the coalitions of all worlds as one, its users by their ids."""
@@ -284,7 +288,7 @@ def _each(protocol: Protocol, size: int, public: Mapping[str, Array], kinds: int
     Fewer where users send more than a few messages each, or have wide public columns.
     """
     most = protocol.users_at_once(size)
-    octets = sum(column.nbytes for column in public.values())
+    octets = sum(column.nbytes for column in public.values()) + 8 * size * (protocol.feature_count() or 0)
     room = size * _MOST_OCTETS // octets if octets else _BATCH
     return max(1, min(_BATCH, room, _BATCH if most is None else most) // size // kinds)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from p2p_sim import InputError, Population, privacy
+from p2p_sim.check import check
 from p2p_sim.core import Party, Rounds
 from p2p_sim.privacy.bounds import release2023
 from p2p_sim.privacy.mechanisms import double_response as room
@@ -197,4 +198,27 @@ def test_an_audit_agrees_and_finds_a_broken_twin() -> None:
     broken = privacy.audit(
         OfHerOwn(0.6, GENERATOR, 3, TRUTH), delta=1e-3, trials=20_000, seed=1, against=protocol
     )
+    assert broken.verdict == "violated"
+
+
+@dataclass(frozen=True)
+class Marked(DoubleResponse):
+    """Features that are the user's own are marked with her label."""
+
+    def _own(self, me: Party) -> Any:
+        return super()._own(me) + me.y.view(np.uint8)[:, None]
+
+
+@pytest.mark.parametrize("width", [2, 5])
+def test_public_features_are_made_up_for_small_worlds(width: int) -> None:
+    """``check`` and audits had no features, so that they refused the default truth."""
+    protocol = DoubleResponse(0.4, f"gaussian:{width}")
+    checked = check(protocol)
+    assert checked.passed
+    assert checked.columns == ("me.x",)
+    options: dict[str, Any] = {"epsilon": 1.0, "trials": 2_000, "seed": 1}
+    audit = privacy.audit(protocol, **options)
+    assert audit.verdict == "consistent"
+    assert any("made-up features of all users of a world are known" in text for text in audit.assumes)
+    broken = privacy.audit(Marked(0.4, f"gaussian:{width}"), against=protocol, **options)
     assert broken.verdict == "violated"
