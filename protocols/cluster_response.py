@@ -44,6 +44,13 @@ MOST_SUM = 1 << 62
 """The weights of a distribution add up to at most this: they are drawn by one word of 64 bits."""
 
 
+PHI = 0.02
+"""The public phi that is taken where none is given."""
+
+FINE = 16
+"""Steps of the statistic from which phi is estimated."""
+
+
 class Settings(NamedTuple):
     """Parameters of Algorithm 1 as they are used, exactly; ``sigma``: None if infinite."""
 
@@ -69,6 +76,9 @@ class ClusterResponse(Protocol):
     ``noise_share``: of "cluster", between 0 and 1: the part of epsilon that the noisy distributions cost, 2/3 in
     Corollary 2; resampling costs the rest.
     ``grid``: steps of noise a label, from 1 to 256: the noise is discrete, so that its law is exact.
+    ``phi_share``: of "cluster", at least 0 and below 1: the part of epsilon for which the curator estimates phi from
+    the labels, in place of the public one; ``noise_share`` divides the rest.  The estimate is 2 (1 - the mean over
+    users of the sum of squared label shares of their cluster), which phi cannot exceed, with discrete Laplace noise.
 
     Settings of your own: ``ClusterResponse.given``.  The learner returns columns ``sender``, ``cluster`` and ``y``
     (uint8) of each label, and of each cluster ``q_cluster``, its number, and ``weights``, (c, k): the distribution is
@@ -82,9 +92,10 @@ class ClusterResponse(Protocol):
     epsilon: float
     labels: int = 2
     preset: str = CLUSTER
-    phi: float = 0.02
+    phi: float = PHI
     noise_share: float = 2 / 3
     grid: int = 1
+    phi_share: float = 0.0
     own: tuple[Fraction, Fraction | None, Fraction, Fraction] | None = field(default=None, repr=False)
     """tau, sigma (None: infinite), lambda and beta, set by ``given``; None: from epsilon and the preset."""
 
@@ -107,15 +118,48 @@ class ClusterResponse(Protocol):
             check_range("noise_share", self.noise_share, 0, 1, open_low=True)
             if self.noise_share == 1:
                 raise InputError("noise_share = 1: must be below 1, for drawing labels anew costs the rest")
+            self._check_estimate()
             if self.preset not in PRESETS:
                 more = "; settings of your own: ClusterResponse.given" if self.preset == GIVEN else ""
                 raise InputError(f"preset = {self.preset!r}: must be one of {', '.join(PRESETS)}{more}")
-        elif self.preset != GIVEN or self.epsilon != total(self.settings()):
+        elif self.preset != GIVEN or self.phi_share or self.epsilon != total(self.settings()):
             raise InputError(
-                f"own = {self.own!r}: contradicts epsilon = {self.epsilon!r} or preset = {self.preset!r}; use "
-                "ClusterResponse.given(tau=, sigma=, lam=)"
+                f"own = {self.own!r}: contradicts epsilon = {self.epsilon!r}, preset = {self.preset!r} or "
+                f"phi_share = {self.phi_share!r}; use ClusterResponse.given(tau=, sigma=, lam=)"
             )
         self._check_noise()
+
+    def _check_estimate(self) -> None:
+        """Check that phi is public or can be estimated, and that what is left can be spent at any estimate."""
+        check_range("phi_share", self.phi_share, 0, 1)
+        if not self.phi_share:
+            return
+        if self.phi_share == 1 or self.preset != CLUSTER or self.phi != PHI:
+            raise InputError(
+                f"phi_share = {self.phi_share!r} with preset = {self.preset!r}, phi = {self.phi!r}: phi is estimated "
+                f'for a part of epsilon below 1, of preset = "{CLUSTER}", and then not given; leave phi out, or '
+                "phi_share"
+            )
+        if self.phi_cost() * LAPLACE_LIMIT < 2 * FINE:
+            raise InputError(
+                f"phi_share = {self.phi_share!r} of epsilon = {self.epsilon!r}: the estimate of phi needs an epsilon "
+                f"of at least {2 * FINE / LAPLACE_LIMIT:g}: give a larger share, or phi"
+            )
+        for phi in (0.5, 1.0):  # the rest must be enough for either preset
+            self.after(Fraction(phi) / self.labels)
+
+    def phi_cost(self) -> Fraction:
+        """Return the part of epsilon that estimating phi costs, in nats."""
+        return Fraction(self.phi_share) * Fraction(self.epsilon)
+
+    def after(self, phi: Fraction) -> ClusterResponse:
+        """Return the mechanism that what is left of epsilon pays for, once ``phi`` (above 0) is estimated.
+
+        With phi of at least 1/k all labels are as likely (tau = 1/k), so that noise would be paid for in vain.
+        """
+        left = math.nextafter(float(Fraction(self.epsilon) - self.phi_cost()), 0.0)
+        preset = UNIFORM if phi >= Fraction(1, self.labels) else CLUSTER
+        return ClusterResponse(left, self.labels, preset, min(float(phi), 1.0), self.noise_share, self.grid)
 
     def _check_noise(self) -> None:
         """Check that the noise can be drawn."""
@@ -174,6 +218,8 @@ class ClusterResponse(Protocol):
         """Return the parameters of Algorithm 1; e^epsilon to 60 digits, the same on every machine."""
         if self.own is not None:
             return Settings(*self.own)
+        if self.phi_share:  # they follow from the estimate: those of the largest tau below 1/k
+            return self.after(Fraction(1, self.labels) * Fraction((1 << 20) - 1, 1 << 20)).settings()
         even = Fraction(1, self.labels)
         if self.preset == UNIFORM:  # Corollary 1
             lam = self.labels / (self.labels - 1 + exp(self.epsilon))
@@ -195,19 +241,20 @@ class ClusterResponse(Protocol):
     def curator(self, me: Party) -> Rounds:
         """Add noise to the label distributions, and draw labels anew from them (lines 1 to 27)."""
         reports = once((yield self.report.receive()))
-        lam = self.settings().lam
         y, cluster = reports.y.data, reports.cluster.data
         names = np.flatnonzero(np.bincount(cluster))  # the clusters that somebody reported from
         code = _codes(names, cluster)
         counts = np.bincount(code * self.labels + y, minlength=len(names) * self.labels)
-        weights = self._distributions(me, counts.reshape(-1, self.labels))
+        counts = counts.reshape(-1, self.labels)
+        how = self.after(self._estimated(me, counts)) if self.phi_share else self
+        weights = how._distributions(me, counts)
         below = np.cumsum(weights, axis=1)
         # 22-25
         place = me.draw.below("y_hat", np.ascontiguousarray(below[:, -1])[code], each=reports).data
         y_hat = np.zeros(len(y), np.uint8)
         for label in range(self.labels - 1):
             y_hat += place >= np.ascontiguousarray(below[:, label])[code]  # 23
-        anew = me.draw.bernoulli("anew", lam, each=reports).data
+        anew = me.draw.bernoulli("anew", how.settings().lam, each=reports).data
         y_tilde = np.where(anew, y_hat, y)  # 24
         # 26, 31: the data set, and what the modified loss of lines 28 to 30 needs
         yield (
@@ -218,6 +265,15 @@ class ClusterResponse(Protocol):
                 y=me.each(y_tilde),
             ),
         )
+
+    def _estimated(self, me: Party, counts: Array) -> Fraction:
+        """Return the noisy estimate of phi, at least 1/n, from the number of each label, (c, k)."""
+        users = int(counts.sum())
+        if not users:
+            return Fraction(1)
+        noise = int(me.draw.laplace("phi", Fraction(2 * FINE) / self.phi_cost())[0])
+        share = Fraction(int(alike(counts).sum()) + noise, FINE * users)
+        return max(2 * (1 - share), Fraction(1, users))
 
     def _distributions(self, me: Party, counts: Array) -> Array:
         """Return q~ of each cluster as integer weights, from the number of each label, both (c, k)."""
@@ -265,6 +321,15 @@ class ClusterResponse(Protocol):
             "q_cluster": distributions.cluster.data,
             "weights": distributions.weights.data,
         }
+
+
+def alike(counts: Array) -> Array:
+    """Return for each cluster the sum of n_y^2 / n, of n users of whom n_y have label y, in steps of 1 / ``FINE``.
+
+    ``counts`` (c, k).  Rounded down.  A replaced label changes it in one cluster alone, by at most 2 (n - 1) / n, so
+    that noise for 2 is enough, rounding included.
+    """
+    return np.asarray(FINE * (counts.astype(np.int64) ** 2).sum(axis=1) // counts.sum(axis=1))
 
 
 def renormalized(q: Array, floor: Array | int, whole: Array | int) -> Array:

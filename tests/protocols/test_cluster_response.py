@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.core.errors import ProtocolError
 from protocols import ClusterResponse
-from protocols.cluster_response import renormalized
+from protocols.cluster_response import FINE, alike, renormalized, total
 
 given = ClusterResponse.given
 EVEN = Fraction(1, 3)
@@ -132,3 +133,64 @@ def test_who_reports_twice_counts_once() -> None:
     for name in ("q_cluster", "weights"):
         assert np.array_equal(np.unique(twice[name], axis=0), np.unique(plain[name], axis=0))
     assert len(np.unique(twice["sender"])) == 60
+
+
+@pytest.mark.parametrize(("users", "labels"), [(1, 2), (2, 2), (7, 2), (5, 3), (4, 4)])
+def test_the_statistic_of_phi_changes_by_at_most_2_with_a_label(users: int, labels: int) -> None:
+    """Of all compositions of a cluster, rounding included; the noise is for 2."""
+    most = 0
+    for y in itertools.product(range(labels), repeat=users):
+        counts = np.bincount(y, minlength=labels)
+        for other in range(labels):
+            moved = counts - np.eye(labels, dtype=int)[y[0]] + np.eye(labels, dtype=int)[other]
+            most = max(most, abs(int(alike(counts[None])[0]) - int(alike(moved[None])[0])))
+    assert most <= 2 * FINE
+    assert most >= 2 * FINE * (users - 1) / users - 1
+
+
+@pytest.mark.parametrize(("mixed", "uniform"), [(0.02, False), (0.4, True)])
+def test_phi_is_estimated_and_paid_for(mixed: float, uniform: bool) -> None:
+    """Clusters of one label but for a share of others: tau is phi, 2 (1 - sum of squared shares), or 1/k."""
+    n, size = 40_000, 4_000
+    cluster = np.arange(n) // size
+    y = (cluster + (np.arange(n) % 100 < 100 * mixed)) % 4
+    people = Population.from_arrays(y=y.astype(np.uint8), cluster=cluster)
+    protocol = ClusterResponse(4.0, 4, phi_share=0.25)
+    phi = 2 * (1 - (1 - mixed) ** 2 - mixed**2)
+    out = p2p_sim.run(protocol, people, seed=3).output("learner")
+    q = out["weights"] / out["weights"].sum(axis=1, keepdims=True)
+    if uniform:
+        assert (q == 0.25).all()
+        kept = math.exp(3) / (math.exp(3) + 3)
+    else:
+        assert q.min() >= phi - 0.002  # noise of scale 2 / 1 on 40,000, twice, and rounding to a sixteenth
+        assert q.min() == pytest.approx(phi, abs=0.01)
+        lam = 1 / (1 + (math.exp(1) - 1) * phi)
+        kept = 1 - lam + lam * float(q[cluster, y].mean())
+    said = (out["y"] == y[out["sender"]]).mean()
+    assert said == pytest.approx(kept, abs=0.02)
+
+
+def test_what_is_left_after_the_estimate_is_not_more_than_there_is() -> None:
+    protocol = ClusterResponse(1.3, 5, phi_share=0.1)
+    for phi in (Fraction(1, 50), Fraction(1, 5), Fraction(3, 2)):
+        rest = protocol.after(phi)
+        assert protocol.phi_cost() + Fraction(rest.epsilon) <= Fraction(1.3)
+        assert rest.preset == ("cluster" if phi < Fraction(1, 5) else "uniform")
+        assert total(rest.settings()) == pytest.approx(1.3 * 0.9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"phi_share": 1.0}, ["phi_share = 1.0", "below 1"]),
+        ({"phi_share": -0.1}, ["phi_share = -0.1", "[0, 1]"]),
+        ({"phi_share": 0.1, "phi": 0.1}, ["phi = 0.1", "then not given"]),
+        ({"phi_share": 0.1, "preset": "uniform"}, ["preset = 'uniform'", "leave phi out, or phi_share"]),
+        ({"phi_share": 1e-4}, ["needs an epsilon of at least 0.0016", "a larger share"]),
+    ],
+)
+def test_estimates_that_cannot_be_are_refused(wrong: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        ClusterResponse(1.0, 4, **wrong)
+    assert all(word in str(caught.value) for word in words), caught.value

@@ -339,3 +339,20 @@ def test_what_rounding_of_floats_adds_is_not_printed() -> None:
     assert (summary.up(1 + 3e-15), summary.up(1 + 1e-10), summary.down(1 - 3e-15), summary.down(1 - 1e-10)) == (
         "1", "1.001", "1", "0.9999",
     )  # fmt: skip
+
+
+def test_the_estimate_of_phi_counts_in_every_figure() -> None:
+    """Epsilon is the total, of the law and of Theorem 1 as corrected; as printed half of the noise is missing."""
+    protocol = ClusterResponse(2.0, 10, phi_share=0.2)
+    found = privacy.profile(protocol, cluster_size=50)
+    assert found.basis == "upper"
+    assert found.epsilon(0.0) == pytest.approx(2.0, rel=1e-12)
+    assert "after an estimate of phi from the same labels, for 0.4 of ε" in found.source
+    corrected, printed = [promise["epsilon"] for promise in room.theorems(protocol, "learner", [50], 1e-6)]
+    assert corrected == pytest.approx(2.0, rel=1e-12)
+    assert printed == pytest.approx(2.0 - 1.6 / 3, rel=1e-12)
+    assert privacy.profile(protocol, "user", cluster_size=50).epsilon(0.0) == 0
+    with pytest.raises(
+        InputError, match="audit what follows, with the rest of epsilon and a phi that is given"
+    ):
+        privacy.audit(protocol, epsilon=1.0, cluster_size=4, trials=1000, seed=1)

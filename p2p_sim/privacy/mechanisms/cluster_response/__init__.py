@@ -60,6 +60,14 @@ def law(protocol: ClusterResponse, setting: Setting) -> PrivacyProfile:
 def _of_learner(protocol: ClusterResponse, setting: Setting) -> tuple[str, str, Law]:
     """Return basis, source and law of the learner's view."""
     tau, sigma, lam, _ = protocol.settings()
+    if protocol.phi_share:
+        cost = float(protocol.phi_cost())
+        source = f"{PAPER}, Theorem 1 corrected, after an estimate of phi from the same labels, for {cost:.4g} of ε"
+        return (
+            "upper",
+            source,
+            LocalResponse(protocol.epsilon),
+        )  # no mechanism of that pure epsilon shows more
     if lam == 0:
         return "exact", f"{PAPER} with lambda = 0: every label is released as it is", full_disclosure()
     if sigma is None or tau * protocol.labels == 1:
@@ -123,8 +131,12 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
         return [nothing(name, why, source=PAPER) for name in names]
     tau, sigma, lam, _ = protocol.settings()
     given = (math.inf if sigma is None else float(sigma), lam, float(tau))
+    cost = float(protocol.phi_cost()) if protocol.phi_share else 0.0  # sequential composition
     bounds = (theorem1_corrected(*given), theorem1_printed(*given))
-    return [promise(name, found) for name, found in zip(names, bounds, strict=True)]
+    return [
+        promise(name, replace(found, epsilon=found.epsilon + cost))
+        for name, found in zip(names, bounds, strict=True)
+    ]
 
 
 register(
