@@ -6,7 +6,8 @@ is fixed in advance, and the student that was trained on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -44,13 +45,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Private aggregation of teacher ensembles for any classifiers, with the conventions of scikit-learn.
 
     ``teacher``, ``student``: untrained scikit-learn classifiers; None: a standard scaler and logistic regression.
-    ``teachers``: how many, at least 1 and at most one a row; each is trained on the labels of its own users, and votes
-    for the one class that these have, if they have one alone.  ``queries``: how many answers the student is trained on,
-    at least 1, at most one a row.  ``noise``: at least 0, in votes, on each count of a query's histogram.  ``kind``: of the
+    ``teachers``: how many, at least 1 and at most one a row; each is trained on the labels of its own users.  One whose
+    users are all of one class always votes for it.  ``queries``: how many answers the student is trained on, at least
+    1, at most one a row.  ``noise``: at least 0, in votes, on each count of a query's histogram.  ``kind``: of the
     noise, "gaussian" (its standard deviation, GNMax) or "laplace" (the scale b of discrete Laplace noise, LNMax).
     ``votes``: a teacher votes for the "likeliest" label, or for one "sampled" from its probabilities.  ``answers``: the
     "likeliest" label, with the largest noisy count, ties drawn; or one "sampled", each as likely as its noisy count is
-    large, counts below 0 being 0; where all are, every label is as likely.  Both sampled: for rare labels.
+    large, counts below 0 being 0; where none is above, every label is as likely.  Both sampled: for rare labels.
     ``semi_supervised``: who also gets the features of rows whose labels they do not have, labelled -1 as scikit-learn's
     semi-supervised classifiers want it: "nobody", "student", "teachers" or "both".  ``classes``: all that a label can
     be, sorted; None: those that occur.  ``seed``: of all draws, below 2^64; also of every ``random_state`` of teachers
@@ -58,14 +59,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     After ``fit``: ``classes_``; ``student_``; ``n_rows_``; ``asked_`` (q,), which rows the queries are of, counted
     through X and then ``unlabeled``; ``histograms_`` (q, k), noisy; ``answers_`` (q,).  Teachers and votes are not
-    kept.
-    Raises InputError for arguments out of range and a teacher or student that cannot be used as asked.
+    kept.  Raises InputError for arguments out of range, and for a teacher or student that cannot be used as asked.
 
     *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise); sampled votes and answers: Attacks 2023,
     Appendix B, which does not say what becomes of counts below 0; semi-supervised teachers: Esmaeili et al. 2021.
     *Assumes:* features are public, and so are all arguments (``classes`` too, which None takes from the labels), and
-    the number and order of rows; that training fails on no labels.  Gaussian noise is rounded to floating-point numbers, which a real adversary can exploit
-    (Mironov 2012): good for a simulation, not for a release.  Laplace noise is discrete, by integer thresholds.
+    the number and order of rows; no labels make training fail.  Gaussian noise is rounded to floating-point numbers,
+    which a real adversary can exploit (Mironov 2012): good for a simulation, not for a release.  Laplace noise is
+    discrete, by integer thresholds.
     """
 
     def __init__(
@@ -163,7 +164,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.votes == SAMPLED:
             shares = _probabilities(model, asked, len(self.classes_), f"teacher {number}")
             return sampled(shares, own_words(self.seed, stream(ROLE, "vote", 0), number, len(asked)))
-        return np.asarray(model.predict(asked), np.int64)
+        with _naming(f"teacher {number}"):
+            return np.asarray(model.predict(asked), np.int64)
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -257,12 +259,18 @@ def _trained(template: Any, rows: Array, own: Array, codes: Array, state: int, a
     else:
         x, labels = rows, np.full(len(rows), UNLABELED)
         labels[own] = codes
-    try:
+    with _naming(f"{who}, of {len(own)} labels,"):
         return model.fit(x, labels)
+
+
+@contextmanager
+def _naming(who: str) -> Iterator[None]:
+    """Say whose error it is: that of a classifier that the caller chose."""
+    try:
+        yield
     except ValueError as error:
         raise InputError(
-            f"{who} cannot be trained on its {len(own)} labels: {error}; choose fewer teachers, more queries or "
-            "another classifier"
+            f"{who} fails: {error}; choose fewer teachers, more queries or another classifier"
         ) from error
 
 
@@ -270,7 +278,7 @@ def _probabilities(model: Any, rows: Array, classes: int, who: str) -> Floats:
     """Return the probability of each class, (n, k); 0 for one that the model does not know."""
     found = np.zeros((len(rows), classes))
     try:
-        with models.one_thread():
+        with models.one_thread(), _naming(who):
             found[:, model.classes_] = model.predict_proba(rows)
     except AttributeError as error:
         raise InputError(

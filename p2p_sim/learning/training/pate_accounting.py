@@ -70,7 +70,7 @@ def profile(
     query by at most m.  Moved counts with Gaussian noise are one Gaussian, moved by m sqrt(2 queries).  With discrete
     Laplace noise they are 2 ``queries`` counts, each moved by m; spread over more counts they show less.
 
-    *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise), without a look at the data; docs/learning.md.
+    *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise), independent of the data.
     *Assumes:* disjoint teachers and queries chosen without labels; exactly Gaussian noise; discrete Laplace noise whose
     tails are not cut (they are at 2^-64).
     """
