@@ -21,8 +21,8 @@ GAUSSIAN, LAPLACE = "gaussian", "laplace"
 KINDS = (GAUSSIAN, LAPLACE)
 
 HISTOGRAMS, ANSWERS = "histograms", "answers"
-RELEASED = {HISTOGRAMS: ("noisy histograms", "exact"), ANSWERS: ("answers and student", "upper")}
-"""What is seen: its name as a view, and the basis of its figures."""
+RELEASED = {HISTOGRAMS: "noisy histograms", ANSWERS: "answers and student"}
+"""What is seen, and its name as a view."""
 
 LEAST = {GAUSSIAN: 1e-6, LAPLACE: 0.05}
 """The least noise but 0: less Laplace noise is hardly ever drawn, since chances below 2^-64 are cut."""
@@ -62,8 +62,9 @@ def profile(
 
     ``noise``: of the kind, "gaussian" or "laplace", see above; 0: everything is shown, epsilon is infinite.
     ``queries``: at least 1, fixed in advance.  ``members``: 1 to 10,000; of no more than there are teachers.
-    ``released``: "histograms", all noisy ones: exact, attained by a teacher whose vote another label changes in every
-    query; "answers": the labels made of them, and the student: the same figures as an upper bound.  Raises InputError
+    ``released``: "histograms", all noisy ones: exact (with Laplace noise as long as the losses of all queries can be
+    listed), attained by a teacher whose vote another label changes in every query; "answers": the labels made of them,
+    and the student: the same figures as an upper bound.  Raises InputError
     for arguments out of range.
 
     A label is read by one teacher, whose vote moves from one count to another.  So m labels move two counts of each
@@ -79,7 +80,6 @@ def profile(
     check_whole("members", members, 1, MOST_MEMBERS)
     if released not in RELEASED:
         raise InputError(f"released = {released!r}: must be one of {', '.join(map(repr, RELEASED))}")
-    view, basis = RELEASED[released]
     if not noise:
         found = local_response(math.inf)
     elif kind == GAUSSIAN:
@@ -88,8 +88,14 @@ def profile(
         found = composed(discrete_laplace(float(noise), int(members)), 2 * int(queries))
     source = _SOURCE[kind] if noise else "no noise"
     own = ("continuous noise",) if kind == GAUSSIAN else ("noise whose tails are not cut",)
+    basis = found.basis if released == HISTOGRAMS else "upper"
     return replace(
-        found, view=view, basis=basis, source=source, assumes=(*_ASSUMES, *own), members=int(members)
+        found,
+        view=RELEASED[released],
+        basis=basis,
+        source=source,
+        assumes=(*_ASSUMES, *own),
+        members=int(members),
     )
 
 

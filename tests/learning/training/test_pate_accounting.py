@@ -253,6 +253,17 @@ def test_the_basis_says_what_is_seen() -> None:
     assert any("no label decides" in text for text in answers.assumes)
 
 
+def test_a_composition_on_a_grid_is_not_called_exact() -> None:
+    """One label has two losses a count, and any number of queries is listed; thirty labels have 31."""
+    one, thirty = (
+        accounting.profile(3000.0, 500, "laplace", members=m, released="histograms") for m in (1, 30)
+    )
+    assert (one.basis, thirty.basis) == ("exact", "upper")
+    many = accounting.profile(20_000.0, 10**6, "laplace", released="histograms")
+    assert many.basis == "exact"
+    assert many.epsilon(DELTA) == pytest.approx(accounting.profile(20_000.0, 10**6).epsilon(DELTA), rel=1e-3)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_noise_is_infinite(kind: str) -> None:
     assert accounting.profile(0, 3, kind).epsilon(0.5) == math.inf
