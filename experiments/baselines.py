@@ -1,7 +1,7 @@
 """Baselines for private labels: true labels, randomized response with its correction, PATE, and DP-SGD, on images.
 
-``python -m experiments.baselines --out results`` writes baselines.csv; three minutes of processor time.  ``--quick``: one
-epsilon, 2,000 rows, two trials; half a minute.  docs/experiments.md explains the columns.
+``python -m experiments.baselines --out results`` writes baselines.csv; three minutes of processor time.  ``--quick``:
+one epsilon, 2,000 rows, two trials; half a minute.  docs/experiments.md explains the columns.
 """
 
 from __future__ import annotations
