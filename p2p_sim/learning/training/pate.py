@@ -64,9 +64,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise); sampled votes and answers: Attacks 2023,
     Appendix B, which does not say what becomes of counts below 0; semi-supervised teachers: Esmaeili et al. 2021.
     *Assumes:* features are public, and so are the number and order of rows and all arguments (``classes`` too, which
-    None takes from the labels) but ``seed``, with which anybody can undo the noise; no labels make training fail.  Gaussian noise is rounded to floating-point numbers,
-    which a real adversary can exploit (Mironov 2012): good for a simulation, not for a release.  Laplace noise is
-    discrete, by integer thresholds.
+    None takes from the labels) but ``seed``, with which anybody can undo the noise; no labels make training fail.
+    Gaussian noise is rounded to floating-point numbers, which a real adversary can exploit (Mironov 2012): good for a
+    simulation, not for a release.  Laplace noise is discrete, by integer thresholds.
     """
 
     def __init__(
