@@ -19,6 +19,7 @@ from p2p_sim.learning.training.missing_package import needed
 Array = npt.NDArray[Any]
 
 UNLABELED = -1
+"""What scikit-learn's semi-supervised classifiers take for a row without a label."""
 
 _MOMENTUM = 0.9
 

@@ -24,6 +24,7 @@ from p2p_sim.core.random_words import order, own_words, stream, words
 from p2p_sim.learning.training import keyed_noise, models
 from p2p_sim.learning.training import pate_accounting as accounting
 from p2p_sim.learning.training.class_codes import numbered
+from p2p_sim.learning.training.fixmatch import UNLABELED
 from p2p_sim.privacy.profile import PrivacyProfile
 
 Array = npt.NDArray[Any]
@@ -33,9 +34,6 @@ LIKELIEST, SAMPLED = "likeliest", "sampled"
 
 NOBODY, STUDENT, TEACHERS, BOTH = "nobody", "student", "teachers", "both"
 SEMI_SUPERVISED = (NOBODY, STUDENT, TEACHERS, BOTH)
-
-UNLABELED = -1
-"""What scikit-learn's semi-supervised classifiers take for a row without a label."""
 
 ROLE = "pate-curator"
 """Under this name everything is drawn; it cannot be the name of a protocol's role."""
@@ -268,6 +266,8 @@ def _naming(who: str) -> Iterator[None]:
     """Say whose error it is: that of a classifier that the caller chose."""
     try:
         yield
+    except InputError:  # says itself what to do
+        raise
     except ValueError as error:
         raise InputError(
             f"{who} fails: {error}; choose fewer teachers, more queries or another classifier"

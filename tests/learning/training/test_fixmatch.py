@@ -109,3 +109,6 @@ def test_without_torch_the_error_says_how_to_install_it(monkeypatch: pytest.Monk
     x, few, _, _ = digits(30)
     with pytest.raises(MissingPackageError, match=r"pip install 'p2p-sim\[torch\]'"):
         FixMatchClassifier(shape=(8, 8)).fit(x, few)
+    model = PATEClassifier(DecisionTreeClassifier(), FixMatchClassifier(shape=(8, 8)))
+    with pytest.raises(MissingPackageError, match="FixMatch is trained by PyTorch"):
+        model.fit(x[:60], np.arange(60) % 3)
