@@ -20,8 +20,10 @@ from p2p_sim.core import exact
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.random_words import own_words, stream, words
+from p2p_sim.core.random_words import stream, words
 from p2p_sim.learning.training import dp_sgd_accounting as accounting
+from p2p_sim.learning.training import keyed_noise
+from p2p_sim.learning.training.class_codes import numbered
 from p2p_sim.learning.training.models import one_thread
 
 Array = npt.NDArray[Any]
@@ -90,7 +92,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check()
         x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        self.classes_, codes = self._numbered(y)
+        self.classes_, codes = numbered(y, self.classes)
         self.n_rows_ = len(x)
         size = self.rate * len(x)
         weights = np.zeros((x.shape[1] + 1, len(self.classes_)))
@@ -182,20 +184,6 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         drawn = words(self.seed, stream(ROLE, "batch", step), 0, self.n_rows_)
         return np.ones(self.n_rows_, np.bool_) if bound == exact.WORD else drawn < np.uint64(bound)
 
-    def _numbered(self, y: Array) -> tuple[Array, Array]:
-        """Return the classes, and the number of each label among them."""
-        classes = np.unique(y) if self.classes is None else np.asarray(self.classes)
-        if len(classes) < 2:
-            raise InputError(
-                f"Classifier can't train when only one class is present: {classes.tolist()}; name two or more"
-            )
-        if classes.ndim != 1 or not (classes[:-1] < classes[1:]).all():
-            raise InputError(f"classes = {self.classes!r}: must be different and in ascending order")
-        unknown = np.setdiff1d(y, classes)
-        if len(unknown):
-            raise InputError(f"y has labels that are not in classes: {unknown[:5].tolist()}; name them there")
-        return classes, np.searchsorted(classes, y)
-
     def _check(self) -> None:
         check_range("noise_multiplier", self.noise_multiplier, 0, 1e9)
         check_range("average", self.average, 0, 1 - 1e-9)
@@ -239,19 +227,8 @@ def clipped_sum(rows: Floats, codes: Array, weights: Floats, clip: float) -> Flo
 
 
 def noise(seed: int, step: int, shape: tuple[int, ...]) -> Floats:
-    """Return standard Gaussian noise: the quantiles of the step's random words, the middles of 2^53 equal parts.
-
-    None is beyond 8.3 standard deviations.
-    """
-    from scipy.special import ndtri
-
-    drawn = own_words(seed, stream(ROLE, "noise", step), 0, math.prod(shape)) >> np.uint64(11)
-    below = drawn < np.uint64(
-        1 << 52
-    )  # the upper half as the lower's mirror image: 1 - u would be rounded to 1
-    part = np.where(below, drawn, np.uint64((1 << 53) - 1) - drawn)
-    found = ndtri((part.astype(np.float64) + 0.5) * 2.0**-53)
-    return np.asarray(np.where(below, found, -found)).reshape(shape)
+    """Return the standard Gaussian noise of a step, see ``keyed_noise``."""
+    return keyed_noise.gaussian(seed, stream(ROLE, "noise", step), shape)
 
 
 def _count(rate: float) -> int:

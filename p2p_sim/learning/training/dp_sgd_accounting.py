@@ -6,13 +6,13 @@ the clipping norm.
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
 
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
+from p2p_sim.learning.training.missing_package import needed
 
 ADD_OR_REMOVE, REPLACE_ONE = "add-or-remove", "replace-one"
 NEIGHBOURS = {ADD_OR_REMOVE: "ADD_OR_REMOVE_ONE", REPLACE_ONE: "REPLACE_ONE"}
@@ -28,10 +28,6 @@ _STRIDE = 1.5
 
 _GRID = 1e-3
 """The coarsest grid of privacy losses that the accountant computes on."""
-
-
-class MissingPackageError(InputError, ImportError):
-    """A package that is not always installed is needed; the text says how to install it."""
 
 
 def epsilon_poisson(
@@ -178,10 +174,8 @@ def _check_delta(delta: float) -> None:
 
 
 def _package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingPackageError(
-            f"the epsilon of Poisson batches is computed by dp-accounting, which cannot be imported ({error}): install "
-            "it, pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'"
-        ) from error
+    return needed(
+        name,
+        "the epsilon of Poisson batches is computed by dp-accounting",
+        "pip install 'p2p-sim[accounting]' or pip install 'dp-accounting>=0.5'",
+    )

@@ -14,12 +14,12 @@ from p2p_sim.learning.training.dp_sgd_accounting import (
     ADD_OR_REMOVE,
     NEIGHBOURS,
     REPLACE_ONE,
-    MissingPackageError,
     calibrate_by_iteration,
     calibrate_poisson,
     epsilon_by_iteration,
     epsilon_poisson,
 )
+from p2p_sim.learning.training.missing_package import MissingPackageError
 
 pytestmark = pytest.mark.slow
 
