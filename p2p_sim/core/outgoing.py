@@ -56,7 +56,9 @@ def _rows(send: Send, me: Party, world: World, block: int, where: str) -> Batch:
     message, inbox = send.message, send.answers
     layout = inbox.layout if inbox is not None else _layout(send, me)
     keep = None
-    if isinstance(send.when, PerMessage) or np.ndim(send.when) or not bool(send.when):
+    when = send.when if isinstance(send.when, PerMessage) else np.asarray(send.when)
+    # One number for all, such as when=self.theta, is no condition either: it would send every message.
+    if isinstance(when, PerMessage) or when.ndim or when.dtype != np.bool_ or not when:
         mask = np.broadcast_to(aligned(send.when, layout), (layout.size,))
         if mask.dtype != np.bool_:
             raise ProtocolError(

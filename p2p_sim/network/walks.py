@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 DENSE = 1000
 """Users up to which eigenvalues are computed by dense algebra."""
 
+_POWERS = 40  # steps of power iteration, as many products as one start of the Lanczos iteration
+
 _RESTARTS = 500  # of the Lanczos iteration, up to 40 products each
 
 TOLERANCE = 1e-6
@@ -87,14 +89,7 @@ def spectral_gap(graph: Members) -> float:
         return 0.0
     if graph.complete:
         return 1.0
-    users, root = len(graph.codes), np.sqrt(graph.size.astype(np.float64))
-    top, sums = root / np.linalg.norm(root), _sums(graph)
-
-    def apply(x: Floats) -> Floats:  # D^-1/2 A D^-1/2, its first eigenvector taken out
-        column = x.ravel()
-        out: Floats = sums(column / root) / root - top * np.dot(top, column)
-        return out
-
+    users, apply = len(graph.codes), _symmetric(graph)
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(
@@ -106,15 +101,53 @@ def spectral_gap(graph: Members) -> float:
         return max(0.0, 1 - (1 + TOLERANCE) * _largest(apply, users))
 
 
+def gap_is_below(graph: Members, wanted: float) -> bool:
+    """Whether a few steps of power iteration show that ``spectral_gap`` is below a figure; False where they do not.
+
+    The norm |A x| / |x| of a symmetric map is at most its largest absolute eigenvalue, for every x.  So this is
+    known at once where the gap is far below, at a cost of one product each, when the gap itself takes hours.
+    """
+    if graph.complete:
+        return wanted > 1
+    apply = _symmetric(graph)
+    column = _begin(len(graph.codes))
+    for _ in range(_POWERS):
+        length = float(np.linalg.norm(column))
+        if length == 0:
+            return False
+        column = apply(column / length)
+        if 1 - float(np.linalg.norm(column)) < wanted - TOLERANCE:
+            return True
+    return False
+
+
+def _symmetric(graph: Members) -> Callable[[Floats], Floats]:
+    """Return the map D^-1/2 A D^-1/2, its first eigenvector taken out."""
+    root = np.sqrt(graph.size.astype(np.float64))
+    top, sums = root / np.linalg.norm(root), _sums(graph)
+
+    def apply(x: Floats) -> Floats:
+        column = x.ravel()
+        out: Floats = sums(column / root) / root - top * np.dot(top, column)
+        return out
+
+    return apply
+
+
+def _begin(users: int) -> Floats:
+    """Return where iterations start, the same each time."""
+    bits = words(0, stream("graph", "lanczos", 0), 0, users) >> np.uint64(11)
+    return bits.astype(np.float64) * 2.0**-53 - 0.5
+
+
 def _largest(apply: Callable[[Floats], Floats], users: int) -> float:
     """Return the largest absolute eigenvalue of a symmetric map."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-    begin = (words(0, stream("graph", "lanczos", 0), 0, users) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     operator, solver = LinearOperator((users, users), matvec=apply, dtype=np.float64), {"k": 1, "ncv": 40}
     try:
         found = eigsh(
-            operator, **solver, v0=begin - 0.5, tol=TOLERANCE, maxiter=_RESTARTS, return_eigenvectors=False
+            operator, **solver, v0=_begin(users), tol=TOLERANCE, maxiter=_RESTARTS, return_eigenvectors=False
         )
     except ArpackNoConvergence as error:
         raise InputError(

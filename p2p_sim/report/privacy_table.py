@@ -332,14 +332,19 @@ _CLOSE = 5e-4
 
 
 def pinned(row: Mapping[str, Any]) -> str:
-    """Return that a theorem is as low as a row's lower figure, to the digits that are shown; otherwise nothing."""
+    """Return that a row's lower figure cannot be larger: a theorem is as low, to the digits shown, or it is infinite.
+
+    Nothing for other rows.
+    """
     exact = row["exact"]
     if exact is None or exact["basis"] != "lower":
         return ""
     low = float(exact["lower"])
+    if math.isinf(low):
+        return "infinite already in the worst case looked at: no ε bounds it at this δ"
     for theorem in row["theorems"]:
         proven = theorem["holds"] and theorem["basis"] in ("exact", "upper")
-        if proven and 0 < low < math.inf and float(theorem["epsilon"]) <= low * (1 + _CLOSE):
+        if proven and low > 0 and float(theorem["epsilon"]) <= low * (1 + _CLOSE):
             high = bound_text(theorem["epsilon"], theorem["basis"])
             found = f"at least {number_text(low)} in the worst case looked at"
             return f"pinned: {found}, at most {high} by theorem ({theorem['name']})"

@@ -35,6 +35,11 @@ from tests.tiny import LABELS, people
         ),
         (reports(when=lambda me: me.id), "when= has type int64; give a bool column"),
         (asks(when=lambda me: 0), "when= has type int64"),
+        (
+            reports(when=lambda me: 0.3),
+            "when= has type float64; give a bool column",
+        ),  # true, as any number but 0
+        (asks(when=lambda me: "no"), "when= has type <U2"),
         (asks(to=lambda me: me.id + 1), r"message 'ask': to= names users 1 to 12; they are 0 to 11"),
         (asks(to=lambda me: -1), "to= names users -1 to -1"),
         (asks(to=lambda me: me.id * 1.0), "to= has type float64; give users' ids"),

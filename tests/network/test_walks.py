@@ -94,6 +94,14 @@ def test_a_large_regular_graph_has_nearly_the_gap_of_its_tree():
     assert walks.spectral_gap(graph) == pytest.approx(1 - 2 * np.sqrt(19) / 20, abs=0.01)
 
 
+@pytest.mark.parametrize("word", ["regular:6", "small-world:8,0.5", "scale-free:3", "ring:80", "grid"])
+def test_power_iteration_never_says_that_a_gap_is_below_one_that_it_has(word):
+    graph = build(word, 900, 3)
+    gap = walks.spectral_gap(graph)
+    assert not walks.gap_is_below(graph, gap)
+    assert walks.gap_is_below(graph, gap + 0.2)
+
+
 def test_a_gap_that_is_not_found_is_refused(monkeypatch):
     monkeypatch.setattr(walks, "_RESTARTS", 2)
     with pytest.raises(InputError, match="mixes too slowly"):

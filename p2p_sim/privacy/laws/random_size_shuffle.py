@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.groups import Members
 from p2p_sim.network.adjacency import matrix
-from p2p_sim.network.walks import spectral_gap, stationary
+from p2p_sim.network.walks import gap_is_below, spectral_gap, stationary
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.mixtures import Mixture
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -63,7 +63,13 @@ def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[
     if users <= MOST_USERS:
         return _exactly(*places(graph, steps), arrives), "from the law of every walk"
     # |p_k(j) / pi_j - 1| <= lambda^t sqrt((1/pi_k - 1) (1/pi_j - 1)) in a reversible chain
-    far = (1 / float(stationary(graph).min()) - 1) * (1 - spectral_gap(graph)) ** steps
+    excess = 1 / float(stationary(graph).min()) - 1
+    wanted = 1 - excess ** (-1 / steps)  # below it ``far`` is above 1, and no coin is left to count
+    if gap_is_below(graph, wanted):
+        return np.eye(1, users)[
+            0
+        ], f"from the spectral gap, which is below the {wanted:.3g} that it would take"
+    far = excess * (1 - spectral_gap(graph)) ** steps
     how = f"from the spectral gap, a numerical figure: p(j) is within a share of {far:.3g} of its limit"
     return _alike(users, max(0.0, (1 - far) / (1 + far)) * arrives), how
 

@@ -146,6 +146,21 @@ def test_victims_in_groups_and_the_gap_bound_the_same_from_below(
     assert likely(grouped, 0.5) >= least
 
 
+def test_a_gap_that_is_far_too_small_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took hours at ten million users of degree 4, to find that 10 steps are too few."""
+
+    def never(_: object) -> float:
+        raise AssertionError("the solver was asked")
+
+    graph = build("regular:4", 5000, 1)
+    computed = crowd_size_tails(graph, 60)[0]
+    assert likely(computed, 0.5) > 0
+    monkeypatch.setattr(companies, "spectral_gap", never)
+    tails, how = crowd_size_tails(graph, 10)
+    assert tails.tolist() == [1.0] + [0.0] * 4999
+    assert how.startswith("from the spectral gap, which is below the 0.573")
+
+
 def test_walks_of_one_parity_hide_among_their_own() -> None:
     """On a bipartite graph a victim is never where half of the others are: the crowd is the other half."""
     tails = crowd_size_tails(build("grid", 36, 1), 400)[0]
