@@ -225,7 +225,7 @@ def test_equal_values_have_one_bucket_and_others_their_own() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        ConvNetClassifier(channels=(4, 4), kernel=3, hidden=16, batch_size=32, epochs=20),
+        ConvNetClassifier(channels=(4, 4), kernel=3, hidden=16, batch_size=32, epochs=20, learning_rate=1e-2),
         EmbeddingClassifier(256, hidden=16, batch_size=32, epochs=20),
     ],
     ids=["images", "categories"],
