@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,18 @@ def test_labels_are_weights_and_likelihoods_too(torch: Any, digits: Any) -> None
     np.testing.assert_array_equal(by_weight.predict_proba(x_test), by_label.predict_proba(x_test))
     by_likelihood = clone(model).fit_likelihoods(x, 0.25 * one_hot)  # up to a factor
     np.testing.assert_allclose(by_likelihood.predict_proba(x_test), by_label.predict_proba(x_test), atol=1e-3)
+
+
+def test_the_lines_of_the_documents_run(torch: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "learning.md").read_text()
+    (block,) = (part.split("```")[0] for part in page.split("```py\n")[1:])
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    evidence = DenseMatrices([[0.8, 0.2], [0.3, 0.7]]).evidence(np.arange(60), y)
+    frame = np.concatenate([rng.random((60, 5)), y[:, None]], axis=1)
+    made: dict[str, Any] = {"images": rng.random((60, 784)), "y": y, "evidence": evidence, "frame": frame}
+    exec(block, made)
+    assert made["table"].predict_proba(frame).shape == (60, 2)
 
 
 # --- the same bits ---
