@@ -38,11 +38,11 @@ Array = npt.NDArray[Any]
 
 EPSILONS = (1.0,)
 TRIALS = 3
-FIRST = 0.65
-"""The share of the users who answer in the first of two stages, as in the paper's MNIST experiments."""
 
+SEED_OF_FIRST = 1000
+"""Added to a trial's seed: of the network that the prior comes from."""
 NETWORK: dict[str, Any] = {
-    "kernel": 3, "channels": (16, 32), "hidden": 64, "batch_size": 256, "learning_rate": 3e-3,
+    "kernel": 3, "channels": (16, 32), "hidden": 64, "batch_size": 256, "epochs": 3, "learning_rate": 3e-3,
 }  # fmt: skip
 
 Prior = Callable[[Array, Array, Array, Array], Array]
@@ -88,23 +88,26 @@ def on_grid(chance: Array) -> Array:
 class Method:
     """A row's method.
 
-    ``stages``; ``forward``: whether the last network is trained by the likelihood of the reports, or on them as if they
-    were true labels; ``mixup``: of the last network; ``heat``: the first one's scores are divided by it for the prior.
-    ``epochs``: of a network.
+    ``first``: the share of the users who answer in the first of two stages; 1: there is one stage.  ``forward``:
+    whether the last network is trained by the likelihood of the reports, or on them as if they were true labels.  The
+    network that the prior comes from is always trained by the likelihood: it must know how sure it may be.
     """
 
-    stages: int = 1
+    first: float = 1.0
     forward: bool = True
-    mixup: float = 0.0
-    heat: float = 1.0
-    epochs: int = 3
+
+    @property
+    def stages(self) -> int:
+        """Return how many stages there are."""
+        return 1 if self.first == 1 else 2
 
 
 METHODS = {
     "LP-1ST": Method(),
+    "LP-2ST": Method(0.65),
+    "LP-2ST, 40 % first": Method(0.4),
     "LP-1ST, labels as they are": Method(forward=False),
-    "LP-2ST": Method(stages=2),
-    "LP-2ST, labels as they are": Method(stages=2, forward=False),
+    "LP-2ST, labels as they are": Method(0.65, forward=False),
 }
 
 
@@ -120,9 +123,9 @@ def examples(data: str, rows: int | None) -> tuple[Array, Array, Array, Array, i
     return x[train], found.y[train], x[test], found.y[test], len(found.classes)
 
 
-def network(method: Method, seed: int) -> ConvNetClassifier:
+def network(seed: int) -> ConvNetClassifier:
     """Return an untrained network."""
-    return ConvNetClassifier(**NETWORK, epochs=method.epochs, seed=seed)
+    return ConvNetClassifier(**NETWORK, seed=seed)
 
 
 def likelihood(epsilon: float, p: Array, y: Array) -> Array:
@@ -149,13 +152,12 @@ def trial(data: str, rows: int | None, method: Method, epsilon: float, seed: int
     firsts: list[ConvNetClassifier] = []
 
     def believe(sender: Array, said: Array, p: Array, asking: Array) -> Array:
-        model = network(method, seed).set_params(seed=seed + 1000)
+        model = network(seed + SEED_OF_FIRST)
         firsts.append(model.fit_likelihoods(x[sender], likelihood(epsilon, p, said)))
-        chance = firsts[-1].predict_proba(x[asking]) ** (1 / method.heat)
-        return np.asarray(chance / chance.sum(axis=1, keepdims=True))
+        return np.asarray(model.predict_proba(x[asking]))
 
     drawn = words(seed, stream("experiment", "stage", 0), 0, len(y))
-    stage = np.where(drawn < np.uint64(FIRST * 2.0**64), 1, 2)
+    stage = np.where(drawn < np.uint64(min(method.first * 2.0**64, 2**64 - 1)), 1, 2)
     people = Population.from_arrays(y=y, public={"stage": stage})
     run = p2p_sim.run(
         protocol_of(method, epsilon, labels, believe), people, seed=seed, digest=False, progress=False
@@ -163,7 +165,7 @@ def trial(data: str, rows: int | None, method: Method, epsilon: float, seed: int
     columns = run.output("learner")
     sender, said = columns["sender"], columns["y"].astype(np.int64)
     p = columns.get("p", np.full((len(said), labels), 1 / labels))
-    model = network(method, seed).set_params(mixup=method.mixup)
+    model = network(seed)
     if method.forward:
         model.fit_likelihoods(x[sender], likelihood(epsilon, p, said))
     else:
@@ -182,21 +184,21 @@ def trial(data: str, rows: int | None, method: Method, epsilon: float, seed: int
 def true_labels(data: str, rows: int | None) -> dict[str, Any]:
     """Return the test accuracy on true labels."""
     x, y, x_test, y_test, _ = examples(data, rows)
-    return {"accuracy": float((network(Method(), 0).fit(x, y).predict(x_test) == y_test).mean())}
+    return {"accuracy": float((network(0).fit(x, y).predict(x_test) == y_test).mean())}
 
 
 def cases(
     data: str, rows: int | None, epsilons: Sequence[float], trials: int, names: Sequence[str]
 ) -> list[Case]:
-    """Return the trials as settings and what computes them; the first of all methods come first."""
+    """Return the trials as settings and what computes them, method by method."""
     about = {
         "data": data, "content": content(data, multiclass=True), "rows": rows,
         "torch": importlib.metadata.version("torch"), "network": {**NETWORK, "channels": list(NETWORK["channels"])},
     }  # fmt: skip
     found: list[Case] = [(about | {"method": "true labels"}, lambda: [true_labels(data, rows)])]
-    for seed in range(trials):
+    for name in names:
         for epsilon in epsilons:
-            for name in names:
+            for seed in range(trials):
                 settings = about | {"method": name, "epsilon": epsilon, "seed": seed}
                 found.append((settings, functools.partial(_told, data, rows, name, epsilon, seed)))
     return found
