@@ -152,7 +152,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
                 f"the weights of all rows sum to {float(targets.sum()):.6g}: must be above 0, or no loss is left"
             )
         self.classes_ = classes
-        with _pytorch(type(self).__name__, self.threads) as torch:
+        with _pytorch(type(self).__name__, self.threads) as torch, torch.enable_grad():
             given = torch.from_numpy((targets / mean).astype(np.float32))
             inputs, weights = [torch.from_numpy(each) for each in rows], self._first(torch, len(classes))
             steps = self.epochs * math.ceil(len(targets) / self.batch_size)
@@ -403,9 +403,12 @@ def hashed(column: Array, number: int, buckets: int) -> npt.NDArray[np.int64]:
 
 def _text(value: Any, number: int) -> str:
     """Return a value as text, so that a text differs from a number that looks alike."""
+    from pandas import isna
+    from pandas.api.types import is_scalar
+
     if isinstance(value, str):
         return f"text {value}"
-    if value is None or value != value:
+    if is_scalar(value) and isna(value):
         return "missing"
     if isinstance(value, (bool, np.bool_, int, np.integer)) or (
         isinstance(value, (float, np.floating)) and value % 1 == 0
