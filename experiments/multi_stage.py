@@ -1,6 +1,6 @@
 """LP-1ST and LP-2ST with a small convolutional network on MNIST (Ghazi et al. 2021; Attacks 2023, Table 1).
 
-``python -m experiments.multi_stage --out multi_stage.csv``; six minutes of processor time, with the extra ``torch``,
+``python -m experiments.multi_stage --out multi_stage.csv``; seven minutes of processor time, with the extra ``torch``,
 and it goes on where it was ended.  Both run on the engine: of LP-2ST the learner trains on the first stage's reports,
 and sends every user of the second a prior, which she answers under.  docs/experiments.md explains the columns.
 """
@@ -234,7 +234,8 @@ def _about(data: str, rows: int | None) -> Row:
     _, y, _, y_test, labels = examples(data, rows)
     shares = np.bincount(y, minlength=labels) / len(y)
     return {
-        "data": data, "content": content(data, multiclass=True), "n": len(y), "test_n": len(y_test),
+        "data": data, "examples": "exact, images of 28 by 28 averaged over 2 by 2 pixels",
+        "content": content(data, multiclass=True), "n": len(y), "test_n": len(y_test),
         "class_shares": " ".join(f"{share:.4f}" for share in shares),
     }  # fmt: skip
 
@@ -262,6 +263,7 @@ def _line(about: Row, name: str, epsilon: float | None, found: Sequence[Row]) ->
         "trials": len(got),
         "accuracy": f"{statistics.mean(got):.4f}",
         "standard_error": f"{statistics.stdev(got) / len(got) ** 0.5:.4f}" if len(got) > 1 else "",
+        "each": " ".join(f"{one:.4f}" for one in got),
         **{
             each: _mean(found, each)
             for each in ("first_accuracy", "reports_right", "reportable", "one_reportable")
