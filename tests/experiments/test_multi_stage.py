@@ -1,0 +1,81 @@
+"""The experiment of LP-1ST and LP-2ST runs, and its expected table says what docs/experiments.md tells of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from experiments import multi_stage
+from experiments._common import read_csv
+from experiments.multi_stage import ModelStages, likelihood, on_grid
+from p2p_sim import Population
+from p2p_sim.privacy.mechanisms import prior_response
+from protocols import PriorResponse
+
+pytestmark = pytest.mark.slow
+
+ROWS = read_csv(Path(multi_stage.__file__).parent / "expected" / "multi_stage.csv")
+FOUND = {row["method"]: row for row in ROWS if row["epsilon_asked"] in ("", "1.0")}
+
+
+def by_user(sender: Any, y: Any, p: Any, asking: Any) -> Any:
+    """Predict of each user her own prior, which goes by her number."""
+    return np.array([[0.6, 0.3, 0.05, 0.05], [0.05, 0.05, 0.3, 0.6]])[asking % 2]
+
+
+@pytest.fixture(scope="module")
+def columns() -> Any:
+    y = np.arange(400) * 7 % 4
+    stage = 1 + (np.arange(400) % 3 == 0)
+    people = Population.from_arrays(y=y, public={"stage": stage})
+    protocol = ModelStages(2.0, 4, 2, "public", believe=by_user)
+    one = p2p_sim.run(protocol, people, seed=3)
+    assert one.digest == p2p_sim.run(protocol, people, seed=3, blocks=7).digest
+    assert one.by_kind()["prior"].nbytes >= 134 * 4 * 2
+    return one.output("learner"), people
+
+
+def test_every_user_of_the_second_stage_answers_under_her_own_prior(columns: Any) -> None:
+    found, people = columns
+    later = found["stage"] == 2
+    sender = found["sender"]
+    assert (np.sort(sender) == np.arange(400)).all()
+    assert (people.public["stage"][sender] == found["stage"]).all()
+    np.testing.assert_array_equal(found["p"][~later], 0.25)
+    np.testing.assert_array_equal(found["p"][later], on_grid(by_user(0, 0, 0, sender[later])))
+    _, m = PriorResponse(2.0, 4).reportable(found["p"])
+    assert (m[~later] == 4).all()
+    assert (m[later] == 2).all()
+    assert (found["p"][later, found["y"][later]] >= 0.25).all()  # what she says is one of the two likely labels
+
+
+def test_the_likelihood_is_that_of_the_mechanism(columns: Any) -> None:
+    found, people = columns
+    p = found["p"] / found["p"].sum(axis=1, keepdims=True)
+    rows = np.empty_like(p)
+    rows[found["sender"]] = p
+    public = Population.from_arrays(y=people.y, public={"prior": rows})
+    evidence = prior_response.evidence(PriorResponse(2.0, 4, "public"), found, public)
+    np.testing.assert_allclose(
+        likelihood(2.0, found["p"], found["y"].astype(int)), evidence.likelihood, rtol=1e-12
+    )
+
+
+def test_probabilities_on_the_grid_are_never_zero() -> None:
+    assert (on_grid(np.array([[1.0, 0.0], [1e-9, 1 - 1e-9]])) >= 2**-15).all()
+
+
+def test_the_experiment_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setitem(multi_stage.NETWORK, "batch_size", 32)
+    found = multi_stage.table("digits", epsilons=(6.0,), trials=1, names=("LP-1ST", "LP-2ST"))
+    assert list(found[0]) == list(ROWS[0])
+    by_name = {row["method"]: row for row in found}
+    assert by_name.keys() == {"true labels", "LP-1ST", "LP-2ST"}
+    assert min(float(row["accuracy"]) for row in found) > 0.6
+    assert by_name["LP-2ST"]["epsilon_learner"] == by_name["LP-2ST"]["epsilon_peer"] == "6"
+    assert (by_name["LP-1ST"]["epsilon_learner"], by_name["LP-1ST"]["epsilon_peer"]) == ("6", "0")
