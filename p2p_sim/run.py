@@ -16,7 +16,7 @@ from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import path_of
 from p2p_sim.core.deliveries import Count, Most
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, check_flag
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
@@ -227,6 +227,8 @@ class Run(Summary):
         out but below 2^62, so that it could be guessed.
         """
         folder = path_of("path", path)
+        check_flag("force", force)
+        check_flag("population", population)
         check_kept(self.parameters)
         saved = run_directory.save(self, folder, force, population)
         if isinstance(self._trace, OnDemand):
@@ -276,6 +278,8 @@ def run(
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
+    check_flag("digest", digest)
+    check_flag("costs", costs)
     if not isinstance(population, Population):
         raise InputError(f"population = {population!r}: make one, such as Population.from_arrays(y=labels)")
     level = TraceLevel.parse(trace)

@@ -116,6 +116,9 @@ class Draw:
             raise ProtocolError(
                 f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {_kind(members)}"
             )
+        for flag, value in (("distinct", distinct), ("others", others)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise ProtocolError(f"{self._where(name)}: {flag} = {value!r}: must be True or False")
         if distinct and times is None:
             raise ProtocolError(
                 f"{self._where(name)}: distinct= goes with times=, how many members a party draws"
@@ -184,6 +187,10 @@ class Draw:
         return result
 
     def _key(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise ProtocolError(
+                f"{self._where(name)}: a draw's first argument is its name, a text of its own"
+            )
         if name in self._used:
             raise ProtocolError(
                 f"{self._where(name)} is drawn twice in a step: give the second draw a name of its own"

@@ -106,6 +106,32 @@ def test_one_name_drawn_twice_in_a_step():
 
 
 @pytest.mark.parametrize(
+    ("drawn", "text"),
+    [
+        (lambda me: me.draw.bernoulli(3, 0.5), "draw 3: a draw's first argument is its name"),
+        (lambda me: me.draw.bernoulli(None, 0.5), "draw None: a draw's first argument is its name"),
+        (
+            lambda me: me.draw.member("peer", me.cluster, times=2, distinct="no"),
+            "distinct = 'no': must be True",
+        ),
+        (lambda me: me.draw.member("peer", me.cluster, others=1), "others = 1: must be True or False"),
+    ],
+)
+def test_arguments_of_draws_are_what_they_say(drawn, text):
+    def program(self, me):
+        drawn(me)
+        yield from reports()(self, me)
+
+    refused(text, program)
+
+
+@pytest.mark.parametrize("flag", ["digest", "costs"])
+def test_a_text_is_no_flag(flag):
+    with pytest.raises(InputError, match=f"{flag} = 'no': must be True or False"):
+        p2p_sim.run(PeerToPeer(0.1), people(), **{flag: "no"})
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ([1, 2], "role 'learner', at its end: returns list"),

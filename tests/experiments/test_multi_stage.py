@@ -50,7 +50,9 @@ def test_every_user_of_the_second_stage_answers_under_her_own_prior(columns: Any
     _, m = PriorResponse(2.0, 4).reportable(found["p"])
     assert (m[~later] == 4).all()
     assert (m[later] == 2).all()
-    assert (found["p"][later, found["y"][later]] >= 0.25).all()  # what she says is one of the two likely labels
+    assert (
+        found["p"][later, found["y"][later]] >= 0.25
+    ).all()  # what she says is one of the two likely labels
 
 
 def test_the_likelihood_is_that_of_the_mechanism(columns: Any) -> None:
