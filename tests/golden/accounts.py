@@ -52,7 +52,7 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
     "binned-response, 7 labels": (BinnedResponse(2.0, 7), ("learner", "wire")),
     "unbiased-response, 7 labels": (UnbiasedResponse(2.0, 7), ("learner", "wire")),
-    "unbiased-response, 40 labels": (UnbiasedResponse(1.0, 40), ("learner",)),
+    "unbiased-response, 30 labels": (UnbiasedResponse(1.0, 30), ("learner",)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "multi-stage, 3 labels": (MultiStage(1.0, 3), ("learner", "user", "wire")),
     "multi-stage, public": (MultiStage(1.0, 2, 3, "public"), ("learner", "user")),

@@ -32,7 +32,7 @@ CASES = [
     (16, 1.0),
     (7, 12.0),
     (23, 1.0),
-    (72, 3.0),
+    pytest.param(72, 3.0, marks=pytest.mark.slow),
 ]
 
 
@@ -126,10 +126,10 @@ def test_many_labels_are_mixtures_of_a_few() -> None:
     assert nodes_of(72)[-4:] == [64, 68, 70, 71]
     for labels in (22, 100, 256):
         assert len(nodes_of(labels)) <= NODES + 3
-    protocol = UnbiasedResponse(1.0, 72)
+    protocol = UnbiasedResponse(1.0, 30)
     made = protocol.randomizer()
-    a, between, b = (made.chances[label] for label in (4, 5, 8))
-    assert all(4 * count == 3 * first + last for first, count, last in zip(a, between, b, strict=True))
+    a, between, b = (made.chances[label] for label in (4, 5, 6))
+    assert all(2 * count == first + last for first, count, last in zip(a, between, b, strict=True))
 
 
 def test_the_callers_decimals_change_nothing() -> None:
