@@ -111,7 +111,9 @@ class _Program:
         self.count = len(self.nodes)
         reach = 2 * (self.labels - 1) / float(ratio - 1) + (self.labels - 1) / 4
         # with less than half of that there is no unbiased randomizer; the best one rarely needs more
-        self.step = 2.0 ** math.floor(math.log2((self.labels - 1 + 2 * reach) / OUTPUTS))
+        self.step = 2.0 ** (
+            math.frexp((self.labels - 1 + 2 * reach) / OUTPUTS)[1] - 1
+        )  # rounded down, exactly
         beyond = math.ceil(reach / self.step) << widened
         self.multiples = np.arange(-beyond, math.ceil((self.labels - 1) / self.step) + beyond + 1)
         self.middle = round((self.labels - 1) / self.step / 2)
