@@ -111,9 +111,8 @@ class _Program:
         self.count = len(self.nodes)
         reach = 2 * (self.labels - 1) / float(ratio - 1) + (self.labels - 1) / 4
         # with less than half of that there is no unbiased randomizer; the best one rarely needs more
-        self.step = 2.0 ** (
-            math.frexp((self.labels - 1 + 2 * reach) / OUTPUTS)[1] - 1
-        )  # rounded down, exactly
+        _, exponent = math.frexp((self.labels - 1 + 2 * reach) / OUTPUTS)
+        self.step = 2.0 ** (exponent - 1)  # a power of two
         beyond = math.ceil(reach / self.step) << widened
         self.multiples = np.arange(-beyond, math.ceil((self.labels - 1) / self.step) + beyond + 1)
         self.middle = round((self.labels - 1) / self.step / 2)
@@ -146,7 +145,7 @@ class _Program:
         return cost
 
     def _start(self) -> Array:
-        """Return the identity, beside what the rows of differences must be, without the two outputs amid."""
+        """Return the identity, beside what the rows of differences must be, without the two outputs in the middle."""
         size, filled = 2 * self.count, 2 * Decimal(self.filler) / TOTAL
         table = np.array([[Decimal(int(i == j)) for j in range(size + 1)] for i in range(size + 1)])
         table[0, size] = 1 - filled
@@ -185,9 +184,7 @@ class _Program:
         gain[:, 0] += (odds - 2) * duals[:, 0]
         inside = (odds - 1) * self.cost - gain[0][:, None] - gain[1][:, None] * self.multiples
         reduced = -duals[0, 0] - duals[1, 0] * self.multiples
-        for row, part in zip(
-            self.cost, inside, strict=True
-        ):  # one at a time: the same order of sums everywhere
+        for row, part in zip(self.cost, inside, strict=True):  # the same order of sums everywhere
             reduced = reduced + row + np.minimum(part, 0)
         place = int(np.argmin(reduced))
         if reduced[place] > float(self.inverse[size, size]) * NEARLY:
@@ -212,6 +209,8 @@ class _Program:
             if column[size] >= 0:  # it only seemed to pay, in floats
                 return False
             row = self._leaving(column)
+            if row is None:  # all that stands in its way is rounding
+                return False
         table[row] /= column[row]
         for i in range(size + 1):
             if i != row and column[i]:
@@ -219,10 +218,10 @@ class _Program:
         self.basis[row] = (inside, place)
         return True
 
-    def _leaving(self, column: Array) -> int:
-        """Return the row whose weight becomes 0 first; of several the first."""
+    def _leaving(self, column: Array) -> int | None:
+        """Return the row whose weight becomes 0 first, of several the first; None if there is none."""
         size = 2 * self.count
-        found, least = -1, Decimal("Infinity")
+        found, least = None, Decimal("Infinity")
         for i in range(size):
             if column[i] > TINY:
                 bound = self.inverse[i, size] / column[i]
@@ -231,7 +230,7 @@ class _Program:
         return found
 
     def in_integers(self) -> Randomizer:
-        """Round the weights down, so that all columns keep the ratio, and give the rest to the two outputs amid."""
+        """Round the weights down, so that all columns keep the ratio, and give the rest to the two in the middle."""
         parts, size = self._parts(), 2 * self.count
         low, high = self.ratio.denominator * parts, self.ratio.numerator * parts
         rows: list[dict[int, int]] = [{} for _ in self.nodes]
