@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from p2p_sim.privacy.enumeration.law_finder import FoundAtoms
-from p2p_sim.privacy.mechanism_parts import two_entries, uniform_labels
+from p2p_sim.privacy.mechanism_parts import entry_difference, uniform_labels
 from p2p_sim.privacy.mechanisms import alibi
 from p2p_sim.privacy.mechanisms.cluster_response import listed_views
 from protocols import Alibi, ClusterResponse
 
 FIGURES: dict[str, Callable[[], Any]] = {
-    "two entries": lambda: two_entries.differences.__wrapped__(1.3, 8),
+    "two entries": lambda: entry_difference.differences.__wrapped__(1.3, 8),
     "weights of alibi": lambda: alibi.unbiased(Alibi(1.3, 3), np.array([[3, -2, 9], [0, 4, 1]])),
     "prior of alibi": lambda: Alibi(1.0, 3, prior="0.7,0.2,0.1").log_prior(),
     "uniform labels": lambda: uniform_labels.budget(0.3, 7),
