@@ -9,6 +9,8 @@ from protocols.randomized_response import RandomizedResponse as RandomizedRespon
 from protocols.prior_response import PriorResponse as PriorResponse
 from protocols.multi_stage import MultiStage as MultiStage
 from protocols.binned_response import BinnedResponse as BinnedResponse
+from protocols.unbiased_response import UnbiasedResponse as UnbiasedResponse
+from protocols.interval_response import IntervalResponse as IntervalResponse
 from protocols.alibi import Alibi as Alibi
 from protocols.cluster_response import ClusterResponse as ClusterResponse
 from protocols.dummy_features import DummyFeatures as DummyFeatures

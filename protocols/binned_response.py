@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from protocols._number_grid import check_ends, grid_numbers, nearest_labels
 from protocols.prior_response import UNIFORM, parsed_prior
 from protocols.randomized_response import check_lie, lying
 
@@ -52,13 +53,7 @@ class BinnedResponse(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
-        for name, value in (("low", self.low), ("high", self.high)):
-            if not math.isfinite(value):
-                raise InputError(f"{name} = {value!r}: must be a finite number")
-        if not self.low < self.high or math.isinf(self.high - self.low):
-            raise InputError(
-                f"low = {self.low!r}, high = {self.high!r}: low must be below high, not infinitely"
-            )
+        check_ends(self.low, self.high)
         self._chances()
 
     def label_count(self) -> int:
@@ -67,20 +62,11 @@ class BinnedResponse(Protocol):
 
     def numbers(self) -> npt.NDArray[np.float64]:
         """Return the numbers that the labels stand for, shape (k,), ascending."""
-        share = np.arange(self.labels) / (self.labels - 1)
-        return np.asarray(self.low * (1 - share) + self.high * share)
+        return grid_numbers(self.labels, self.low, self.high)
 
     def label_of(self, numbers: Any) -> npt.NDArray[np.uint8]:
         """Return the nearest label of each number, shape (n,); raises InputError for numbers beyond low and high."""
-        given = np.asarray(numbers, np.float64)
-        outside = ~((given >= self.low) & (given <= self.high))
-        if outside.any():
-            raise InputError(
-                f"number {float(given[outside][0])!r}: must be from low = {self.low!r} to high = {self.high!r}; "
-                "widen them, or clip the numbers"
-            )
-        steps = (given - self.low) / (self.high - self.low) * (self.labels - 1)
-        return np.rint(steps).astype(np.uint8)
+        return nearest_labels(numbers, self.labels, self.low, self.high)
 
     def lying(self, bins: int) -> Fraction:
         """Return the probability of a lie among ``bins``: e^epsilon to 60 digits, the same on every machine."""

@@ -10,7 +10,7 @@ import pytest
 from p2p_sim import privacy
 from p2p_sim.privacy import registry
 from p2p_sim.report import mechanism_list
-from protocols import ALL, BinnedResponse, PriorResponse
+from protocols import ALL, BinnedResponse, IntervalResponse, PriorResponse, UnbiasedResponse
 from tests.test_catalogue import OWN, install  # noqa: F401
 
 TOLD = '''
@@ -68,7 +68,7 @@ def test_all_shipped_protocols_are_described(cli):
         assert "\n" not in each["trust"] + each["source"]
         assert {"binary", "numeric"} & set(each["labels"])
         assert ("k" in each["labels"]) == ("label_count" in vars(kind))
-        assert ("numeric" in each["labels"]) == (kind is BinnedResponse)
+        assert ("numeric" in each["labels"]) == (kind in (BinnedResponse, UnbiasedResponse, IntervalResponse))
         assert each["statistic"] == (registry.accounting(kind).statistic is not None)
 
 

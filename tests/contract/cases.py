@@ -15,6 +15,7 @@ from protocols import (
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
     LaplaceLabelProportions,
     MultiStage,
@@ -24,6 +25,7 @@ from protocols import (
     PriorResponse,
     RandomizedResponse,
     SecureAggregation,
+    UnbiasedResponse,
 )
 
 PROTOCOLS: dict[str, Any] = {
@@ -35,6 +37,8 @@ PROTOCOLS: dict[str, Any] = {
     "randomized response, 5 labels": RandomizedResponse(0.7, labels=5),
     "randomized response, flipping": RandomizedResponse.flipping(0.25),
     "binned response, 5 labels": BinnedResponse(5.0, 5),
+    "unbiased response, 5 labels": UnbiasedResponse(2.0, 5),
+    "interval response, 5 labels": IntervalResponse(1.0, 5, prior="0.38,0.3,0.28,0.02,0.02"),
     "prior response": PriorResponse(1.0, prior="0.7,0.3"),
     "prior response, 5 labels, 3 of them reported": PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"),
     "multi-stage": MultiStage(1.0),

@@ -22,6 +22,7 @@ from protocols import (
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
     LaplaceLabelProportions,
     MultiStage,
@@ -31,6 +32,7 @@ from protocols import (
     PriorResponse,
     RandomizedResponse,
     SecureAggregation,
+    UnbiasedResponse,
 )
 from tests.contract.leaks import Watched, holding, leaks
 from tests.core.test_program_forwarding import Shuffle
@@ -50,6 +52,8 @@ CASES: list[tuple[Any, Population]] = [
     (PriorResponse(1.0, prior="0.7,0.3"), PEOPLE),
     (MultiStage(1.0), PEOPLE),
     (BinnedResponse(1.0, 2), PEOPLE),
+    (UnbiasedResponse(1.0, 2), PEOPLE),
+    (IntervalResponse(1.0, 2), PEOPLE),
     (Alibi(1.0), PEOPLE),
     (ClusterResponse(1.0), PEOPLE),
     (DummyFeatures(0.5), PEOPLE),

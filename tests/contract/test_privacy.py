@@ -19,6 +19,7 @@ from protocols import (
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
     LaplaceLabelProportions,
     MultiStage,
@@ -28,6 +29,7 @@ from protocols import (
     PriorResponse,
     RandomizedResponse,
     SecureAggregation,
+    UnbiasedResponse,
 )  # fmt: skip
 from tests.contract.cases import PROTOCOLS, joined, unclustered
 
@@ -97,8 +99,9 @@ def test_views_that_are_none_are_named(protocol: Any, name: str) -> None:
 
 FEW: list[Any] = [
     PeerToPeer(0.2), RandomizedResponse(1.0, labels=3), PriorResponse(1.0, 3, "0.6,0.3,0.1"), MultiStage(1.0),
-    BinnedResponse(2.0, 3), Alibi(1.0), ClusterResponse(1.0), ClusterResponse(1.0, preset="uniform"),
-    DummyFeatures(0.5, 3), DoubleResponse(1.0, "0|1", truth="0|1"),
+    BinnedResponse(2.0, 3), UnbiasedResponse(1.0, 2), IntervalResponse(1.0, 3, window=0), Alibi(1.0),
+    ClusterResponse(1.0), ClusterResponse(1.0, preset="uniform"), DummyFeatures(0.5, 3),
+    DoubleResponse(1.0, "0|1", truth="0|1"),
     EncryptedShuffle(1.0), EncryptedShuffle(1.0, shufflers=2),
     NetworkShuffle(1.0, steps=1), PeerPermutation(0.2), LabelProportions(4), LaplaceLabelProportions(1.0, 4),
     SecureAggregation(3),

@@ -18,6 +18,7 @@ from protocols import (
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
     LaplaceLabelProportions,
     MultiStage,
@@ -27,6 +28,7 @@ from protocols import (
     PriorResponse,
     RandomizedResponse,
     SecureAggregation,
+    UnbiasedResponse,
 )
 
 Figure = Callable[[], Any]
@@ -50,6 +52,9 @@ VIEWS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), ("learner", "wire")),
     "randomized-response, flipping": (RandomizedResponse.flipping(0.25), ("learner",)),
     "binned-response, 7 labels": (BinnedResponse(2.0, 7), ("learner", "wire")),
+    "unbiased-response, 7 labels": (UnbiasedResponse(2.0, 7), ("learner", "wire")),
+    "unbiased-response, 30 labels": (UnbiasedResponse(1.0, 30), ("learner",)),
+    "interval-response, 7 labels": (IntervalResponse(2.0, 7), ("learner", "wire")),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), ("learner", "wire")),
     "multi-stage, 3 labels": (MultiStage(1.0, 3), ("learner", "user", "wire")),
     "multi-stage, public": (MultiStage(1.0, 2, 3, "public"), ("learner", "user")),

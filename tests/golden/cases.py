@@ -21,6 +21,7 @@ from protocols import (
     DoubleResponse,
     DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
     LaplaceLabelProportions,
     MultiStage,
@@ -30,6 +31,7 @@ from protocols import (
     PriorResponse,
     RandomizedResponse,
     SecureAggregation,
+    UnbiasedResponse,
 )
 
 SEED = 7
@@ -148,6 +150,8 @@ PLAIN: dict[str, tuple[Any, tuple[Callable[[], Population], ...]]] = {
     "randomized-response, 5 labels": (RandomizedResponse(0.7, labels=5), (several,)),
     "prior-response": (PriorResponse(1.0, prior="0.7,0.3"), (even, uneven)),
     "binned-response, 5 labels": (BinnedResponse(2.0, 5), (several,)),
+    "unbiased-response, 5 labels": (UnbiasedResponse(2.0, 5), (several,)),
+    "interval-response, 5 labels": (IntervalResponse(2.0, 5, prior="0.02,0.38,0.3,0.2,0.1"), (several,)),
     "prior-response, 5 labels": (PriorResponse(1.5, 5, "0.3,0.25,0.05,0.3,0.1"), (several,)),
     "multi-stage": (MultiStage(1.0), (even, uneven, many)),
     "multi-stage, 5 labels, 3 stages": (MultiStage(1.5, 5, 3), (several,)),

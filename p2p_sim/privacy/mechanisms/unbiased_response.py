@@ -1,0 +1,116 @@
+"""The optimal unbiased randomizer: every observer of the report sees an output, from the integers that are drawn."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.law import Law
+from p2p_sim.privacy.laws.finite import Atoms
+from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import Accounting, register
+from p2p_sim.privacy.setting import Setting
+from protocols import UnbiasedResponse
+from protocols._unbiased_outputs import TOTAL, Randomizer
+
+SOURCE = "Badanidiyuru et al. 2023, the integers that are drawn; the worst pairs of labels, see docs/laws.md"
+GIVEN = "the prior is public and depends on no user's label"
+
+Counts = tuple[int, ...]
+Pair = tuple[Counts, Counts]
+
+
+def law(protocol: UnbiasedResponse, setting: Setting) -> PrivacyProfile:
+    """Return what a view learns: the outputs of the worst pairs of labels."""
+    made = protocol.randomizer()
+    pairs = worst_pairs(made)
+    if len(pairs) > 1 and len(made.nodes) < protocol.labels:
+        # several runs on labels between nodes mix different pairs, of which the worst by itself need not be the worst
+        return read_by(setting, above_all(pairs), SOURCE, GIVEN, basis="upper")
+    return read_by(setting, _atoms(pairs), SOURCE, GIVEN)
+
+
+def matrix(protocol: UnbiasedResponse) -> npt.NDArray[np.float64]:
+    """Return P(output | label), shape (k, outputs), row by label."""
+    return _floats(protocol.randomizer().chances)
+
+
+def _floats(rows: tuple[Counts, ...]) -> npt.NDArray[np.float64]:
+    return np.array([[float(Fraction(count, TOTAL)) for count in row] for row in rows])
+
+
+def _atoms(pairs: tuple[Pair, ...]) -> Law:
+    first, second = zip(*pairs, strict=True)
+    return Atoms(_floats(first), _floats(second))
+
+
+def above_all(pairs: tuple[Pair, ...]) -> Law:
+    """Return three outcomes that dominate every pair: as far apart, and with as high a ratio r.
+
+    E_x is convex, so from x = 1 to r it is below the line that goes to 0 at r, and these three are on that line.
+    """
+    ratio = max(Fraction(max(each), min(each)) for pair in pairs for each in zip(*pair, strict=True))
+    least = max(Fraction(_excess(pair, 1, 1), TOTAL) for pair in pairs) / (ratio - 1)
+    rest = 1 - (ratio + 1) * least
+    return Atoms.of([ratio * least, least, rest], [least, ratio * least, rest])
+
+
+@lru_cache(maxsize=64)  # an account asks for every view
+def worst_pairs(made: Randomizer) -> tuple[Pair, ...]:
+    """Return pairs of labels of which, at every x > 0, one has the largest divergence; as counts of words."""
+    rows = [made.chances[node] for node in made.nodes]
+    pairs = sorted(
+        itertools.combinations(rows, 2), key=lambda pair: -sum(abs(p - q) for p, q in zip(*pair, strict=True))
+    )
+    kept: list[Pair] = []
+    for pair in pairs:
+        if not any(dominates(other, pair) or dominates(other, pair[::-1]) for other in kept):
+            kept.append(pair)
+    return tuple(kept)
+
+
+def dominates(pair: Pair, other: Pair) -> bool:
+    """Whether no divergence E_x of another pair, at any x > 0, is above that of a pair.
+
+    Of the pair it is straight between the ratios of its outcomes, and of the other convex: these ratios are enough.
+    """
+    return all(_excess(other, p, q) <= _excess(pair, p, q) for p, q in set(zip(*pair, strict=True)))
+
+
+def _excess(pair: Pair, over: int, under: int) -> int:
+    """Return the sum of the positive parts of under P - over Q: of E_x, x = over / under, times TOTAL and under."""
+    return sum(max(0, under * p - over * q) for p, q in zip(*pair, strict=True))
+
+
+def statistic(
+    protocol: UnbiasedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
+) -> Statistic:
+    """Return the output that the victim reported, for a view that reads it."""
+    if not reads(coalition, channels):
+        return Blind()
+    return AnsweredByMatrix(tuple(map(tuple, matrix(protocol).tolist())), field="output")
+
+
+def local_epsilon(protocol: UnbiasedResponse) -> float:
+    """Return the largest log ratio of the integers drawn: less than 1e-6 below the budget."""
+    return max(_atoms((pair,)).pure() for pair in worst_pairs(protocol.randomizer()))
+
+
+register(
+    UnbiasedResponse,
+    Accounting(
+        law=law,
+        under_faults=under_faults,
+        statistic=statistic,
+        local_epsilon=local_epsilon,
+        others_matter=False,
+    ),
+)
