@@ -228,7 +228,6 @@ DIFFERENCES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_what_hinders_a_comparison_is_named(runs, change, said):
     told = many(runs, 3)
@@ -238,7 +237,18 @@ def test_what_hinders_a_comparison_is_named(runs, change, said):
     assert sentence.startswith(said)
     assert "run 0, run 2" in sentence
     assert "run 1" in sentence
-    assert sentence in text_of(read(told_page(told)))
+
+
+@pytest.mark.slow
+def test_all_that_hinders_a_comparison_is_on_the_page(runs):
+    told = many(runs, 3)
+    for change, _ in DIFFERENCES.values():
+        change(told[1])
+    sentences, text = document.cautions(told), text_of(read(told_page(told)))
+    assert len(sentences) == len(DIFFERENCES)
+    for (_, said), sentence in zip(DIFFERENCES.values(), sentences, strict=True):
+        assert sentence.startswith(said)
+        assert sentence in text
 
 
 @pytest.mark.slow
