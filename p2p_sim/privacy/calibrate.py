@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, get_type_hints
 
 import numpy as np
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
@@ -29,6 +29,7 @@ _MOST = 1e300
 _NEAR = 1e-9
 _NEAR_OF_SEVERAL = 1e-3  # a composition may take seconds; what is found keeps the promise itself
 _TARGET = ("epsilon", "delta")
+_KEPT = 4  # profiles; of many runs together they are large
 
 
 @dataclass(frozen=True)
@@ -148,70 +149,104 @@ def calibrate(
         for name, given in (("cluster_size", cluster_size), ("population", population)):
             if given is not None:
                 raise InputError(f"{name} is fixed and cluster_size is to be found: leave it out")
-    options: dict[str, Any] = {
-        "channels": channels,
-        "users": users,
-        "population": population,
-        "faults": faults,
-    }
-
-    tell, tried = reporter_of(progress), set[float]()
-
-    @functools.lru_cache(maxsize=4)  # what is found is looked at more than once
-    def account(value: float, what: str = view, runs: int = times, **other: Any) -> PrivacyProfile:
-        tried.add(value)
-        if tell is not None:
-            tell(_doing(vary, view, what, len(tried)), 0, 0)
-        size, parameters = cluster_size, dict(fixed)
-        if vary == "cluster_size":
-            size = int(value)
-        else:
-            parameters[vary] = where.read(value)
-        one = profile(kind(**parameters), what, **({"cluster_size": size} | options | other))
-        return repeated(one, runs)
-
-    def keeps(**other: Any) -> Callable[[float], bool]:
-        return lambda value: _keeps(account(value, **other), epsilon, delta)
-
-    def refuse(best: float) -> InputError:
-        return _unreachable(vary, view, epsilon, delta, account(best))
-
-    if (
-        times > 1
-    ):  # several runs show what one does, and more: start at what one allows, which is found quickly
-        once = _search(where, keeps(runs=1))
-        if once is None:
-            raise refuse(where.private)
-        where = replace(where, useful=once)
-    near = _NEAR if times == 1 else _NEAR_OF_SEVERAL
-    value = None
+    options = {"cluster_size": cluster_size, "channels": channels, "users": users, "population": population}
+    solver = _Solver(
+        kind, vary, view, epsilon, delta, where, fixed, {**options, "faults": faults}, times, reporter_of(progress)
+    )  # fmt: skip
     fits = []
     if population is not None and population.graph is None:
         fits = [int(n) for n in population.sizes if n > lookers]
-    if fits:  # the smallest cluster is mostly the worst one, and quicker than all of them
-        value = _search(where, keeps(population=None, cluster_size=min(fits)), near)
-    if value is None or not keeps()(value):
-        value = _search(where, keeps(), near)
-    if value is None:
-        raise refuse(where.private)
-    value = _settled(where, value, lambda at: account(at).epsilon_bracket(delta).upper <= epsilon)
-    solved = account(value)
+    value = solver.solve(min(fits, default=None))
+    solved = solver.account(value)
     reached = solved.epsilon_bracket(delta)
     achieved = reached._replace(upper=min(reached.upper, epsilon))  # delta was checked at the target
-    value = where.read(value)
-    size = int(value) if vary == "cluster_size" else cluster_size
-    room = size if population is None else int(population.sizes.max())
-    protocol = kind(**fixed) if vary == "cluster_size" else kind(**{**fixed, vary: value})
-    room = LARGEST if room is None else room
+    protocol, size = solver.setting(value)
+    largest = size if population is None else int(population.sizes.max())
     views = {
-        row.key: account(value, row.name, users=row.users)
+        row.key: solver.account(value, row.name, users=row.users)
         for row in others(protocol, view, users)
-        if row.colluders < room
+        if row.colluders < (LARGEST if largest is None else largest)
     }
     slack = epsilon - achieved.upper
     return Calibration(
-        protocol, vary, value, size, view, epsilon, delta, achieved, slack, solved, views, times
+        protocol, vary, where.read(value), size, view, epsilon, delta, achieved, slack, solved, views, times
     )
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Looks for a value, and keeps what it accounted for last: what is found is looked at more than once.
+
+    ``where``: the range.  ``fixed``: the other parameters.  ``options``: of ``profile``.  ``tell``: told what is done.
+    """
+
+    kind: type[Protocol]
+    vary: str
+    view: str
+    epsilon: float
+    delta: float
+    where: Range
+    fixed: Mapping[str, Any]
+    options: Mapping[str, Any]
+    times: int
+    tell: Progress | None
+    _found: dict[Any, PrivacyProfile] = field(default_factory=dict)
+    _tried: set[float] = field(default_factory=set)
+
+    def setting(self, value: float) -> tuple[Protocol, int | None]:
+        """Return the protocol with a value, and the size of its clusters; None where a population has them."""
+        if self.vary == "cluster_size":
+            return self.kind(**self.fixed), int(value)
+        return self.kind(**{**self.fixed, self.vary: self.where.read(value)}), self.options["cluster_size"]
+
+    def account(
+        self, value: float, view: str | None = None, *, runs: int | None = None, **other: Any
+    ) -> PrivacyProfile:
+        """Return the profile of all runs together at a value; ``other``: instead of ``options``."""
+        view, runs = view or self.view, runs or self.times
+        asked = (value, view, runs, *sorted(other.items()))
+        if asked not in self._found:
+            self._tried.add(value)
+            if self.tell is not None:
+                self.tell(_doing(self.vary, self.view, view, len(self._tried)), 0, 0)
+            protocol, size = self.setting(value)
+            one = profile(protocol, view, **{**self.options, "cluster_size": size, **other})
+            if len(self._found) == _KEPT:
+                del self._found[next(iter(self._found))]  # the oldest
+            self._found[asked] = repeated(one, runs)
+        return self._found[asked]
+
+    def solve(self, smallest: int | None) -> float:
+        """Return the most useful value that keeps the promise; raises InputError where none does.
+
+        ``smallest``: the size of a population's smallest cluster, None where there are no clusters to choose from.
+        """
+        where, near = self.where, _NEAR if self.times == 1 else _NEAR_OF_SEVERAL
+        if self.times > 1:  # they show what one does, and more: start at what one allows, found quickly
+            once = _search(where, self._keeps(runs=1))
+            if once is None:
+                raise self._unreachable()
+            where = replace(where, useful=once)
+        value = None
+        if smallest is not None:  # the smallest cluster is mostly the worst one, and quicker than all of them
+            value = _search(where, self._keeps(population=None, cluster_size=smallest), near)
+        if value is None or not self._keeps()(value):
+            value = _search(where, self._keeps(), near)
+        if value is None:
+            raise self._unreachable()
+        return _settled(
+            where, value, lambda at: self.account(at).epsilon_bracket(self.delta).upper <= self.epsilon
+        )
+
+    def _keeps(self, **other: Any) -> Callable[[float], bool]:
+        return lambda value: _keeps(self.account(value, **other), self.epsilon, self.delta)
+
+    def _unreachable(self) -> InputError:
+        best = self.account(self.where.private).epsilon_bracket(self.delta).upper
+        return InputError(
+            f"no {self.vary} keeps epsilon = {self.epsilon:g} at delta = {self.delta:g} for view {self.view!r}: the "
+            f"best that can be reached is epsilon = {best:.6g}; allow more, or change another parameter"
+        )
 
 
 def _doing(vary: str, view: str, what: str, values: int) -> str:
@@ -356,14 +391,6 @@ def check_target(epsilon: Any, delta: Any) -> None:
             raise InputError(
                 f"{name} = {value!r}: must be a number, at least 0" + (" and below 1" if high == 1 else "")
             )
-
-
-def _unreachable(vary: str, view: str, epsilon: float, delta: float, best: PrivacyProfile) -> InputError:
-    reached = best.epsilon_bracket(delta).upper
-    return InputError(
-        f"no {vary} keeps epsilon = {epsilon:g} at delta = {delta:g} for view {view!r}: the best that can be reached "
-        f"is epsilon = {reached:.6g}; allow more, or change another parameter"
-    )
 
 
 def others(protocol: Protocol, view: str, users: str = "curious") -> list[TableRow]:

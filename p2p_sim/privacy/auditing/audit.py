@@ -12,6 +12,7 @@ from p2p_sim import backends
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.summary import Rows, Summary, counted, down
@@ -221,78 +222,151 @@ def audit(
     )
     size = world_size(cluster_size)
     columns = given_public(public, size)
-    model = protocol if against is None else against
     coalition = coalition_of(view, protocol, size)
     honest = size - 1 - coalition.user_count
     joined = worlds.world(protocol, graph, size, seed)
-    options: dict[str, Any] = {"channels": channels, "faults": wrong}
-    options |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
-    options["composition"] = given_composition(composition, honest)
-    law = model if isinstance(model, PrivacyProfile) else profile(model, view, **options)
-    known = None if isinstance(model, PrivacyProfile) or wrong is not None else model
-    chosen = _composition(options["composition"], law, kind, at)
-    if joined is not None and composition == "worst" and law.basis != "exact":
-        chosen = None  # a bound over all labels knows of no worst
+    asked = given_composition(composition, honest)
+    model = _Model.of(
+        protocol if against is None else against, view, cluster_size, size, joined, channels, wrong, asked
+    )
+    chosen = model.composition(kind, at)
     ones = honest // 2 if chosen is None else chosen
-    exact = None
-    if known is not None and law.law is not None and statistic != "classifier" and alike(protocol, known):
-        exact = statistic_of(known, coalition, size=size, composition=ones, channels=channels)
-    if statistic == "exact" and exact is None:
-        raise InputError(
-            f"statistic = 'exact': no law of view {view!r} of these messages is known; give 'auto' or 'classifier'"
-        )
-    check_enough(trials, confidence, learning=exact is None)
     edges = None if joined is None else joined.graph
     situation = Situation(protocol, coalition, size, ones, channels, edges, columns)
-
-    @functools.cache  # every look asks for it
-    def here(composition: int) -> Law | None:
-        there = options | {"composition": composition}
-        there |= {"cluster_size": size} if joined is None else {}
-        return law.law if known is None or law.law is None else profile(known, view, **there).law
-
+    exact = model.statistic(situation, statistic)
+    check_enough(trials, confidence, learning=exact is None)
     plan = Plan(
-        situation, statistic, exact, chosen, honest, here, (kind, at), trials, seed, false_alarm, settings,
-        reporter_of(progress) or (lambda _label, _done, _total: None),
+        situation, statistic, exact, chosen, honest, functools.cache(model.law_at), (kind, at), trials, seed,
+        false_alarm, settings, reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
         pairs = choose(wanted, situation, (kind, at), trials, seed, settings, plan.progress)
         looked, tested = plan.all(pairs, confidence)
-    if exact is not None and known is not None and protocol.label_count() > known.label_count():
-        more = f"labels are 0 to {protocol.label_count() - 1}; the law knows 0 to {known.label_count() - 1}"
-        tested = LawTest(0.0, True, (), more, false_alarm)
+    if exact is not None and model.protocol is not None:
+        tested = _more_labels(protocol, model.protocol, false_alarm) or tested
     best = max(looked, key=lambda each: each.look.lower)  # of equal ones the first
     found = replace(best.found, cap=max(each.look.cap for each in looked), points=_curve(looked).found.points)
-    reads = law.law is None or law.law.pure() > 0
-    claimed = tuple(
-        replace(claim, detectable=_detectable(claim, looked, kind))
-        for claim in judged(
-            claims_of(known, law, size, reads, (kind, at), claims or {}), kind, found.lower, found.cap
-        )
-    )
+    claimed = model.judged(looked, found, (kind, at), claims or {})
     verdict, why = _verdict(claimed, found, kind)
     if len(pairs.looked_at) > 1 and verdict == VIOLATED:
         shown = best if any(claim.verdict == VIOLATED for claim in claimed) else _curve(looked)
         why += f" (labels {shown.look.labels[0]} and {shown.look.labels[1]})"
-    by_law = chosen is not None and best.look.labels == (0, 1)
-    how = (
-        "a pilot"
-        if best.pilot
-        else "the worst by the law"
-        if by_law
-        else "half of them; no law names a worst"
-    )
-    how = "as was asked" if composition != "worst" else how
     return Audit(
         type(protocol).__name__, view, size, best.composition, channels, kind, at, found.lower, found.cap,
         best.look.trials, confidence, best.look.statistic, claimed, found.points, tested, verdict, why,
         _needed(claimed, looked[0], kind, at) if verdict == INCONCLUSIVE else None,
         found.true_positive, found.false_positive, _assumes(columns), tuple(each.look for each in looked),
         not_varied.sentences(
-            pairs, size, honest, best.composition, how, graph=joined is not None, run=about,
+            pairs, size, honest, best.composition, _how(best, chosen, asked), graph=joined is not None, run=about,
             alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
         ),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What is claimed to describe the messages, with what the accountant says of the view.
+
+    ``protocol``: whose law and theorems are the claims; None for a bare profile, and under faults.  ``size``: users of
+    a world.  ``options``: of ``profile``, without the composition.  ``asked``: "worst", or how many honest others have
+    label 1.
+    """
+
+    protocol: Protocol | None
+    profile: PrivacyProfile
+    view: str
+    size: int
+    options: Mapping[str, Any]
+    asked: str | int
+
+    @classmethod
+    def of(
+        cls,
+        given: Protocol | PrivacyProfile,
+        view: str,
+        cluster_size: int | None,
+        size: int,
+        joined: Population | None,
+        channels: str,
+        faults: Faults | None,
+        asked: str | int,
+    ) -> _Model:
+        """Account for a protocol in a world's cluster, or in the graph that joins its users."""
+        options: dict[str, Any] = {"channels": channels}
+        options |= {"cluster_size": cluster_size} if joined is None else {"population": joined}
+        if isinstance(given, PrivacyProfile):
+            return cls(None, given, view, size, options, asked)
+        found = profile(given, view, composition=asked, faults=faults, **options)
+        return cls(given if faults is None else None, found, view, size, options, asked)
+
+    def composition(self, kind: str, at: float) -> int | None:
+        """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
+        if self.asked != "worst":
+            return int(self.asked)
+        law = self.profile.law
+        if law is None or law.pure() == 0:
+            return None
+        if "population" in self.options and self.profile.basis != "exact":
+            return None  # a bound over all labels knows of no worst
+        where = self.profile.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
+        found = law.at_worst(where) if math.isfinite(where) else law
+        return found.composition
+
+    def statistic(self, situation: Situation, asked: str) -> Statistic | None:
+        """Return the statistic of the exact law; None without one.  Raises InputError where that one was asked for."""
+        found, model = None, self.protocol
+        if model is not None and self.profile.law is not None and alike(situation.protocol, model):
+            ones, channels = situation.composition, situation.channels
+            if asked != "classifier":
+                found = statistic_of(
+                    model, situation.coalition, size=self.size, composition=ones, channels=channels
+                )
+        if asked == "exact" and found is None:
+            raise InputError(
+                f"statistic = 'exact': no law of view {self.view!r} of these messages is known; give 'auto' or "
+                "'classifier'"
+            )
+        return found
+
+    def law_at(self, composition: int) -> Law | None:
+        """Return the law where so many honest others have label 1."""
+        if self.protocol is None or self.profile.law is None:
+            return self.profile.law
+        among = {} if "population" in self.options else {"cluster_size": self.size}
+        return profile(self.protocol, self.view, **{**self.options, "composition": composition} | among).law
+
+    def judged(
+        self,
+        looked: list[Looked],
+        found: Measured,
+        point: tuple[str, float],
+        given: Mapping[str, float],
+    ) -> tuple[Claim, ...]:
+        """Return every claim of the view with its verdict, and the least violation that the looks could have shown."""
+        reads = self.profile.law is None or self.profile.law.pure() > 0
+        claims = claims_of(self.protocol, self.profile, self.size, reads, point, given)
+        return tuple(
+            replace(claim, detectable=_detectable(claim, looked, point[0]))
+            for claim in judged(claims, point[0], found.lower, found.cap)
+        )
+
+
+def _how(best: Looked, chosen: int | None, asked: str | int) -> str:
+    """Return how the labels of the other honest users were chosen, in words."""
+    if asked != "worst":
+        return "as was asked"
+    if best.pilot:
+        return "a pilot"
+    by_law = chosen is not None and best.look.labels == (0, 1)
+    return "the worst by the law" if by_law else "half of them; no law names a worst"
+
+
+def _more_labels(protocol: Protocol, model: Protocol, false_alarm: float) -> LawTest | None:
+    """Return a test that rejects the law of a model which knows fewer labels than the protocol has; else None."""
+    if protocol.label_count() <= model.label_count():
+        return None
+    more = f"labels are 0 to {protocol.label_count() - 1}; the law knows 0 to {model.label_count() - 1}"
+    return LawTest(0.0, True, (), more, false_alarm)
 
 
 def _tested(law: LawTest | None) -> str:
@@ -366,14 +440,3 @@ def _needed(claims: tuple[Claim, ...], looked: Looked, kind: str, at: float) -> 
         return least
     plans = (found.needed(value / part) for part in (2, 10, 100))  # events of the law may not reach half
     return next((trials for trials in plans if trials is not None), None)
-
-
-def _composition(requested: str | int, law: PrivacyProfile, kind: str, at: float) -> int | None:
-    """Return how many honest others have label 1; None where the worst is asked for and no law tells it."""
-    if requested != "worst":
-        return int(requested)
-    if law.law is None or law.law.pure() == 0:
-        return None
-    where = law.epsilon(at if at > 0 else 1e-12) if kind == "delta" else at
-    found = law.law.at_worst(where) if math.isfinite(where) else law.law
-    return found.composition
