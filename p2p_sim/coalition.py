@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 WIRE = "wire"
 CHANNELS = ("plain", "encrypted")
+_FEW = 1000
+"""Comparisons of an id with a member, up to which all are made."""
 _SOME_USERS = re.compile(r"(?:([0-9]{1,18})\*)?user")
 _ONE_USER = re.compile(r"user:([0-9]{1,18})")
 
@@ -93,8 +95,14 @@ class Coalition:
         """Return a mask of the messages that a member sent or received."""
         mask = np.zeros(len(columns["sender"]), np.bool_)
         for end, role in (("sender", message.sender), ("recipient", message.recipient)):
-            mask |= np.isin(columns[end], self._members) if role == USER else role in self.servers
+            mask |= self._is_member(columns[end]) if role == USER else role in self.servers
         return mask
+
+    def _is_member(self, users: Array) -> Array:
+        """Return a mask of the ids of members."""
+        if len(users) * len(self._members) <= _FEW:
+            return np.asarray((users[:, None] == self._members).any(axis=1))
+        return np.isin(users, self._members)
 
     @cached_property
     def _members(self) -> Array:
@@ -132,9 +140,9 @@ class Coalition:
         """Return a mask of the messages that member users sealed, or that are sealed for one of them."""
         if message.sealed_for == USER and not message.layers:
             ends = [end for end in ("sender", "recipient") if getattr(message, end) == USER]
-            return np.asarray(np.any([np.isin(columns[end], self._members) for end in ends], axis=0))
+            return np.asarray(np.any([self._is_member(columns[end]) for end in ends], axis=0))
         if message.layers and message.sender == USER and self.has(message.sealed_for or USER):
-            return np.isin(columns["sender"], self._members)
+            return self._is_member(columns["sender"])
         return np.zeros(len(columns["sender"]), np.bool_)
 
 

@@ -25,8 +25,13 @@ _MANY = 8_000
 """Words from which it pays to go through them lane by lane, and then to compute no more than each lane needs."""
 _SHORT = 500
 """Words of which an argsort is as fast as anything else."""
+_HANDFUL = 20
+"""Words, or parties of several, up to which one after the other is sooner done than all of them by numpy."""
+_SOME = 1_500
+"""Words up to which calls of numpy take longer than its work."""
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
+_ROUNDS = 10
 
 
 @lru_cache(maxsize=4096)
@@ -59,6 +64,8 @@ def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDA
 
 def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int) -> Words:
     """Return the item words 0 .. times - 1 of every given party, one party after the other."""
+    if 0 < len(parties) <= _HANDFUL:
+        return np.concatenate([own_words(seed, stream, party, times) for party in parties.tolist()])
     owners, zero = parties.astype(np.uint64) + np.uint64(1), np.zeros(1, np.uint64)
     out = np.empty((len(owners), times), np.uint64)
     for first in range(0, times, 4):  # a block of the cipher has four of them
@@ -117,10 +124,17 @@ def _outputs(seed: int, stream: int, block: Words, owner: Words, lane: Words) ->
 
     ``owner``: one each, or one for all.  Numpy counts before it encrypts, hence the + 1.
     """
+    if len(block) <= _HANDFUL:
+        return _handful(seed, stream, block, owner, lane)
     zero = np.zeros(1, np.uint64)
     counter = block + np.uint64(1)
     if len(block) < _MANY:
-        return np.choose(lane.astype(np.intp), _philox(seed, stream, [counter, owner, zero, zero], _ALL))
+        every = (
+            _all_words(seed, stream, counter, owner)
+            if len(block) <= _SOME
+            else _philox(seed, stream, [counter, owner, zero, zero], _ALL)
+        )
+        return np.choose(lane.astype(np.intp), every)
     out = np.empty(len(block), np.uint64)
     for word, needed in enumerate(_NEEDED):
         places = np.flatnonzero(lane == np.uint64(word))
@@ -131,19 +145,49 @@ def _outputs(seed: int, stream: int, block: Words, owner: Words, lane: Words) ->
     return out
 
 
+def _keys(seed: int, stream: int) -> list[tuple[int, int]]:
+    """Return the two keys of each round."""
+    return [
+        ((seed + i * _WEYL[0]) % SEED_LIMIT, (stream + i * _WEYL[1]) % SEED_LIMIT) for i in range(_ROUNDS)
+    ]
+
+
+def _handful(seed: int, stream: int, block: Words, owner: Words, lane: Words) -> Words:
+    """Do what ``_outputs`` does, word by word."""
+    keys, (one, other), mask = _keys(seed, stream), _MULTIPLIERS, SEED_LIMIT - 1
+    owners = owner.tolist() * (len(block) if len(owner) == 1 else 1)
+    out = []
+    for counter, own, word in zip(block.tolist(), owners, lane.tolist(), strict=True):
+        a, b, c, d = (counter + 1) & mask, own, 0, 0
+        for first, second in keys:
+            left, right = a * one, c * other
+            a, b, c, d = (right >> 64) ^ b ^ first, right & mask, (left >> 64) ^ d ^ second, left & mask
+        out.append((a, b, c, d)[word])
+    return np.array(out, np.uint64)
+
+
+def _all_words(seed: int, stream: int, counter: Words, owner: Words) -> list[Words]:
+    """Return all four words at counter (``counter``, ``owner``, 0, 0); both products of a round are one of numpy."""
+    even, odd = np.zeros((2, 2, len(counter)), np.uint64)
+    even[0], odd[0] = counter, owner
+    for keys in np.array(_keys(seed, stream), np.uint64)[:, :, None]:
+        high, low = high_product(even, _BOTH), even * _BOTH
+        even, odd = high[::-1] ^ odd, low[::-1]
+        even ^= keys
+    return [even[0], odd[0], even[1], odd[1]]
+
+
 def _philox(seed: int, stream: int, state: list[Words], needed: list[set[int]]) -> list[Words]:
     """Return the state after ten rounds, each of which computes the needed words only.
 
     What is the same for all, such as the zeros of the counter, has length 1 as long as it can.
     """
-    keys = [seed, stream]
-    for these in needed:
+    for these, keys in zip(needed, _keys(seed, stream), strict=True):
         state = [_round(state, i, keys) if i in these else state[i] for i in range(4)]
-        keys = [(key + weyl) % SEED_LIMIT for key, weyl in zip(keys, _WEYL, strict=True)]
     return state
 
 
-def _round(state: list[Words], i: int, keys: list[int]) -> Words:
+def _round(state: list[Words], i: int, keys: tuple[int, int]) -> Words:
     """Return word i of the state after one more round: the low half of a product, or its high half, mixed (even i)."""
     factor, multiplier = state[2 - i // 2 * 2], np.uint64(_MULTIPLIERS[1 - i // 2])
     if i % 2:
@@ -159,11 +203,12 @@ def _round(state: list[Words], i: int, keys: list[int]) -> Words:
 def _needed(*words: int) -> list[set[int]]:
     """Return which words of the state each of ten rounds must compute, so that the last computes the given ones."""
     rounds = [set(words)]
-    while len(rounds) < 10:
+    while len(rounds) < _ROUNDS:
         sources = [{2 - i // 2 * 2} | ({i + 1} if i % 2 == 0 else set()) for i in rounds[0]]
         rounds.insert(0, set().union(*sources))
     return rounds
 
 
 _NEEDED = [_needed(word) for word in range(4)]
-_ALL = [set(range(4))] * 10
+_ALL = [set(range(4))] * _ROUNDS
+_BOTH = np.array(_MULTIPLIERS, np.uint64)[:, None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 LARGE = 1e15
@@ -257,15 +257,22 @@ def _between(f: Callable[[float], float], target: float, low: float, high: float
 
 @dataclass
 class _Gap:
-    """How far f is above a target, on a logarithmic scale; ``best``: the least x at which it was seen not to be."""
+    """How far f is above a target, on a logarithmic scale; ``best``: the least x at which it was seen not to be.
+
+    f is computed once at each x: a solver asks again for both ends, and f may take seconds.
+    """
 
     f: Callable[[float], float]
     target: float
     best: float
+    seen: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, x: float) -> float:
         """Return a number above 0 where f(x) is above the target, taking down an x where it is not."""
+        if x in self.seen:
+            return self.seen[x]
         over = math.log(max(self.f(x), 1e-320) / 1e-200) - math.log(self.target / 1e-200)
+        self.seen[x] = over
         if over <= 0:
             self.best = min(self.best, x)
         return over
@@ -282,7 +289,7 @@ def root(
     from scipy.optimize import toms748
 
     gap = _Gap(f, target, limit)
-    if limit == 0 or gap(0.0) <= 0:
+    if limit == 0:
         return 0.0
     guess = max(guess, 1e-12) if math.isfinite(guess) else 1.0
     low, high, grow = 0.0, min(guess, limit), step
@@ -297,8 +304,12 @@ def root(
         inner = high / grow
         if gap(inner) > 0:
             low = inner
+        elif gap(0.0) <= 0:
+            return 0.0
         else:
             high, grow = inner, grow * grow
+    if low == 0.0 and gap(0.0) <= 0:
+        return 0.0
     if at_high != 0:
         toms748(gap, low, high, xtol=1e-300, rtol=_ROOT)
     return float(gap.best)

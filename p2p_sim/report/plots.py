@@ -40,21 +40,28 @@ _LONGEST = 28  # letters of a name beside an axis
 class Plot:
     """A plot with what it shows as a table.
 
-    ``name``: of its files, and in a page; ``description``: text for readers who cannot see it; ``columns``: names of
-    the table's columns, with their units; ``rows``: unrounded.
+    ``name``: of its files, and in a page; ``drawn``: the figure, perhaps not laid out; ``description``: text for
+    readers who cannot see it; ``columns``: names of the table's columns, with their units; ``rows``: unrounded.
     """
 
     name: str
-    figure: Any
+    drawn: Any
     description: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
+    @functools.cached_property
+    def figure(self) -> Any:
+        """The figure, laid out when it is first asked for: Markdown shows the table alone."""
+        with style():
+            settle(self.drawn)
+        return self.drawn
+
     def svg(self) -> str:
         """Return an SVG element that can stand in a page beside others: its names begin with ``picture-``."""
-        out = io.StringIO()
+        out, figure = io.StringIO(), self.figure
         with style():
-            self.figure.savefig(out, format="svg", metadata={"Date": None})
+            figure.savefig(out, format="svg", metadata={"Date": None})
         text = out.getvalue()
         text = text[text.index("<svg") :]
         text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -66,9 +73,9 @@ class Plot:
 
     def png(self) -> bytes:
         """Return the plot as a PNG file."""
-        out = io.BytesIO()
+        out, figure = io.BytesIO(), self.figure
         with style():
-            self.figure.savefig(out, format="png", dpi=DOTS, metadata={"Software": None})
+            figure.savefig(out, format="png", dpi=DOTS, metadata={"Software": None})
         return out.getvalue()
 
 
@@ -81,14 +88,12 @@ def style() -> Iterator[None]:
 
 
 def styled(draw: Callable[[Sequence[Document]], Plot]) -> Callable[[Sequence[Document]], Plot]:
-    """Make a function draw in the style of reports, with texts beside each other."""
+    """Make a function draw in the style of reports."""
 
     @functools.wraps(draw)
     def drawn(runs: Sequence[Document]) -> Plot:
         with style():
-            plot = draw(runs)
-            settle(plot.figure)
-            return plot
+            return draw(runs)
 
     return drawn
 

@@ -88,10 +88,10 @@ def test_words_at_takes_any_parties_in_any_order(seed, dtype):
     assert random_words.words_at(seed, 99, parties[:0]).tolist() == []
 
 
-@pytest.mark.parametrize("count", [7_999, 8_000, 8_001, 130_001])
+@pytest.mark.parametrize("count", [20, 21, 1_500, 1_501, 7_999, 8_000, 8_001, 130_001])
 @pytest.mark.parametrize("high", [300_000, LAST])
 def test_many_words_are_numpys(count, high):
-    """So many that they go lane by lane, and in several parts: of each lane about a quarter, and of one lane alone."""
+    """One by one, both products at once, or lane by lane in several parts: each lane a quarter, and one lane alone."""
     start, rng = high - 300_000, np.random.Generator(np.random.Philox(count))
     places = rng.integers(0, 300_001, count)
     stretch = random_words.words(SEEDS[3], STREAMS[3], start, 300_001)
@@ -117,6 +117,19 @@ def test_item_words_are_outputs_at_counter_0_u_plus_1(seed, stream):
     for u, r, word in zip(parties.tolist(), slots.tolist(), drawn, strict=True):
         if r < 10:
             assert word == numpy_outputs(seed, stream, [0, u + 1, 0, 0], r + 1)[r]
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 300])
+@pytest.mark.parametrize("times", [1, 3, 4, 9])
+def test_several_words_are_item_words(count, times):
+    parties = np.arange(count) * 12_345 % 1_000_003
+    drawn = random_words.several_words(SEEDS[3], STREAMS[3], parties, times)
+    assert drawn.dtype == np.uint64
+    assert drawn.tolist() == [
+        word
+        for party in parties.tolist()
+        for word in numpy_outputs(SEEDS[3], STREAMS[3], [0, party + 1, 0, 0], times)
+    ]
 
 
 def test_parties_items_names_and_steps_do_not_share_words():

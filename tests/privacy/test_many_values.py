@@ -15,6 +15,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.laws.finite import Atoms
 from protocols import PeerToPeer, RandomizedResponse
 
+pytestmark = pytest.mark.usefixtures("ways_once")
+
 EPSILONS = [0.0, 0.25, 1.0, 3.0, 50.0, math.inf]
 DELTAS = [0.0, 1e-9, 1e-3, 0.3, 1.0]
 PEERS = privacy.profile(PeerToPeer(0.1, theta=0.5), cluster_size=30)

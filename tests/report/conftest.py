@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,21 @@ def audited(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+PAGES: dict[Any, str] = {}
+
+
 def page(form: str, *paths: Path, **how: bool) -> str:
-    return report_page.page(document.documents([str(path) for path in paths], **how), form)
+    """The page of some runs; it takes seconds to draw, so each is made once for all tests of the same files."""
+    key = form, paths, tuple(how.items()), tuple(map(content, paths))
+    if key not in PAGES:
+        PAGES[key] = report_page.page(document.documents([str(path) for path in paths], **how), form)
+    return PAGES[key]
+
+
+def content(path: Path) -> tuple[tuple[str, str], ...]:
+    """The files below a folder, and what they hold."""
+    files = sorted(one for one in path.rglob("*") if one.is_file())
+    return tuple((str(one), hashlib.sha256(one.read_bytes()).hexdigest()) for one in files)
 
 
 def manifest(path: Path) -> Any:

@@ -12,19 +12,15 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim import cli as program
-from p2p_sim.report import audit_file, document, report_page
+from p2p_sim.report import audit_file, report_page
 from p2p_sim.report.figure_text import number_text
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir.run_directory import LazyRun
 from protocols import PeerToPeer
-from tests.report.conftest import read, tables, words
+from tests.report.conftest import page, read, tables, words
 from tests.told import told_in
 
 pytestmark = pytest.mark.slow
-
-
-def page(form: str, *paths: Path, **how: bool) -> str:
-    return report_page.page(document.documents([str(path) for path in paths], **how), form)
 
 
 def stored(place: Path) -> dict:

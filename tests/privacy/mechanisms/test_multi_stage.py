@@ -13,6 +13,8 @@ from p2p_sim import Population, privacy
 from p2p_sim.core import Inbox, Party
 from protocols import MultiStage
 
+pytestmark = pytest.mark.usefixtures("ways_once")
+
 EPSILONS = (0.0, 0.3, 0.9, 1.0, 1.2)
 
 

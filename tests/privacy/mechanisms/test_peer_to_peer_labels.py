@@ -20,7 +20,7 @@ from p2p_sim.privacy.mechanisms.peer_to_peer.theorems import theorems
 from protocols import PeerToPeer
 from tests.privacy import brute
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 SCALES = [Fraction(1), Fraction(5, 4), Fraction(2)]
 

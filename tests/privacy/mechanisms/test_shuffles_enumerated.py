@@ -79,7 +79,12 @@ def test_encrypted_shuffle_of_three_labels() -> None:
 def few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six seeds, as uniform over the orders of up to three users as 2^62 seeds and a random function are."""
     monkeypatch.setattr(peer_permutation, "SHARES", 6)
-    monkeypatch.setattr(peer_permutation, "agreed_order", lambda seed, size: np.array(orders(size)[seed]))
+    monkeypatch.setattr(peer_permutation, "agreed_order", one_of_few)
+
+
+def one_of_few(seed: int, size: int) -> np.ndarray:
+    """The order of one of six seeds; one function for all tests, so that they share the ways that they follow."""
+    return np.array(orders(size)[seed])
 
 
 def orders(size: int) -> list[tuple[int, ...]]:
