@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range
 from protocols._number_grid import check_ends, grid_numbers, nearest_labels
 from protocols.prior_response import UNIFORM, parsed_prior
 from protocols.randomized_response import check_lie, lying
