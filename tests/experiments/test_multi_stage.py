@@ -50,7 +50,9 @@ def test_every_user_of_the_second_stage_answers_under_her_own_prior(columns: Any
     _, m = PriorResponse(2.0, 4).reportable(found["p"])
     assert (m[~later] == 4).all()
     assert (m[later] == 2).all()
-    assert (found["p"][later, found["y"][later]] >= 0.25).all()  # what she says is one of the two likely labels
+    assert (
+        found["p"][later, found["y"][later]] >= 0.25
+    ).all()  # what she says is one of the two likely labels
 
 
 def test_the_likelihood_is_that_of_the_mechanism(columns: Any) -> None:
@@ -79,3 +81,16 @@ def test_the_experiment_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(float(row["accuracy"]) for row in found) > 0.6
     assert by_name["LP-2ST"]["epsilon_learner"] == by_name["LP-2ST"]["epsilon_peer"] == "6"
     assert (by_name["LP-1ST"]["epsilon_learner"], by_name["LP-1ST"]["epsilon_peer"]) == ("6", "0")
+
+
+def test_one_stage_is_above_what_was_asked_for_and_its_paper() -> None:
+    assert FOUND["LP-1ST"]["trials"] == "3"
+    assert float(FOUND["LP-1ST"]["accuracy"]) - float(FOUND["LP-1ST"]["standard_error"]) > 0.933
+
+
+def test_by_the_likelihood_two_stages_are_not_above_one() -> None:
+    """Nine in ten users of the second stage can report one label alone, which says nothing of them."""
+    one, two = FOUND["LP-1ST"], FOUND["LP-2ST"]
+    assert two["trials"] == "3"
+    assert float(two["accuracy"]) < float(one["accuracy"]) + float(one["standard_error"])
+    assert float(two["one_reportable"]) > 0.9
