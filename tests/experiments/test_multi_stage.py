@@ -94,3 +94,8 @@ def test_by_the_likelihood_two_stages_are_not_above_one() -> None:
     assert two["trials"] == "3"
     assert float(two["accuracy"]) < float(one["accuracy"]) + float(one["standard_error"])
     assert float(two["one_reportable"]) > 0.9
+
+
+def test_where_labels_are_taken_as_they_are_two_stages_are_far_above_one() -> None:
+    one, two = FOUND["LP-1ST, labels as they are"], FOUND["LP-2ST, labels as they are"]
+    assert float(two["accuracy"]) > float(one["accuracy"]) + 0.1
