@@ -81,3 +81,21 @@ def test_the_experiment_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert min(float(row["accuracy"]) for row in found) > 0.6
     assert by_name["LP-2ST"]["epsilon_learner"] == by_name["LP-2ST"]["epsilon_peer"] == "6"
     assert (by_name["LP-1ST"]["epsilon_learner"], by_name["LP-1ST"]["epsilon_peer"]) == ("6", "0")
+
+
+def test_one_stage_is_above_what_was_asked_for_and_its_paper() -> None:
+    assert FOUND["LP-1ST"]["trials"] == "3"
+    assert float(FOUND["LP-1ST"]["accuracy"]) - float(FOUND["LP-1ST"]["standard_error"]) > 0.933
+
+
+def test_by_the_likelihood_two_stages_are_not_above_one() -> None:
+    """Nine in ten users of the second stage can report one label alone, which says nothing of them."""
+    one, two = FOUND["LP-1ST"], FOUND["LP-2ST"]
+    assert two["trials"] == "3"
+    assert float(two["accuracy"]) < float(one["accuracy"]) + float(one["standard_error"])
+    assert float(two["one_reportable"]) > 0.9
+
+
+def test_where_labels_are_taken_as_they_are_two_stages_are_far_above_one() -> None:
+    one, two = FOUND["LP-1ST, labels as they are"], FOUND["LP-2ST, labels as they are"]
+    assert float(two["accuracy"]) > float(one["accuracy"]) + 0.1
