@@ -104,7 +104,10 @@ def pate(data: str, rows: int, epsilon: float, trials: int) -> tuple[list[float]
         regression, regression, teachers=len(x) // ROWS_A_TEACHER, queries=queries,
         noise=pate_accounting.calibrate(epsilon, delta, queries), classes=list(range(classes)),
     )  # fmt: skip
-    found = [float(model.set_params(seed=seed).fit(near, y).score(far, y_test)) for seed in range(trials)]
+    found = [
+        float(model.set_params(seed=seed, public_seed=seed).fit(near, y).score(far, y_test))
+        for seed in range(trials)
+    ]
     return found, {
         "epsilon_trainer": math.inf, "epsilon_model": model.epsilon(delta), "delta": delta,
         "includes": f"one label replaced; features are public; all noisy histograms of {queries} queries",

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from p2p_sim.core import exact
+from p2p_sim.core import exact, seeds
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
@@ -49,17 +49,23 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ``average``: in [0, 1); the model is the mean of that share of the iterates, the last ones; 0: of the last alone.
     Averaging is free where epsilon is that of all iterates; by iteration it must be 0.  ``batches``: "poisson": rows
     are in a batch independently; "passes": 1 / ``rate`` batches of adjacent rows, gone through in order.
-    ``classes``: all that a label can be, sorted; None: those that occur.  ``seed``: of batches and noise, below 2^64.
+    ``classes``: all that a label can be, sorted; None: those that occur.  ``seed``: of batches and noise, below 2^64;
+    None: a fresh one in every fit, from the system's entropy, which is not kept.
+
+    A ``seed`` that is given must be random, such as ``secrets.randbits(64)``: whoever guesses it undoes the noise.  And
+    it is for one fit: two with the same seed have the same noise.  ``clone``, ``GridSearchCV`` and ``cross_val_score``
+    keep it.  Each of their fits also costs its own epsilon.
 
     After ``fit``: ``classes_``, ``coef_`` (k, d) and ``intercept_`` (k,), of rows that were shortened but not divided;
-    ``n_rows_``.  Raises InputError for arguments out of range.
+    ``n_rows_``; ``fitted_``, the arguments that the model and its epsilon are of.  Raises InputError for arguments out
+    of range.
 
     *Source:* Abadi et al. 2016, Algorithm 1, with Poisson batches; the step is divided by the expected batch.
     *Assumes:* these are public, and chosen without looking at the data: all arguments, ``classes`` too, which None
-    takes from the labels; the number of features; the number of rows, which says how long a step is; in "passes" the
-    order of the rows.  Nothing is fitted to the features: no scaler, no mean.  The noise is rounded to floating-point
-    numbers, which a real adversary can exploit (Mironov 2012): it is good for a baseline in a simulation, not for a
-    release.
+    takes from the labels, so that a rare one shows by its presence; the number of features; the number of rows, which
+    says how long a step is; in "passes" the order of the rows.  Nothing is fitted to the features: no scaler, no mean.
+    The noise is rounded to floating-point numbers, which a real adversary can exploit (Mironov 2012): it is good for a
+    baseline in a simulation, not for a release.
     """
 
     def __init__(
@@ -74,7 +80,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         average: float = 0.5,
         batches: str = POISSON,
         classes: Sequence[Any] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         self.noise_multiplier = noise_multiplier
         self.clip = clip
@@ -92,21 +98,23 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check()
         x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        self.classes_, codes = numbered(y, self.classes)
-        self.n_rows_ = len(x)
-        size = self.rate * len(x)
-        weights = np.zeros((x.shape[1] + 1, len(self.classes_)))
-        total, kept = np.zeros_like(weights), math.ceil(self.average * self.steps) or 1
+        classes, codes = numbered(y, self.classes)
+        given, seed = self._plain(), seeds.chosen(self.seed)
+        steps, clip, bound = given["steps"], given["clip"], given["bound"]
+        size = given["rate"] * len(x)
+        weights = np.zeros((x.shape[1] + 1, len(classes)))
+        total, kept = np.zeros_like(weights), math.ceil(given["average"] * steps) or 1
         with one_thread():  # another number of threads would sum in another order
-            for step in range(self.steps):
-                rows = self._batch(step)
-                slope = clipped_sum(scaled(x[rows], self.bound), codes[rows], weights, self.clip)
-                slope += self.noise_multiplier * self.clip * noise(self.seed, step, weights.shape)
-                weights -= self.learning_rate / size * slope
-                if step >= self.steps - kept:
+            for step in range(steps):
+                rows = self._batch(seed, step, len(x))
+                slope = clipped_sum(scaled(x[rows], bound), codes[rows], weights, clip)
+                slope += given["noise_multiplier"] * clip * noise(seed, step, weights.shape)
+                weights -= given["learning_rate"] / size * slope
+                if step >= steps - kept:
                     total += weights
         mean = total / kept
-        self.coef_, self.intercept_ = mean[:-1].T / self.bound, mean[-1]
+        self.coef_, self.intercept_ = mean[:-1].T / bound, mean[-1]
+        self.classes_, self.n_rows_, self.fitted_ = classes, len(x), given
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -126,19 +134,21 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def epsilon(self, delta: float, neighbours: str = accounting.ADD_OR_REMOVE) -> float:
-        """Return epsilon, in nats, of a fit with these arguments, for Poisson batches.
+        """Return epsilon, in nats, of the fit, for Poisson batches; before it, of one with these arguments.
 
-        See ``dp_sgd_accounting.epsilon_poisson``.  Infinite without noise.  Raises InputError for batches in passes.
+        See ``dp_sgd_accounting.epsilon_poisson``, and the class for what it assumes of ``seed`` and ``classes``.
+        Infinite without noise.  Raises InputError for batches in passes.
         """
-        self._check()
-        if self.batches != POISSON:
+        given = self._accounted()
+        if given["batches"] != POISSON:
             raise InputError(
-                f"batches = {self.batches!r}: batches in order are not Poisson-sampled; ask for "
+                f"batches = {given['batches']!r}: batches in order are not Poisson-sampled; ask for "
                 "epsilon_by_iteration(), or choose batches='poisson'"
             )
-        if not self.noise_multiplier:
+        noise = given["noise_multiplier"]
+        if not noise:
             return math.inf
-        return accounting.epsilon_poisson(self.noise_multiplier, self.rate, self.steps, delta, neighbours)
+        return accounting.epsilon_poisson(noise, given["rate"], given["steps"], delta, neighbours)
 
     def epsilon_by_iteration(self, delta: float, share: float = 1.0) -> float:
         """Return epsilon, in nats, of the fitted model for the first ``share`` of the rows: see ``dp_sgd_accounting``.
@@ -147,54 +157,75 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clip >= 2, so that nothing is clipped, and steps of at most 2 / smoothness; and before ``fit``, for the number
         of rows decides that.
         """
-        self._check()
         check_is_fitted(self, "n_rows_")
-        count = _count(self.rate)
-        longest = 2 / SMOOTHNESS * self.n_rows_ * self.rate / math.ceil(self.n_rows_ / count)
+        given = self._accounted()
+        batches, average, clip, steps = (given[name] for name in ("batches", "average", "clip", "steps"))
+        count, pace = _count(given["rate"]), given["learning_rate"]
+        longest = 2 / SMOOTHNESS * self.n_rows_ * given["rate"] / math.ceil(self.n_rows_ / count)
         for wrong, what in (
-            (self.batches != PASSES, f"batches = {self.batches!r}: must be {PASSES!r}"),
-            (
-                self.average > 0,
-                f"average = {self.average!r}: must be 0, for only the last iterate is private",
-            ),
-            (self.clip < LIPSCHITZ, f"clip = {self.clip!r}: must be at least 2, so that nothing is clipped"),
-            (self.learning_rate > longest, f"learning_rate = {self.learning_rate!r}: at most {longest:.6g}"),
-            (self.steps % count != 0, f"steps = {self.steps!r}: must be a multiple of the {count} batches"),
+            (batches != PASSES, f"batches = {batches!r}: must be {PASSES!r}"),
+            (average > 0, f"average = {average!r}: must be 0, for only the last iterate is private"),
+            (clip < LIPSCHITZ, f"clip = {clip!r}: must be at least 2, so that nothing is clipped"),
+            (pace > longest, f"learning_rate = {pace!r}: at most {longest:.6g}"),
+            (steps % count != 0, f"steps = {steps!r}: must be a multiple of the {count} batches"),
         ):
             if wrong:
                 raise InputError(f"{what}; without that nothing is known of privacy by iteration")
-        if not self.noise_multiplier:
+        if not given["noise_multiplier"]:
             return math.inf
-        ratio = self.noise_multiplier * self.clip / LIPSCHITZ
-        return accounting.epsilon_by_iteration(ratio, count, self.steps // count, delta, share)
+        ratio = given["noise_multiplier"] * clip / LIPSCHITZ
+        return accounting.epsilon_by_iteration(ratio, count, steps // count, delta, share)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.seed is None
+        return tags
+
+    def _accounted(self) -> dict[str, Any]:
+        """Return the arguments of the fit; before it, the present ones."""
+        given: dict[str, Any] | None = getattr(self, "fitted_", None)
+        if given is None:
+            self._check()
+            return self._plain()
+        return given
+
+    def _plain(self) -> dict[str, Any]:
+        """Return the arguments as Python's numbers: products of numpy's small ones overflow."""
+        names = ("noise_multiplier", "clip", "bound", "rate", "learning_rate", "average")
+        numbers = {name: float(getattr(self, name)) for name in names}
+        return {**numbers, "steps": int(self.steps), "batches": self.batches}
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
         x = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        weights = np.vstack([self.coef_.T * self.bound, self.intercept_])
+        bound = self.fitted_["bound"]
+        weights = np.vstack([self.coef_.T * bound, self.intercept_])
         with one_thread():
-            return np.asarray(scaled(x, self.bound) @ weights)
+            return np.asarray(scaled(x, bound) @ weights)
 
-    def _batch(self, step: int) -> Array:
+    def _batch(self, seed: int, step: int, n: int) -> Array:
         """Return the rows of a batch: a mask, or their numbers."""
         if self.batches == PASSES:
-            count = _count(self.rate)
-            return np.array_split(np.arange(self.n_rows_), count)[step % count]
+            count = _count(float(self.rate))
+            return np.array_split(np.arange(n), count)[step % count]
         bound = exact.threshold("rate", float(self.rate))
-        drawn = words(self.seed, stream(ROLE, "batch", step), 0, self.n_rows_)
-        return np.ones(self.n_rows_, np.bool_) if bound == exact.WORD else drawn < np.uint64(bound)
+        drawn = words(seed, stream(ROLE, "batch", step), 0, n)
+        return np.ones(n, np.bool_) if bound == exact.WORD else drawn < np.uint64(bound)
 
     def _check(self) -> None:
         check_range("noise_multiplier", self.noise_multiplier, 0, 1e9)
         check_range("average", self.average, 0, 1 - 1e-9)
         check_whole("steps", self.steps)
-        check_seed(self.seed)
+        if self.seed is not None:
+            check_seed(self.seed)
         check_range("rate", self.rate, 0, 1, open_low=True)
         for name in ("clip", "bound", "learning_rate"):
             check_range(name, getattr(self, name), 0, 1e9, open_low=True)
         if self.batches not in (POISSON, PASSES):
             raise InputError(f"batches = {self.batches!r}: must be {POISSON!r} or {PASSES!r}")
-        if self.batches == PASSES and not math.isclose(_count(self.rate) * self.rate, 1, rel_tol=1e-9):
+        if self.batches == PASSES and not math.isclose(
+            _count(float(self.rate)) * float(self.rate), 1, rel_tol=1e-9
+        ):
             raise InputError(f"rate = {self.rate!r}: for batches in passes 1 / rate must be a whole number")
 
 

@@ -21,6 +21,13 @@ NEIGHBOURS = {ADD_OR_REMOVE: "ADD_OR_REMOVE_ONE", REPLACE_ONE: "REPLACE_ONE"}
 MAX_EPSILON = 100.0
 """The largest epsilon that noise is calibrated to."""
 
+FARTHEST = 5.0
+"""How far a row may move a sum, over the standard deviation of its noise.  Beyond it drawn noise, which ends at 8.29
+standard deviations, shows too often what the sum was for the law of Gaussian noise to say anything."""
+
+_MOVED = {ADD_OR_REMOVE: 1.0, REPLACE_ONE: 2.0}
+"""How far a row moves a clipped sum, in clipping norms."""
+
 _PRECISION = 1e-4
 """Noise is calibrated to this, relative, and never below what the accountant asks for."""
 
@@ -39,7 +46,8 @@ def epsilon_poisson(
     (0, 1).  ``neighbours``: "add-or-remove": a row more or less, which changes a clipped sum by at most the clipping
     norm; "replace-one": a row, or only its label, is another, which changes it by at most twice that.  So with rate 1
     the same epsilon needs exactly twice the noise multiplier; with a smaller rate at most that.  An upper bound but for
-    rounding of floating-point numbers in the accountant.  Raises InputError for arguments out of range, and
+    rounding of floating-point numbers in the accountant.  Infinite where a row moves the sum by more than
+    5 standard deviations of the noise, whose cut tails count there.  Raises InputError for arguments out of range, and
     MissingPackageError without dp-accounting.
 
     *Source:* the PLD accountant of dp-accounting (Doroshenko et al. 2022), on the pairs of a subsampled Gaussian:
@@ -50,15 +58,22 @@ def epsilon_poisson(
     _check_poisson(rate, steps, neighbours)
     check_range("noise_multiplier", noise_multiplier, 0, math.inf, open_low=True)
     _check_delta(delta)
+    noise_multiplier, rate, steps = (
+        float(noise_multiplier),
+        float(rate),
+        int(steps),
+    )  # numpy's small ones overflow
     dp, pld = _package("dp_accounting"), _package("dp_accounting.pld")
+    if FARTHEST * noise_multiplier < _MOVED[neighbours]:
+        return math.inf
     accountant = pld.PLDAccountant(
         getattr(dp.NeighboringRelation, NEIGHBOURS[neighbours]),
         value_discretization_interval=_grid(noise_multiplier, rate, steps),
     )
-    step = dp.GaussianDpEvent(float(noise_multiplier))
+    step = dp.GaussianDpEvent(noise_multiplier)
     if rate < 1:  # the Gaussian event composes in closed form
-        step = dp.PoissonSampledDpEvent(float(rate), step)
-    accountant.compose(step, int(steps))
+        step = dp.PoissonSampledDpEvent(rate, step)
+    accountant.compose(step, steps)
     return float(accountant.get_epsilon(float(delta)))
 
 
@@ -72,8 +87,10 @@ def calibrate_poisson(
     _check_poisson(rate, steps, neighbours)
     _check_delta(delta)
     check_range("epsilon", epsilon, 0, MAX_EPSILON, open_low=True)
+    rate, steps, epsilon = float(rate), int(steps), float(epsilon)
     start = 2 + 10 * rate * math.sqrt(steps) / min(epsilon, 1.0)
-    return _least(lambda noise: epsilon_poisson(noise, rate, steps, delta, neighbours), epsilon, start)
+    floor = _MOVED[neighbours] / FARTHEST
+    return _least(lambda noise: epsilon_poisson(noise, rate, steps, delta, neighbours), epsilon, start, floor)
 
 
 def epsilon_by_iteration(
@@ -85,6 +102,7 @@ def epsilon_by_iteration(
     (0, 1]; 1: of every row, those of the last batch included, whose last gradient only one noise covers.  Neighbours
     differ in what one row holds (replace-one).  A row of batch t (from 1) of m has Renyi divergence
     a c of order a, for every a > 1, with c = 2 / s^2 ((passes - 1) / m + 1 / (m - t + 1)), s the noise multiplier.
+    Infinite for a noise multiplier below 0.4, with which a row moves a sum by more than 5 standard deviations.
     Raises InputError for arguments out of range.
 
     *Source:* Feldman, Mironov, Talwar and Thakurta 2018, Theorem 34, with the batches of the tutorial
@@ -94,7 +112,12 @@ def epsilon_by_iteration(
     clipped; steps are no longer than 2 / smoothness; nobody sees an iterate but the last.
     """
     check_range("noise_multiplier", noise_multiplier, 0, math.inf, open_low=True)
-    return _from_renyi(_by_iteration(batches, passes, share) / noise_multiplier**2, delta)
+    at_one = _by_iteration(batches, passes, share)
+    _check_delta(delta)
+    noise_multiplier = float(noise_multiplier)
+    if FARTHEST * noise_multiplier < _MOVED[REPLACE_ONE]:
+        return math.inf
+    return _from_renyi(at_one / noise_multiplier**2, delta)
 
 
 def calibrate_by_iteration(
@@ -107,7 +130,9 @@ def calibrate_by_iteration(
     check_range("epsilon", epsilon, 0, MAX_EPSILON, open_low=True)
     _check_delta(delta)
     at_one = _by_iteration(batches, passes, share)
-    return _least(lambda noise: _from_renyi(at_one / noise**2, delta), epsilon, math.sqrt(at_one) / epsilon)
+    epsilon, floor = float(epsilon), _MOVED[REPLACE_ONE] / FARTHEST
+    start = max(math.sqrt(at_one) / epsilon, floor)
+    return _least(lambda noise: _from_renyi(at_one / noise**2, delta), epsilon, start, floor)
 
 
 def _grid(noise_multiplier: float, rate: float, steps: int) -> float:
@@ -120,7 +145,8 @@ def _by_iteration(batches: int, passes: int, share: float) -> float:
     check_whole("batches", batches)
     check_whole("passes", passes)
     check_range("share", share, 0, 1, open_low=True)
-    last = math.ceil(batches * share)
+    batches, passes = int(batches), int(passes)
+    last = math.ceil(batches * float(share))
     return 2 * ((passes - 1) / batches + 1 / (batches - last + 1))
 
 
@@ -129,6 +155,7 @@ def _from_renyi(coefficient: float, delta: float) -> float:
     from scipy.optimize import minimize_scalar
 
     _check_delta(delta)
+    delta = float(delta)
 
     def bound(log_excess: float) -> float:
         excess = math.exp(log_excess)  # any order gives a valid bound, so the search need not be exact
@@ -140,8 +167,8 @@ def _from_renyi(coefficient: float, delta: float) -> float:
     return max(float(found.fun), 0.0)
 
 
-def _least(epsilon_of: Callable[[float], float], epsilon: float, start: float) -> float:
-    """Return the least noise that keeps ``epsilon``, to ``_PRECISION``.
+def _least(epsilon_of: Callable[[float], float], epsilon: float, start: float, floor: float) -> float:
+    """Return the least noise from ``floor`` on that keeps ``epsilon``, to ``_PRECISION``.
 
     It is bracketed from above, in small steps: the accountant takes long where there is little noise.
     """
@@ -150,9 +177,11 @@ def _least(epsilon_of: Callable[[float], float], epsilon: float, start: float) -
     high = start
     while epsilon_of(high) > epsilon:
         high *= _STRIDE
-    low = high / _STRIDE
+    low = max(high / _STRIDE, floor)
     while epsilon_of(low) <= epsilon:
-        high, low = low, low / _STRIDE
+        if low == floor:
+            return floor
+        high, low = low, max(low / _STRIDE, floor)
     fine = _PRECISION / 2 * low
     found = float(brentq(lambda noise: epsilon_of(noise) - epsilon, low, high, xtol=fine))
     while epsilon_of(found) > epsilon:

@@ -80,6 +80,10 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Classifier can't train when only one class is present: {self.classes_.tolist()}; name two or more"
             )
         self._check_shape()
+        self.shape_ = (
+            int(self.shape[0]),
+            int(self.shape[1]),
+        )  # what is trained keeps it, whatever is set later
         self.mean_, self.deviation_ = float(x.mean()), float(x.std()) or 1.0  # of all pixels
         with _one_thread(torch), torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self.random_state))
@@ -135,7 +139,7 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _changed(self, torch: Any, rows: Any, *, strong: bool) -> Any:
         """Return changed copies of the rows."""
-        n, (height, width) = len(rows), self.shape
+        n, (height, width) = len(rows), self.shape_
         shift = (torch.rand(n, 2) - 0.5) * (0.8 if strong else 0.4)  # an image is 2 wide
         angle, shear = ((torch.rand(n) - 0.5) * (most if strong else 0.0) for most in (1.0, 0.6))
         first = torch.stack([torch.cos(angle), shear - torch.sin(angle), shift[:, 0]], dim=1)
@@ -155,10 +159,10 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _tensor(self, torch: Any, x: Array) -> Any:
         rows = torch.from_numpy(((x - self.mean_) / self.deviation_).astype(np.float32))
-        return rows.reshape(len(x), 1, *self.shape)
+        return rows.reshape(len(x), 1, *self.shape_)
 
     def _check_shape(self) -> None:
-        if math.prod(self.shape) != self.n_features_in_:
+        if math.prod(map(int, self.shape)) != self.n_features_in_:
             raise InputError(
                 f"shape = {self.shape!r}: X has {self.n_features_in_} features; their product must be that"
             )

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from p2p_sim.core import exact
+from p2p_sim.core import exact, seeds
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import order, own_words, stream, words
-from p2p_sim.learning.training import keyed_noise, models
+from p2p_sim.learning.training import keyed_noise, models, seed_secrecy
 from p2p_sim.learning.training import pate_accounting as accounting
 from p2p_sim.learning.training.class_codes import numbered
 from p2p_sim.learning.training.fixmatch import UNLABELED
@@ -52,17 +53,24 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     large, counts below 0 being 0; where none is above, every label is as likely.  Both sampled: for rare labels.
     ``semi_supervised``: who also gets the features of rows whose labels they do not have, labelled -1 as scikit-learn's
     semi-supervised classifiers want it: "nobody", "student", "teachers" or "both".  ``classes``: all that a label can
-    be, sorted; None: those that occur.  ``seed``: of all draws, below 2^64; also of every ``random_state`` of teachers
-    and student.
+    be, sorted; None: those that occur, so that a rare label shows by its presence.  ``seed``: of what must stay secret
+    (split, teachers, votes, noise, answers), below 2^64; None: a fresh one in every fit, from the system's entropy,
+    which is not kept.  ``public_seed``: of the queries and the student's ``random_state``, below 2^64; it says nothing
+    of ``seed``, and must be another number.
+
+    A ``seed`` that is given must be random, such as ``secrets.randbits(64)``: whoever guesses it undoes the noise.  And
+    it is for one fit: two with the same seed have the same noise, and their difference has none.  ``clone``,
+    ``GridSearchCV`` and ``cross_val_score`` keep it.  Each of their fits also costs its own epsilon.
 
     After ``fit``: ``classes_``; ``student_``; ``n_rows_``; ``asked_`` (q,), which rows the queries are of, counted
-    through X and then ``unlabeled``; ``histograms_`` (q, k), noisy; ``answers_`` (q,).  Teachers and votes are not
-    kept.  Raises InputError for arguments out of range, and for a teacher or student that cannot be used as asked.
+    through X and then ``unlabeled``; ``histograms_`` (q, k), noisy; ``answers_`` (q,); ``fitted_``, the arguments that
+    the fit's epsilon is of.  Teachers and votes are not kept.  Raises InputError for arguments out of range, and for a
+    teacher or student that cannot be used as asked.
 
     *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise); sampled votes and answers: Attacks 2023,
     Appendix B, which does not say what becomes of counts below 0; semi-supervised teachers: Esmaeili et al. 2021.
     *Assumes:* features are public, and so are the number and order of rows and all arguments (``classes`` too, which
-    None takes from the labels) but ``seed``, with which anybody can undo the noise; no labels make training fail.
+    None takes from the labels) but ``seed``; no labels make training fail.
     Gaussian noise is rounded to floating-point numbers, which a real adversary can exploit (Mironov 2012): good for a
     simulation, not for a release.  Laplace noise is discrete, by integer thresholds.
     """
@@ -80,7 +88,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         answers: str = LIKELIEST,
         semi_supervised: str = NOBODY,
         classes: Sequence[Any] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        public_seed: int = 0,
     ):
         self.teacher = teacher
         self.student = student
@@ -93,6 +102,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.semi_supervised = semi_supervised
         self.classes = classes
         self.seed = seed
+        self.public_seed = public_seed
 
     def fit(self, X: Any, y: Any, unlabeled: Any = None) -> Self:
         """Train on features (n, d) and labels (n,).
@@ -103,21 +113,23 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check()
         x, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        self.classes_, codes = numbered(y, self.classes)
-        self.n_rows_ = len(x)
-        extra = x[:0] if unlabeled is None else check_array(unlabeled, dtype=[np.float64, np.float32])
+        classes, codes = numbered(y, self.classes)
+        extra = x[:0] if unlabeled is None else self._extra(x, unlabeled)
         self._check_rows(x, extra, unlabeled is not None)
         first, many = (0, len(x)) if unlabeled is None else (len(x), len(extra))
-        self.asked_ = first + chosen(self.seed, many, self.queries)
+        seed = seeds.chosen(self.seed)
+        asked = first + chosen(int(self.public_seed), many, int(self.queries))
         rows = np.concatenate([x, extra])
         with models.one_thread():  # another number of threads would sum in another order
-            counts = self._counts(rows, codes)
-            self.histograms_ = noisy(counts, self.noise, self.kind, self.seed)
-            found = answered(self.histograms_, self.answers, self.seed)
+            counts = self._counts(rows, codes, asked, len(classes), seed)
+            histograms = noisy(counts, self.noise, self.kind, seed)
+            found = answered(histograms, self.answers, seed)
             alone = self.semi_supervised not in (STUDENT, BOTH)
-            state = _states(self.seed, "student", 1)[0]
-            self.student_ = _trained(self.student, rows, self.asked_, found, state, alone, "student")
-        self.answers_ = self.classes_[found]
+            state = _states(int(self.public_seed), "student", 1)[0]
+            student = _trained(self.student, rows, asked, found, state, alone, "student")
+        self.classes_, self.n_rows_, self.asked_ = classes, len(x), asked
+        self.histograms_, self.student_, self.answers_ = histograms, student, classes[found]
+        self.fitted_ = self._accounted()
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -129,41 +141,72 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the label that the student predicts for each row, (m,)."""
         rows = self._rows(X)
         with models.one_thread():
-            return np.asarray(self.classes_[self.student_.predict(rows)])
+            return np.asarray(self.classes_[_predicted(self.student_, rows, len(self.classes_), "student")])
 
     def profile(self, members: int = 1, released: str = accounting.ANSWERS) -> PrivacyProfile:
-        """Return what a fit with these arguments shows of one label, or of ``members`` that change together.
+        """Return what the fit shows of one label, or of ``members`` that change together; before it, what one would.
 
-        See ``pate_accounting.profile``; more members than teachers change no more than all votes.
+        See ``pate_accounting.profile``; more members than teachers change no more than all votes.  Arguments that are
+        changed after a fit change nothing until the next one.
         """
-        self._check()
+        given = getattr(self, "fitted_", None)
+        if given is None:
+            self._check()
+            given = self._accounted()
         check_whole("members", members, 1, accounting.MOST_MEMBERS)
-        moved = min(int(members), int(self.teachers))
-        return accounting.profile(self.noise, self.queries, self.kind, members=moved, released=released)
+        found = accounting.profile(
+            given["noise"], given["queries"], given["kind"],
+            members=min(int(members), given["teachers"]), released=released,
+        )  # fmt: skip
+        return replace(found, assumes=(*found.assumes, given["seed"], *given["classes"]))
 
     def epsilon(self, delta: float, members: int = 1) -> float:
-        """Return epsilon, in nats, at ``delta`` in [0, 1), of a fit with these arguments; infinite without noise."""
+        """Return epsilon, in nats, at ``delta`` in [0, 1), of the fit, see ``profile``; infinite without noise."""
         if delta == 1:
             raise InputError(f"delta = {delta!r}: must be below 1; give one such as 1e-6, or 1 / rows")
         return self.profile(members).epsilon(delta)
 
-    def _counts(self, rows: Array, codes: Array) -> Array:
+    def _accounted(self) -> dict[str, Any]:
+        """Return what epsilon and its assumptions are of; not the seed, only of which sort it is."""
+        return {
+            "noise": self.noise, "kind": self.kind, "queries": int(self.queries), "teachers": int(self.teachers),
+            "seed": seed_secrecy.assumed(self.seed),
+            "classes": (seed_secrecy.CLASSES,) if self.classes is None else (),
+        }  # fmt: skip
+
+    def _extra(self, x: Array, unlabeled: Any) -> Array:
+        """Return further public features, of as many columns as X, and with the same names if they have names."""
+        extra = check_array(unlabeled, dtype=[np.float64, np.float32])
+        if extra.shape[1] != x.shape[1]:
+            raise InputError(
+                f"unlabeled has {extra.shape[1]} features, X has {x.shape[1]}: give the same in both"
+            )
+        try:
+            validate_data(self, unlabeled, reset=False, skip_check_array=True)
+        except ValueError as error:
+            raise InputError(f"unlabeled has other features than X: {error}") from error
+        return np.asarray(extra)
+
+    def _counts(self, rows: Array, codes: Array, asked: Array, classes: int, seed: int) -> Array:
         """Return how many teachers vote for each class, for each query, (q, k)."""
-        counts = np.zeros((self.queries, len(self.classes_)), np.int64)
+        counts = np.zeros((len(asked), classes), np.int64)
         alone = self.semi_supervised not in (TEACHERS, BOTH)
-        states = _states(self.seed, "teacher", self.teachers)
-        for number, own in enumerate(split(self.seed, len(codes), self.teachers)):
-            model = _trained(self.teacher, rows, own, codes[own], states[number], alone, f"teacher {number}")
-            counts[np.arange(self.queries), self._ballot(model, rows[self.asked_], number)] += 1
+        states = _states(seed, "teacher", int(self.teachers))
+        for number, own in enumerate(split(seed, len(codes), int(self.teachers))):
+            who = f"teacher {number}"
+            model = _trained(self.teacher, rows, own, codes[own], states[number], alone, who)
+            if self.votes == SAMPLED:
+                shares = _probabilities(model, rows[asked], classes, who)
+                ballot = sampled(shares, own_words(seed, stream(ROLE, "vote", 0), number, len(asked)))
+            else:
+                ballot = _predicted(model, rows[asked], classes, who)
+            counts[np.arange(len(asked)), ballot] += 1  # one vote a query, whatever it was trained on
         return counts
 
-    def _ballot(self, model: Any, asked: Array, number: int) -> Array:
-        """Return the label that a teacher votes for in each query, (q,): one, whatever it was trained on."""
-        if self.votes == SAMPLED:
-            shares = _probabilities(model, asked, len(self.classes_), f"teacher {number}")
-            return sampled(shares, own_words(self.seed, stream(ROLE, "vote", 0), number, len(asked)))
-        with _naming(f"teacher {number}"):
-            return np.asarray(model.predict(asked), np.int64)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.seed is None
+        return tags
 
     def _rows(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -173,7 +216,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_whole("teachers", self.teachers)
         check_whole("queries", self.queries)
         accounting.check_noise(self.noise, self.kind)
-        check_seed(self.seed)
+        if self.seed is not None:
+            check_seed(self.seed)
+        check_seed(self.public_seed, "public_seed")
+        for name in ("teacher", "student"):
+            _check_classifier(name, getattr(self, name))
         for name, known in (
             ("votes", (LIKELIEST, SAMPLED)), ("answers", (LIKELIEST, SAMPLED)), ("semi_supervised", SEMI_SUPERVISED),
         ):  # fmt: skip
@@ -187,10 +234,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.teachers > len(x):
             raise InputError(
                 f"teachers = {self.teachers}: there are {samples}, each teacher needs a user; choose fewer"
-            )
-        if extra.shape[1] != x.shape[1]:
-            raise InputError(
-                f"unlabeled has {extra.shape[1]} features, X has {x.shape[1]}: give the same in both"
             )
         many, where = (len(extra), "unlabeled") if apart else (len(x), "X")
         if self.queries > many:
@@ -220,7 +263,7 @@ def noisy(counts: Array, noise: float, kind: str, seed: int) -> Floats:
         return counts.astype(np.float64)
     key = stream(ROLE, "noise", 0)
     if kind == accounting.GAUSSIAN:
-        return np.asarray(counts + noise * keyed_noise.gaussian(seed, key, counts.shape))
+        return np.asarray(counts + float(noise) * keyed_noise.gaussian(seed, key, counts.shape))
     table, least = exact.laplace_thresholds(exact.as_scale("noise", noise))
     steps = exact.pick(table, own_words(seed, key, 0, counts.size)) + least
     return (counts + steps.reshape(counts.shape)).astype(np.float64)
@@ -258,7 +301,36 @@ def _trained(template: Any, rows: Array, own: Array, codes: Array, state: int, a
         x, labels = rows, np.full(len(rows), UNLABELED)
         labels[own] = codes
     with _naming(f"{who}, of {len(own)} labels,"):
-        return model.fit(x, labels)
+        model.fit(x, labels)
+    if UNLABELED in getattr(model, "classes_", ()):
+        raise InputError(
+            f"{who} takes -1, which says that a row has no label, for a class: choose a classifier that learns "
+            f"from rows without labels, such as SelfTrainingClassifier, or semi_supervised={NOBODY!r}"
+        )
+    return model
+
+
+def _check_classifier(name: str, template: Any) -> None:
+    """Check that a teacher or student, if one is given, is an untrained classifier."""
+    if template is None:
+        return
+    usable = hasattr(template, "get_params") and not isinstance(template, type)
+    if not usable or not is_classifier(template):
+        raise InputError(
+            f"{name} = {template!r}: must be a scikit-learn classifier, an object such as LogisticRegression(), or None"
+        )
+
+
+def _predicted(model: Any, rows: Array, classes: int, who: str) -> Array:
+    """Return the number of the class that a model predicts for each row, (n,)."""
+    with _naming(who):
+        found = np.asarray(model.predict(rows))
+    if not np.isin(found, np.arange(classes)).all():
+        raise InputError(
+            f"{who} predicts {found[~np.isin(found, np.arange(classes))][0]!r}, which is no class it was trained on "
+            f"(0 to {classes - 1}): choose another classifier"
+        )
+    return found.astype(np.int64)
 
 
 @contextmanager

@@ -34,6 +34,13 @@ MAX_EPSILON = 100.0
 
 MOST_MEMBERS = 10_000
 
+MOST_QUERIES = 500_000_000
+"""Of two counts each; so many are composed."""
+
+FARTHEST = {GAUSSIAN: 5.0, LAPLACE: 25.0}
+"""How far votes may move, over the noise.  Beyond it drawn noise, whose tails are cut, shows too often which votes
+there were for the law of noise that is not cut to say anything: epsilon is infinite."""
+
 _ASSUMES = (
     "queries are fixed in advance, and no label decides which rows they are of",
     "teachers have disjoint users, and no label decides whose",
@@ -60,8 +67,9 @@ def profile(
 ) -> PrivacyProfile:
     """Return what ``queries`` answers of PATE show of one label, or of ``members`` labels that change together.
 
-    ``noise``: of the kind, "gaussian" or "laplace", see above; 0: everything is shown, epsilon is infinite.
-    ``queries``: at least 1, fixed in advance.  ``members``: 1 to 10,000; of no more than there are teachers.
+    ``noise``: of the kind, "gaussian" or "laplace", see above; 0: everything is shown, epsilon is infinite; so it is of
+    noise below ``members`` / 5 (Gaussian) or / 25 (Laplace), whose cut tails count.  ``queries``: 1 to 500,000,000,
+    fixed in advance.  ``members``: 1 to 10,000; of no more than there are teachers.
     ``released``: "histograms", all noisy ones: exact (with Laplace noise as long as the losses of all queries can be
     listed), attained by a teacher whose vote another label changes in every query; "answers": the labels made of them,
     and the student: the same figures as an upper bound.  Raises InputError
@@ -73,46 +81,67 @@ def profile(
 
     *Source:* Papernot et al. 2017 (Laplace noise) and 2018 (Gaussian noise), independent of the data.
     *Assumes:* disjoint teachers and queries chosen without labels; exactly Gaussian noise; discrete Laplace noise whose
-    tails are not cut (they are at 2^-64).
+    tails are not cut.  Noise that is drawn is cut, at 8.29 standard deviations or chances of 2^-64: ``assumes`` says by
+    how much delta may be larger for it.  So delta = 0 of Laplace noise holds up to 1e-14 a count where the noise is at
+    least a twelfth of ``members``.
     """
     check_noise(noise, kind)
-    check_whole("queries", queries)
+    check_whole("queries", queries, 1, MOST_QUERIES)
     check_whole("members", members, 1, MOST_MEMBERS)
+    noise, queries, members = float(noise), int(queries), int(members)
     if released not in RELEASED:
         raise InputError(f"released = {released!r}: must be one of {', '.join(map(repr, RELEASED))}")
-    if not noise:
+    hidden = members <= FARTHEST[kind] * noise
+    if not hidden:
         found = local_response(math.inf)
     elif kind == GAUSSIAN:
-        found = gaussian(float(noise), math.sqrt(2 * int(queries)) * int(members))
+        found = gaussian(noise, math.sqrt(2 * queries) * members)
     else:
-        found = composed(discrete_laplace(float(noise), int(members)), 2 * int(queries))
-    source = _SOURCE[kind] if noise else "no noise"
-    own = ("continuous noise",) if kind == GAUSSIAN else ("noise whose tails are not cut",)
-    basis = found.basis if released == HISTOGRAMS else "upper"
+        found = composed(discrete_laplace(noise, members), 2 * queries)
+    source = _SOURCE[kind] if hidden else "too little noise" if noise else "no noise"
+    own: tuple[str, ...] = ("continuous noise",) if kind == GAUSSIAN else ()
+    if hidden:
+        more = 2 * queries * unseen(noise, kind, members)
+        own += (f"noise whose tails are not cut: those drawn are, and delta may be {more:.2g} larger for it",)
+    basis = found.basis if released == HISTOGRAMS and (hidden or not noise) else "upper"
     return replace(
         found,
         view=RELEASED[released],
         basis=basis,
         source=source,
         assumes=(*_ASSUMES, *own),
-        members=int(members),
+        members=members,
     )
+
+
+def unseen(noise: float, kind: str, members: int) -> float:
+    """Return the chance, at most, that a count moved by ``members`` is where one that is not moved cannot be.
+
+    Gaussian noise that is drawn ends where half a part in 2^53 remains (see ``keyed_noise``), Laplace noise where less
+    than one part in 2^64 does.
+    """
+    from scipy.special import ndtr, ndtri
+
+    if kind == GAUSSIAN:
+        return float(ndtr(members / noise + ndtri(2.0**-54)))
+    return math.exp(members / noise) * 2.0**-64
 
 
 def calibrate(epsilon: float, delta: float, queries: int, kind: str = GAUSSIAN, *, members: int = 1) -> float:
     """Return the least noise, to 1e-9 of itself, with which ``queries`` answers keep ``epsilon`` at ``delta``.
 
-    ``epsilon``: in (0, 100], in nats.  ``delta``: in (0, 1); 0 for Laplace noise alone.  The rest as for ``profile``.
+    ``epsilon``: in (0, 100], in nats.  ``delta``: in (0, 1); 0 for Laplace noise alone.  The rest as for ``profile``;
+    never less noise than that with which its epsilon is finite.
     Raises InputError for arguments out of range, and where the noise would be too large to be drawn.
     """
     check_range("epsilon", epsilon, 0, MAX_EPSILON, open_low=True)
-    profile(1.0, queries, kind)
-    check_whole("members", members, 1, MOST_MEMBERS)
+    profile(0, queries, kind, members=members)
+    queries, members = int(queries), int(members)
 
     def mechanism(scale: float, moved: float) -> PrivacyProfile:
         if kind == GAUSSIAN:
             return gaussian(scale, moved)
-        return composed(discrete_laplace(scale, members), 2 * int(queries))
+        return composed(discrete_laplace(scale, members), 2 * queries)
 
     moved = float(members) * (math.sqrt(2 * queries) if kind == GAUSSIAN else 1.0)
     found = calibrate_noise(mechanism, epsilon=epsilon, delta=delta, sensitivity=moved).scale
@@ -121,4 +150,4 @@ def calibrate(epsilon: float, delta: float, queries: int, kind: str = GAUSSIAN, 
             f"epsilon = {epsilon!r}: {queries} queries would need {kind} noise of {found:.4g} votes, and at most "
             f"{MOST[kind]:g} can be drawn; ask fewer queries, or allow more"
         )
-    return max(found, LEAST[kind])
+    return max(found, LEAST[kind], members / FARTHEST[kind])

@@ -151,7 +151,7 @@ def test_equal_seeds_give_equal_models_and_others_do_not() -> None:
 def test_poisson_batches_are_of_independent_rows_with_the_rate() -> None:
     x, y = rows_of(500)
     model = DPSGDClassifier(1.0, rate=0.1, steps=1).fit(x, y)
-    drawn = np.array([model._batch(step) for step in range(200)])
+    drawn = np.array([model._batch(0, step, model.n_rows_) for step in range(200)])
     low, high = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], drawn.size, 0.1)
     assert low <= drawn.sum() <= high
     sizes = drawn.sum(axis=1)  # fixed sizes would have no variance
@@ -162,9 +162,9 @@ def test_poisson_batches_are_of_independent_rows_with_the_rate() -> None:
 def test_passes_go_through_every_row_once() -> None:
     x, y = rows_of(53)
     model = DPSGDClassifier(1.0, rate=0.1, steps=1, batches="passes").fit(x, y)
-    first = [model._batch(step).tolist() for step in range(10)]
+    first = [model._batch(0, step, model.n_rows_).tolist() for step in range(10)]
     assert [row for batch in first for row in batch] == list(range(53))
-    assert [model._batch(step).tolist() for step in range(10, 20)] == first
+    assert [model._batch(0, step, model.n_rows_).tolist() for step in range(10, 20)] == first
 
 
 # --- scikit-learn ---
@@ -173,7 +173,11 @@ def test_passes_go_through_every_row_once() -> None:
 @pytest.mark.slow
 def test_every_check_of_scikit_learn_passes() -> None:
     """Without noise that of a well separated problem too; with noise the default settings pass all as well."""
-    for model in (DPSGDClassifier(), DPSGDClassifier(0.0, clip=2.0, batches="passes")):
+    for model in (
+        DPSGDClassifier(seed=0),
+        DPSGDClassifier(),
+        DPSGDClassifier(0.0, clip=2.0, batches="passes"),
+    ):
         found = check_estimator(model, on_fail=None, on_skip=None)
         status = {check["check_name"]: check["status"] for check in found}
         assert len(status) > 40
@@ -204,7 +208,9 @@ def test_without_noise_it_finds_the_model_of_logistic_regression() -> None:
 def test_two_classes_that_are_words() -> None:
     x, y = rows_of(60, classes=2)
     x[:, 0] = 2.0 * y - 1
-    model = DPSGDClassifier(0.1, steps=60, bound=1e9).fit(x / np.abs(x).max(), np.array(["no", "yes"])[y])
+    model = DPSGDClassifier(0.1, steps=60, bound=1e9, seed=0).fit(
+        x / np.abs(x).max(), np.array(["no", "yes"])[y]
+    )
     assert model.classes_.tolist() == ["no", "yes"]
     probabilities = model.predict_proba(x)
     assert probabilities.sum(axis=1) == pytest.approx(np.ones(60))
@@ -292,3 +298,35 @@ def test_larger_batches_than_the_mean_need_shorter_steps() -> None:
         model.epsilon_by_iteration(1e-5)
     shorter = clone(model).set_params(learning_rate=1.766).fit(x, y)
     assert shorter.epsilon_by_iteration(1e-5) > 0
+
+
+# --- seeds, later arguments, and numbers of numpy ---
+
+
+def test_without_a_seed_each_fit_has_noise_of_its_own() -> None:
+    x, y = rows_of(40)
+    model = DPSGDClassifier(1.0, steps=2)
+    one = model.fit(x, y).coef_
+    assert (one != model.fit(x, y).coef_).all()
+    assert model.seed is None
+
+
+def test_what_is_set_later_changes_nothing_of_the_fit() -> None:
+    x, y = rows_of(60)
+    model = DPSGDClassifier(0.0, **PASSING, seed=1).fit(x, y)
+    before = model.predict_proba(x)
+    model.set_params(noise_multiplier=40.0, bound=3.0, seed=2)
+    assert model.epsilon_by_iteration(1e-5) == math.inf
+    assert (model.predict_proba(x) == before).all()
+    assert (
+        DPSGDClassifier(0.0, seed=1, steps=2).fit(x, y).set_params(noise_multiplier=9.0).epsilon(1e-5)
+        == math.inf
+    )
+
+
+def test_small_integers_of_numpy_do_not_undo_the_noise() -> None:
+    """16 * 16 is 0 as eight bits: no noise at all."""
+    x, y = rows_of(40)
+    given = {"steps": 2, "seed": 5, "average": 0.0}
+    small = DPSGDClassifier(np.uint8(16), clip=np.uint8(16), **given).fit(x, y)
+    assert (small.coef_ == DPSGDClassifier(16.0, clip=16.0, **given).fit(x, y).coef_).all()

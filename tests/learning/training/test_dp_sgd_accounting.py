@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 
 from p2p_sim.core.errors import InputError
@@ -212,3 +213,20 @@ def test_without_dp_accounting_the_error_says_how_to_install_it(monkeypatch: pyt
     with pytest.raises(MissingPackageError, match=r"pip install 'p2p-sim\[accounting\]'"):
         epsilon_poisson(1.0, 0.1, 5, 1e-5)
     assert epsilon_by_iteration(1.0, 10, 1, 1e-5) > 0  # needs none
+
+
+def test_small_integers_of_numpy_do_not_overflow() -> None:
+    """20 * 20 is 144 as eight bits."""
+    plain = epsilon_by_iteration(20.0, 10, 3, 1e-5)
+    assert epsilon_by_iteration(np.uint8(20), np.uint8(10), np.uint8(3), 1e-5) == plain
+
+
+def test_epsilon_is_infinite_where_cut_tails_would_show_rows() -> None:
+    assert epsilon_by_iteration(0.39, 10, 3, 1e-5) == math.inf
+    assert epsilon_by_iteration(0.4, 10, 3, 1e-5) < math.inf
+    assert calibrate_by_iteration(100.0, 0.5, 100, 1, 0.1) == 0.4
+    pytest.importorskip("dp_accounting")
+    for neighbours, least in (("add-or-remove", 0.2), ("replace-one", 0.4)):
+        assert epsilon_poisson(0.99 * least, 0.1, 2, 1e-5, neighbours) == math.inf
+        assert epsilon_poisson(least, 0.1, 2, 1e-5, neighbours) < math.inf
+        assert calibrate_poisson(100.0, 1e-3, 0.1, 2, neighbours) == least

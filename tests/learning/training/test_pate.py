@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import LinearSVC
@@ -23,6 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training import pate
 from p2p_sim.learning.training import pate_accounting as accounting
+from p2p_sim.learning.training.dp_sgd import DPSGDClassifier
 from p2p_sim.learning.training.pate import PATEClassifier, answered, chosen, noisy, sampled, split
 from p2p_sim.privacy.auditing.confidence_bounds import count, delta_lower, epsilon_lower
 
@@ -40,6 +43,7 @@ def rows_of(n: int, seed: int = 0, features: int = 5, classes: int = 3) -> tuple
 def counted(model: PATEClassifier, x: Any, y: Any) -> Any:
     """The votes of a fit, before noise."""
     model = clone(model).set_params(noise=0, classes=[0, 1, 2])
+    model.set_params(seed=model.seed or 0)
     return model.fit(x, y).histograms_
 
 
@@ -240,7 +244,7 @@ def test_sampling_keeps_rare_labels() -> None:
     chance = np.random.default_rng(0)
     x = chance.normal(size=(6000, 2))
     y = (chance.random(6000) < 0.03 * np.exp(0.5 * x[:, 0])).astype(int)
-    given = {"teachers": 60, "queries": 400, "noise": 2.0, "classes": [0, 1]}
+    given = {"teachers": 60, "queries": 400, "noise": 2.0, "classes": [0, 1], "seed": 0}
     usual = PATEClassifier(**given).fit(x, y)
     rare = PATEClassifier(**given, votes="sampled", answers="sampled").fit(x, y)
     assert (usual.answers_ == 0).all()
@@ -301,7 +305,7 @@ class Told(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def test_semi_supervised_students_and_teachers_get_all_features(who: str) -> None:
     x, y = rows_of(40)
     Told.told = []
-    PATEClassifier(Told(), LogisticRegression(), teachers=4, queries=8, noise=0).fit(x, y)
+    PATEClassifier(Told(), LogisticRegression(), teachers=4, queries=8, noise=0, seed=0).fit(x, y)
     assert Told.told == [(10, 0)] * 4
     Told.told = []
     y = np.arange(40) % 3
@@ -315,7 +319,7 @@ def test_semi_supervised_students_and_teachers_get_all_features(who: str) -> Non
 def test_words_as_classes_and_students_without_probabilities() -> None:
     x, y = rows_of(60, classes=2)
     x[:, 0] = 4.0 * y - 2
-    model = PATEClassifier(student=LinearSVC(), noise=0.1).fit(x, np.array(["no", "yes"])[y])
+    model = PATEClassifier(student=LinearSVC(), noise=0.1, seed=0).fit(x, np.array(["no", "yes"])[y])
     assert set(model.predict(x)) == {"no", "yes"}
     with pytest.raises(InputError, match="student has no probabilities"):
         model.predict_proba(x)
@@ -323,8 +327,8 @@ def test_words_as_classes_and_students_without_probabilities() -> None:
 
 @pytest.mark.slow
 def test_every_check_of_scikit_learn_passes() -> None:
-    sampled_both = PATEClassifier(kind="laplace", votes="sampled", answers="sampled", noise=0.1)
-    for model in (PATEClassifier(), sampled_both):
+    sampled_both = PATEClassifier(kind="laplace", votes="sampled", answers="sampled", noise=0.1, seed=0)
+    for model in (PATEClassifier(seed=0), PATEClassifier(noise=0.1), sampled_both):
         found = check_estimator(model, on_fail=None, on_skip=None)
         status = {check["check_name"]: check["status"] for check in found}
         assert len(status) > 40
@@ -364,13 +368,13 @@ def test_epsilon_is_that_of_its_arguments() -> None:
 def test_arguments_out_of_range(changed: dict[str, Any], told: str) -> None:
     x, y = rows_of(20)
     with pytest.raises(InputError, match=told):
-        PATEClassifier(**changed).fit(x, y)
+        PATEClassifier(**{"seed": 0} | changed).fit(x, y)
 
 
 def test_a_student_that_cannot_be_trained_is_named() -> None:
     x, y = rows_of(40)
     with pytest.raises(InputError, match=r"student, of 10 labels, fails: .*; choose fewer"):
-        PATEClassifier(student=LogisticRegression(solver="other")).fit(x, y)
+        PATEClassifier(student=LogisticRegression(solver="other"), seed=0).fit(x, y)
 
 
 def test_unlabeled_rows_that_do_not_fit() -> None:
@@ -385,3 +389,126 @@ def test_unlabeled_rows_that_do_not_fit() -> None:
 def test_it_needs_no_torch() -> None:
     words = "import sys, p2p_sim.learning.training.pate; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", words], check=False).returncode == 0
+
+
+# --- the seed, and what is kept of a fit ---
+
+
+def test_nothing_that_may_be_given_away_depends_on_the_secret_seed_but_for_the_noise() -> None:
+    x, y = rows_of(60, classes=2)
+    student = RandomForestClassifier(3)
+    one, other = (PATEClassifier(student=student, noise=0.1, seed=seed).fit(x, y) for seed in (1, 2**63 + 5))
+    assert one.student_.random_state == other.student_.random_state
+    assert (one.asked_ == other.asked_).all()
+    moved = clone(one).set_params(public_seed=7).fit(x, y)
+    assert (moved.asked_ != one.asked_).any()
+    assert moved.student_.random_state != one.student_.random_state
+
+
+def test_without_a_seed_each_fit_has_noise_of_its_own() -> None:
+    x, y = rows_of(60)
+    model = PATEClassifier(noise=3.0, classes=[0, 1, 2])
+    one, two = clone(model).fit(x, y), clone(model).fit(x, y)
+    assert (one.histograms_ != two.histograms_).all()
+    again = model.fit(x, y).histograms_
+    assert (again != model.fit(x, y).histograms_).all()
+    assert model.seed is None
+
+
+def test_assumes_says_what_is_of_the_seed_and_of_the_classes() -> None:
+    fresh, small, random = (
+        PATEClassifier(seed=s, classes=[0, 1]).profile().assumes for s in (None, 0, 2**63)
+    )
+    assert any("fresh seed" in text for text in fresh)
+    assert any("of this fit alone" in text for text in random)
+    assert any("can be guessed" in text for text in small)
+    assert not any("can be guessed" in text for text in random)
+    assert not any("rare label" in text for text in fresh)
+    assert any("rare label shows by its presence" in text for text in PATEClassifier().profile().assumes)
+
+
+def test_epsilon_is_of_the_fit_whatever_is_set_later() -> None:
+    x, y = rows_of(30)
+    model = PATEClassifier(noise=0, classes=[0, 1, 2]).fit(x, y)
+    model.set_params(noise=40.0, queries=1, seed=1, classes=None)
+    assert model.epsilon(1e-5) == math.inf
+    assert any("fresh seed" in text for text in model.profile().assumes)
+    model.set_params(queries=10).fit(x, y)
+    assert model.epsilon(1e-5) == accounting.profile(40.0, 10).epsilon(1e-5)
+
+
+def test_a_failed_fit_leaves_the_one_before() -> None:
+    x, y = rows_of(30)
+    model = PATEClassifier(noise=40.0, seed=1).fit(x, y)
+    before, votes = model.epsilon(1e-5), model.histograms_
+    with pytest.raises(InputError, match="student"):
+        model.set_params(noise=1.0, student=LogisticRegression(solver="other")).fit(x, y)
+    assert model.epsilon(1e-5) == before
+    assert model.histograms_ is votes
+
+
+# --- teachers and students that cannot be ones ---
+
+
+@pytest.mark.parametrize("who", ["teachers", "student"])
+def test_a_model_that_learns_minus_1_as_a_class_is_refused(who: str) -> None:
+    x, y = rows_of(60)
+    with pytest.raises(InputError, match=r"takes -1, .* for a class"):
+        PATEClassifier(noise=0, semi_supervised=who, seed=1).fit(x, y)
+
+
+class Wild(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Predicts what it was not taught."""
+
+    def __init__(self, says: float = -1):
+        self.says = says
+
+    def fit(self, x: Any, y: Any) -> Any:
+        self.fitted_ = True
+        return self
+
+    def predict(self, x: Any) -> Any:
+        return np.full(len(x), self.says)
+
+
+@pytest.mark.parametrize("says", [-1, 3, 0.5])
+def test_predictions_that_are_no_class_are_refused(says: float) -> None:
+    x, y = rows_of(60)
+    with pytest.raises(InputError, match=r"teacher 0 predicts .* no class"):
+        PATEClassifier(Wild(says), seed=1).fit(x, y)
+    model = PATEClassifier(student=Wild(says), seed=1).fit(x, y)
+    with pytest.raises(InputError, match=r"student predicts .* no class"):
+        model.predict(x)
+
+
+@pytest.mark.parametrize("name", ["teacher", "student"])
+@pytest.mark.parametrize("wrong", ["lr", LogisticRegression, LinearRegression(), KMeans(2), 5])
+def test_what_is_no_classifier_is_named(name: str, wrong: Any) -> None:
+    x, y = rows_of(30)
+    with pytest.raises(InputError, match=f"{name} = .*must be a scikit-learn classifier"):
+        PATEClassifier(**{name: wrong}).fit(x, y)
+
+
+@pytest.mark.parametrize("wrong", [{0, 1, 2}, "012", 5, [[0, 1, 2]]])
+def test_classes_that_are_no_list(wrong: Any) -> None:
+    x, y = rows_of(30)
+    for kind in (PATEClassifier, DPSGDClassifier):
+        with pytest.raises(InputError, match=r"classes = .*give a list"):
+            kind(classes=wrong).fit(x, y)
+
+
+@pytest.mark.parametrize("kind", accounting.KINDS)
+def test_noise_may_be_a_fraction(kind: str) -> None:
+    x, y = rows_of(30)
+    one, other = (PATEClassifier(noise=n, kind=kind, seed=3).fit(x, y) for n in (Fraction(7, 2), 3.5))
+    assert (one.histograms_ == other.histograms_).all()
+    assert one.epsilon(1e-5) == other.epsilon(1e-5)
+
+
+def test_unlabeled_columns_have_the_names_of_x() -> None:
+    pandas = pytest.importorskip("pandas")
+    x, y = rows_of(30)
+    table = pandas.DataFrame(x, columns=list("abcde"))
+    PATEClassifier(seed=1).fit(table, y, unlabeled=table)
+    with pytest.raises(InputError, match=r"unlabeled has other features than X: .*names"):
+        PATEClassifier(seed=1).fit(table, y, unlabeled=table[list("edcba")])

@@ -6,12 +6,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from p2p_sim.core import exact
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training import pate_accounting as accounting
 
@@ -311,3 +313,51 @@ def test_arguments_out_of_range(wrong: dict[str, Any], told: str) -> None:
 def test_targets_out_of_range(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         accounting.calibrate(**{"epsilon": 1.0, "delta": DELTA, "queries": 5} | wrong)
+
+
+# --- numbers of numpy, and noise that is cut ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_integers_of_numpy_do_not_overflow(kind: str) -> None:
+    """2 * 200 is 144 as eight bits: too little noise."""
+    plain = accounting.calibrate(1.0, DELTA, 200, kind)
+    assert accounting.calibrate(1.0, DELTA, np.uint8(200), kind) == plain
+    small = accounting.profile(np.uint8(40), np.uint8(200), kind)
+    assert small.epsilon(DELTA) == accounting.profile(40, 200, kind).epsilon(DELTA)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("gaussian", 5), ("laplace", 25)])
+def test_epsilon_is_infinite_where_cut_tails_would_show_votes(kind: str, most: int) -> None:
+    for members in (1, 3):
+        least = members / most
+        assert accounting.profile(least, 2, kind, members=members).epsilon(1e-3) < math.inf
+        for released in accounting.RELEASED:
+            below = accounting.profile(least * 0.99, 2, kind, members=members, released=released)
+            assert below.epsilon(0.5) == math.inf
+            assert below.basis == "upper"
+    assert accounting.calibrate(100.0, 0.5, 1, kind, members=3) == 3 / most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_cut_tails_add_is_said(kind: str) -> None:
+    """Against the noise that is drawn: Laplace by its thresholds, Gaussian by its largest quantile."""
+    noise, members = 2.0, 6
+    found = accounting.unseen(noise, kind, members)
+    if kind == "laplace":
+        _, least = exact.laplace_thresholds(Fraction(2))
+        decay = math.exp(-1 / noise)
+        actual = decay ** (1 - least - members) / (1 + decay)  # P(k + members > -least)
+        assert actual <= found <= 10 * actual
+        assert accounting.unseen(1.0, kind, 12) < 1e-14
+    else:
+        assert found == pytest.approx(float(stats.norm.sf(8.2924 - 3)), rel=1e-2)
+    assert any(
+        f"{2 * 5 * found:.2g} larger" in text
+        for text in accounting.profile(noise, 5, kind, members=6).assumes
+    )
+
+
+def test_more_queries_than_can_be_composed_are_named() -> None:
+    with pytest.raises(InputError, match="queries = 1000000000: must be an integer from 1 to 500,000,000"):
+        accounting.profile(10.0, 10**9, "laplace")
