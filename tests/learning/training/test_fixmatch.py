@@ -112,3 +112,11 @@ def test_without_torch_the_error_says_how_to_install_it(monkeypatch: pytest.Monk
     model = PATEClassifier(DecisionTreeClassifier(), FixMatchClassifier(shape=(8, 8)))
     with pytest.raises(MissingPackageError, match="FixMatch is trained by PyTorch"):
         model.fit(x[:60], np.arange(60) % 3)
+
+
+def test_another_shape_set_later_does_not_change_what_is_trained() -> None:
+    pytest.importorskip("torch")
+    x, few, x_test, _ = digits(30)
+    model = FixMatchClassifier(shape=(8, 8), hidden=4, batch=8, steps=2).fit(x, few)
+    before = model.predict_proba(x_test)
+    assert (model.set_params(shape=(4, 16)).predict_proba(x_test) == before).all()
