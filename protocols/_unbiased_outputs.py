@@ -9,6 +9,10 @@ The simplex method runs in decimals of its own, and columns are compared in nump
 the same bits on every machine, which a library's solver does not promise.  Weights are then rounded to integers, and
 two more outputs, reported with nearly the same small probability by all, take up what rounding leaves over.
 
+Outputs of columns are on a grid, and of many labels only some have columns of their own.  At a large epsilon that costs
+more than it saves: there k-ary randomized response, with outputs that make it unbiased, may have the smaller error, and
+is taken.
+
 *Source:* Badanidiyuru et al. 2023, "Optimal Unbiased Randomizers for Regression with Label Differential Privacy".
 """
 
@@ -52,16 +56,59 @@ class Randomizer:
     """Outputs, as multiples of ``step``, in steps of labels, and how often each label reports them.
 
     ``chances[label][output]``: of ``TOTAL`` words.  ``nodes``: the labels whose rows were chosen; others are mixtures.
+    ``alike``: whether all pairs of labels are, but for the order of outputs, as in randomized response.
     """
 
-    step: float
+    step: Fraction
     multiples: tuple[int, ...]
     chances: tuple[tuple[int, ...], ...]
     nodes: tuple[int, ...]
+    alike: bool = False
+
+    def outputs(self) -> npt.NDArray[np.float64]:
+        """Return the outputs, shape (outputs,), ascending, in steps of labels: label i is i."""
+        return np.array([float(multiple * self.step) for multiple in self.multiples])
+
+    def error(self, prior: Array) -> Fraction:
+        """Return the expected squared error of what is reported, in squared steps of labels, without rounding."""
+        squares = [multiple * multiple for multiple in self.multiples]
+        total = Fraction(0)
+        for label, (chance, row) in enumerate(zip(prior.tolist(), self.chances, strict=True)):
+            of_square = sum(count * square for count, square in zip(row, squares, strict=True))
+            total += Fraction(chance) * (
+                of_square * self.step**2 / TOTAL - label * label
+            )  # the mean is the label
+        return total
 
 
 def optimal(prior: Array, epsilon: float) -> Randomizer:
-    """Return the randomizer of a prior, shape (k,), and a budget in nats, from 0.01 to 12."""
+    """Return the randomizer of a prior, shape (k,), and a budget in nats, from 0.01 to 12.
+
+    The one with the smaller error of the linear program's and unbiased randomized response.
+    """
+    return min(
+        by_program(prior, epsilon),
+        randomized_response(len(prior), epsilon),
+        key=lambda made: made.error(prior),
+    )
+
+
+def randomized_response(labels: int, epsilon: float) -> Randomizer:
+    """Return k-ary randomized response whose outputs are moved and stretched until their means are the labels.
+
+    With n words for each other label and m for the true one, i is reported as (i 2^64 - n (0 + .. + k - 1)) / (m - n).
+    """
+    lie = math.ceil(TOTAL / (exp(epsilon) + labels - 1))  # rounded up, so that the ratio is at most e^epsilon
+    truth = TOTAL - (labels - 1) * lie
+    shift = lie * (labels * (labels - 1) // 2)
+    every = range(labels)
+    chances = tuple(tuple(truth if said == label else lie for said in every) for label in every)
+    multiples = tuple(label * TOTAL - shift for label in every)
+    return Randomizer(Fraction(1, truth - lie), multiples, chances, tuple(every), alike=True)
+
+
+def by_program(prior: Array, epsilon: float) -> Randomizer:
+    """Return the randomizer of the linear program."""
     with localcontext(_CONTEXT):
         for widened in range(WIDENED + 1):
             program = _Program(prior, _rounded_down(exp(epsilon)), widened)
@@ -250,7 +297,7 @@ class _Program:
                   for j in range(len(outputs)))
             for label in range(self.labels)
         )  # fmt: skip
-        return Randomizer(self.step, tuple(outputs), mixed, tuple(self.nodes))
+        return Randomizer(Fraction(self.step), tuple(outputs), mixed, tuple(self.nodes))
 
     def _fill(self, row: dict[int, int], label: int) -> None:
         """Make a row's integers sum to TOTAL and its mean the label, by two neighbouring outputs in the middle."""
