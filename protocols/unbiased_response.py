@@ -1,4 +1,4 @@
-"""The optimal unbiased randomizer: users report numbers that are right on average, whatever theirs is."""
+"""Unbiased randomizers: users report numbers that are right on average, whatever theirs is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class UnbiasedResponse(Protocol):
     randomizer with outputs on a grid has a smaller expected squared error for numbers that are distributed as
     ``prior`` says, nor has randomized response that is made unbiased.  Of more labels only some are optimised; users
     with another one report as if they had first rounded it at random, up or down.  That is not the least error, but
-    where it is more than that of unbiased randomized response, this is taken.  Solving takes seconds, once.
+    none larger than that of unbiased randomized response of all labels, or every second, fourth and so on.  Solving
+    takes seconds, once.
 
     ``epsilon``: from 0.01 to 12, in nats.  ``labels``: k, from 2 to 256.  ``low``, ``high``: the numbers of the first
     and the last label.  ``prior``: "uniform", or the k probabilities of the labels, such as 0.7,0.2,0.1, all above 0.

@@ -1,4 +1,4 @@
-"""The optimal unbiased randomizer: every observer of the report sees an output, from the integers that are drawn."""
+"""Unbiased randomizers: every observer of the report sees an output, from the integers that are drawn."""
 
 from __future__ import annotations
 
