@@ -1,4 +1,4 @@
-"""The unbiased randomizer of numbers with the least expected squared error, as integers that are drawn as they stand.
+"""Unbiased randomizers of numbers with little expected squared error, as integers that are drawn as they stand.
 
 A randomizer is a sum of columns.  A column is an output z, a set S of labels and a weight w: labels in S report z with
 probability w r, the others with w, where r is just below e^epsilon.  Every randomizer with that ratio is such a sum.
@@ -8,6 +8,10 @@ program with twice as many rows as labels.  Columns enter it one by one, the bes
 The simplex method runs in decimals of its own, and columns are compared in numpy's sums and products, one at a time:
 the same bits on every machine, which a library's solver does not promise.  Weights are then rounded to integers, and
 two more outputs, reported with nearly the same small probability by all, take up what rounding leaves over.
+
+Outputs of columns are on a grid, and of many labels only some have columns of their own.  At a large epsilon that costs
+more than it saves: there randomized response, with outputs that make it unbiased, may have the smaller error, and is
+taken, of all labels or, where these are many, of every second, every fourth and so on.
 
 *Source:* Badanidiyuru et al. 2023, "Optimal Unbiased Randomizers for Regression with Label Differential Privacy".
 """
@@ -52,16 +56,64 @@ class Randomizer:
     """Outputs, as multiples of ``step``, in steps of labels, and how often each label reports them.
 
     ``chances[label][output]``: of ``TOTAL`` words.  ``nodes``: the labels whose rows were chosen; others are mixtures.
+    ``alike``: whether all pairs of nodes are, but for the order of outputs, as in randomized response.
     """
 
-    step: float
+    step: Fraction
     multiples: tuple[int, ...]
     chances: tuple[tuple[int, ...], ...]
     nodes: tuple[int, ...]
+    alike: bool = False
+
+    def outputs(self) -> npt.NDArray[np.float64]:
+        """Return the outputs, shape (outputs,), ascending, in steps of labels: label i is i."""
+        return np.array([float(multiple * self.step) for multiple in self.multiples])
+
+    def error(self, prior: Array) -> Fraction:
+        """Return the expected squared error of what is reported, in squared steps of labels, without rounding."""
+        squares = [multiple * multiple for multiple in self.multiples]
+        total = Fraction(0)
+        for label, (chance, row) in enumerate(zip(prior.tolist(), self.chances, strict=True)):
+            of_square = sum(count * square for count, square in zip(row, squares, strict=True))
+            total += Fraction(chance) * (
+                of_square * self.step**2 / TOTAL - label * label
+            )  # the mean is the label
+        return total
 
 
 def optimal(prior: Array, epsilon: float) -> Randomizer:
-    """Return the randomizer of a prior, shape (k,), and a budget in nats, from 0.01 to 12."""
+    """Return the randomizer of a prior, shape (k,), and a budget in nats, from 0.01 to 12.
+
+    The one with the least error of the linear program's and of unbiased randomized response of all labels, of every
+    second, every fourth and so on.
+    """
+    found = [by_program(prior, epsilon)]
+    gap = 1
+    while gap < len(prior):
+        found.append(randomized_response(len(prior), epsilon, gap))
+        gap *= 2
+    return min(found, key=lambda made: made.error(prior))
+
+
+def randomized_response(labels: int, epsilon: float, gap: int = 1) -> Randomizer:
+    """Return randomized response of nodes at most ``gap`` apart, whose outputs are moved and stretched.
+
+    With n words for each other node and m for the true one, node a is reported as (a 2^64 - n (the sum of all nodes)) /
+    (m - n): then the means are the nodes.  n is a multiple of ``gap``, a power of two, so that rows can be mixed.
+    """
+    nodes = nodes_of(labels, gap)
+    most = TOTAL / (exp(epsilon) + len(nodes) - 1)
+    lie = math.ceil(most / gap) * gap  # rounded up, so that the ratio is at most e^epsilon
+    truth = TOTAL - (len(nodes) - 1) * lie
+    rows = [[truth if said == node else lie for said in nodes] for node in nodes]
+    multiples = tuple(node * TOTAL - lie * sum(nodes) for node in nodes)
+    return Randomizer(
+        Fraction(1, truth - lie), multiples, mixed(rows, labels, nodes), tuple(nodes), alike=True
+    )
+
+
+def by_program(prior: Array, epsilon: float) -> Randomizer:
+    """Return the randomizer of the linear program."""
     with localcontext(_CONTEXT):
         for widened in range(WIDENED + 1):
             program = _Program(prior, _rounded_down(exp(epsilon)), widened)
@@ -76,11 +128,16 @@ def _rounded_down(odds: Fraction) -> Fraction:
     return unit * math.floor(odds / unit)
 
 
-def nodes_of(labels: int) -> list[int]:
-    """Return the labels that have rows of their own: all if there are few, else with gaps that are powers of two."""
+def gap_of(labels: int) -> int:
+    """Return how far apart the labels are that the linear program gives rows of their own: 1 if there are few."""
     gap = 1
     while (labels - 1) // gap >= NODES:
         gap *= 2
+    return gap
+
+
+def nodes_of(labels: int, gap: int) -> list[int]:
+    """Return labels that are a power of two apart, and the last one, to which gaps are smaller ones."""
     found = [0]
     while found[-1] < labels - 1:
         while found[-1] + gap > labels - 1:
@@ -98,6 +155,15 @@ def shares_of(label: int, nodes: list[int]) -> list[tuple[int, int, int]]:
     return [(place - 1, after - label, after - before), (place, label - before, after - before)]
 
 
+def mixed(rows: list[list[int]], labels: int, nodes: list[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the rows of all labels from those of the nodes."""
+    shares = [shares_of(label, nodes) for label in range(labels)]
+    return tuple(
+        tuple(sum(rows[place][j] * share // gap for place, share, gap in each) for j in range(len(rows[0])))
+        for each in shares
+    )
+
+
 class _Program:
     """The linear program, in rows of differences: what node i has beyond node i - 1, first of weight, then of means.
 
@@ -107,7 +173,7 @@ class _Program:
     def __init__(self, prior: Array, ratio: Fraction, widened: int) -> None:
         self.labels, self.ratio = len(prior), ratio
         self.odds = Decimal(ratio.numerator) / Decimal(ratio.denominator)
-        self.nodes = nodes_of(self.labels)
+        self.nodes = nodes_of(self.labels, gap_of(self.labels))
         self.count = len(self.nodes)
         reach = 2 * (self.labels - 1) / float(ratio - 1) + (self.labels - 1) / 4
         # with less than half of that there is no unbiased randomizer; the best one rarely needs more
@@ -245,12 +311,8 @@ class _Program:
             self._fill(row, label)
         outputs = sorted(rows[0])
         plain = [[row[output] for output in outputs] for row in rows]
-        mixed = tuple(
-            tuple(sum(plain[place][j] * share // gap for place, share, gap in shares_of(label, self.nodes))
-                  for j in range(len(outputs)))
-            for label in range(self.labels)
-        )  # fmt: skip
-        return Randomizer(self.step, tuple(outputs), mixed, tuple(self.nodes))
+        chances = mixed(plain, self.labels, self.nodes)
+        return Randomizer(Fraction(self.step), tuple(outputs), chances, tuple(self.nodes))
 
     def _fill(self, row: dict[int, int], label: int) -> None:
         """Make a row's integers sum to TOTAL and its mean the label, by two neighbouring outputs in the middle."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_whole
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
-from protocols.laplace_label_proportions import check_noise, scale
+from protocols.laplace_label_proportions import check_noise, check_tail, scale
 from protocols.prior_response import UNIFORM, parsed_prior
 
 _DIGITS = Context(prec=50)
@@ -25,7 +25,8 @@ FINEST = 256
 class Alibi(Protocol):
     """Users add Laplace(2 / epsilon) noise to each entry of their one-hot label; the learner takes the likeliest label.
 
-    ``epsilon``: above 0, at most 700, in nats.  ``labels``: k, from 2 to 256.  ``grid``: steps of noise a label, from 1
+    ``epsilon``: above 0, at most 700, in nats; in a run at most 48, for the tail that hides a label must be drawn.
+    ``labels``: k, from 2 to 256.  ``grid``: steps of noise a label, from 1
     to 256: the noise is discrete, on multiples of 1 / grid, so that its law is exact; many steps come close to the
     continuous noise of the paper.  ``prior``: "uniform", or the k probabilities of the labels, such as 0.7,0.2,0.1, all
     above 0, which the learner believes in when she denoises.  It changes nothing that she sees.
@@ -65,6 +66,7 @@ class Alibi(Protocol):
 
     def user(self, me: Party) -> Rounds:
         """Report the label, one-hot, with noise on every entry."""
+        check_tail(self.epsilon, self.epsilon / 2)
         # one label replaced moves two entries by 1: L1 sensitivity 2
         noise = me.draw.laplace("noise", 2 * scale(self.epsilon, self.grid), times=self.labels)
         scores = noise.data.astype(np.int32)

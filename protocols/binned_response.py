@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range
-from protocols._number_grid import check_ends, grid_numbers, nearest_labels
+from protocols._number_grid import check_ends, grid_numbers, nearest_labels, numbers_between
 from protocols.prior_response import UNIFORM, parsed_prior
 from protocols.randomized_response import check_lie, lying
 
@@ -53,7 +53,7 @@ class BinnedResponse(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, math.inf)
         check_labels("labels", self.labels)
-        check_ends(self.low, self.high)
+        check_ends(self.labels, self.low, self.high)
         self._chances()
 
     def label_count(self) -> int:
@@ -90,7 +90,7 @@ class BinnedResponse(Protocol):
             ends = _best_ends(chance, number, gain)
             bin_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
         values = np.array([_centre(chance, number, slice(*pair), gain) for pair in pairwise(ends)])
-        return bin_of, np.asarray(self.low * (1 - values) + self.high * values)
+        return bin_of, numbers_between(values, self.low, self.high)
 
     def user(self, me: Party) -> Rounds:
         """Report the bin of the label or, as Algorithm 1 does, another one."""

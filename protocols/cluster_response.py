@@ -24,6 +24,7 @@ from p2p_sim.core import (
 from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
 from p2p_sim.network.bags import once
+from protocols.laplace_label_proportions import MOST_MOVED, check_tail
 
 Array = npt.NDArray[Any]
 
@@ -49,6 +50,9 @@ PHI = 0.02
 
 FINE = 16
 """Steps of the statistic from which phi is estimated."""
+
+MOST_ALIKE = 1 << 29
+"""Most users of a cluster whose statistic is an integer of 64 bits."""
 
 
 class Settings(NamedTuple):
@@ -79,6 +83,7 @@ class ClusterResponse(Protocol):
     ``phi_share``: of "cluster", at least 0 and below 1: the part of epsilon for which the curator estimates phi from
     the labels, in place of the public one; ``noise_share`` divides the rest.  The estimate is 2 (1 - the mean over
     users of the sum of squared label shares of their cluster), which phi cannot exceed, with discrete Laplace noise.
+    The learner is not told lambda then, so no model is corrected.
 
     Settings of your own: ``ClusterResponse.given``.  The learner returns columns ``sender``, ``cluster`` and ``y``
     (uint8) of each label, and of each cluster ``q_cluster``, its number, and ``weights``, (c, k): the distribution is
@@ -144,6 +149,11 @@ class ClusterResponse(Protocol):
             raise InputError(
                 f"phi_share = {self.phi_share!r} of epsilon = {self.epsilon!r}: the estimate of phi needs an epsilon "
                 f"of at least {2 * FINE / LAPLACE_LIMIT:g}: give a larger share, or phi"
+            )
+        if self.phi_cost() > MOST_MOVED:
+            raise InputError(
+                f"phi_share = {self.phi_share!r} of epsilon = {self.epsilon!r}: the estimate of phi may cost "
+                f"{MOST_MOVED:g} nats at most, for the tail of its noise must be drawn: give a smaller share, or phi"
             )
         for phi in (0.5, 1.0):  # the rest must be enough for either preset
             self.after(Fraction(phi) / self.labels)
@@ -271,6 +281,11 @@ class ClusterResponse(Protocol):
         users = int(counts.sum())
         if not users:
             return Fraction(1)
+        if (most := int(counts.sum(axis=1).max())) > MOST_ALIKE:
+            raise InputError(
+                f"a cluster has {most:,} users: phi is estimated in clusters of at most {MOST_ALIKE:,}; make smaller "
+                "ones, or give phi"
+            )
         noise = int(me.draw.laplace("phi", Fraction(2 * FINE) / self.phi_cost())[0])
         share = Fraction(int(alike(counts).sum()) + noise, FINE * users)
         return max(2 * (1 - share), Fraction(1, users))
@@ -280,6 +295,7 @@ class ClusterResponse(Protocol):
         sigma = self.settings().sigma
         if sigma is None:
             return np.ones_like(counts)
+        check_tail(self.epsilon, float(1 / sigma))  # each count is moved by one
         noise = me.draw.laplace("noise", sigma * self.grid, each=me.each(counts.ravel()))  # 6
         return self.resampling(counts, noise.data.reshape(counts.shape))
 

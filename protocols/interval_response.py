@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range, check_whole, exp
-from protocols._number_grid import check_ends, grid_numbers, nearest_labels
+from protocols._number_grid import check_ends, grid_numbers, nearest_labels, numbers_between
 from protocols.prior_response import UNIFORM, parsed_prior
 
 MOST = 30.0
 """The largest budget, in nats: beyond it the words of a draw are too coarse for the chance of a report far off."""
+WORDS = 1 << 64
+"""How many random words there are: all chances are whole numbers of them."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,8 @@ class IntervalResponse(Protocol):
 
     Label i of k stands for the number low + i (high - low) / (k - 1).  A label outside an interval of labels counts as
     the interval's nearest one.  Outputs are the labels of the interval and, on both sides, ``window`` more steps; near
-    are those at most ``window`` steps away.  The interval is the one that maximises the chance of a report near the
-    true label, for numbers that are distributed as ``prior`` says.
+    are those at most ``window`` steps away.  The interval is the one that maximises the chance that the label is in it
+    and the report near the label, for numbers that are distributed as ``prior`` says.
 
     ``epsilon``: from 0 to 30, in nats.  ``labels``: k, from 2 to 256.  ``low``, ``high``: the numbers of the first and
     the last label.  ``window``: steps, from 0 to 255.  ``prior``: "uniform", or the k probabilities of the labels, such
@@ -50,7 +53,7 @@ class IntervalResponse(Protocol):
     def __post_init__(self) -> None:
         check_range("epsilon", self.epsilon, 0, MOST)
         check_labels("labels", self.labels)
-        check_ends(self.low, self.high)
+        check_ends(self.labels, self.low, self.high)
         check_whole("window", self.window, 0, 255)
         self._chances()
 
@@ -70,22 +73,32 @@ class IntervalResponse(Protocol):
         """Return the first and the last label of the interval; of equally good ones the shortest, then the first."""
         return _interval(self)
 
-    def far(self) -> Fraction:
-        """Return the probability of a report that is not near: e^epsilon to 60 digits, the same on every machine."""
+    def words(self) -> tuple[int, int, int]:
+        """Return how many of 2^64 random words lead to each near output, each other one, and the one in the middle.
+
+        The last are fewer than there are outputs: what is left over, whatever the label.  The ratio of the first two is
+        at most e^epsilon, and at least 1; e^epsilon to 60 digits, the same on every machine.
+        """
         first, last = self.interval()
-        return (last - first) / ((2 * self.window + 1) * exp(self.epsilon) + last - first)
+        near, far = 2 * self.window + 1, last - first
+        each_far = math.ceil(WORDS / (near * exp(self.epsilon) + far))
+        each_near = (WORDS - far * each_far) // near
+        if each_near < each_far:  # rounded below a ratio of 1
+            each_near = each_far = WORDS // (near + far)
+        return each_near, each_far, WORDS - near * each_near - far * each_far
 
     def user(self, me: Party) -> Rounds:
         """Report an output near the label, or any other one; all of either kind are equally likely."""
         first, last = self.interval()
-        near = 2 * self.window + 1
+        near, far = 2 * self.window + 1, last - first
+        each_near, each_far, rest = self.words()
         least = (
             np.clip(me.y.view(np.uint8).astype(np.int64), first, last) - first
         )  # of the outputs near the label
-        said = least + me.draw.below("near", near)
-        if last > first:
-            other = me.draw.below("other", last - first)  # of the outputs below those near, and above
-            said = np.where(me.draw.bernoulli("far", self.far()), other + near * (other >= least), said)
+        drawn = me.draw.categorical("output", [each_near] * near + [each_far] * far + [rest])
+        other = drawn - near  # of the outputs below those near, and above
+        said = np.where(drawn < near, least + drawn, other + near * (other >= least))
+        said = np.where(drawn == near + far, (near + far) // 2, said)
         yield self.report(output=said.astype(np.uint16))
 
     def learner(self, me: Party) -> Rounds:
@@ -93,7 +106,7 @@ class IntervalResponse(Protocol):
         reports = yield self.report.receive()
         columns = reports.columns()
         share = (columns["output"].astype(np.int64) + self.interval()[0] - self.window) / (self.labels - 1)
-        return columns | {"value": self.low * (1 - share) + self.high * share}
+        return columns | {"value": numbers_between(share, self.low, self.high)}
 
     def _chances(self) -> npt.NDArray[Any]:
         return parsed_prior(self.prior, self.labels, f'{self.labels} probabilities or "{UNIFORM}"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,12 +16,16 @@ from protocols.label_proportions import counted
 LARGEST = 700.0
 """Largest epsilon of noise, in nats: beyond it one label in e^700 would be noised."""
 
+MOST_MOVED = 24.0
+"""Most nats by which one label may move a draw of a run."""
+
 
 @dataclass(frozen=True)
 class LaplaceLabelProportions(Protocol):
     """As label proportions, with Laplace(1 / (k epsilon)) noise on each proportion: scale 1 / epsilon on its count.
 
-    ``epsilon``: in (0, 700], in nats.  ``bag_size``: k, users a bag, as in LabelProportions.  ``grid``: steps of
+    ``epsilon``: in (0, 700], in nats; in a run at most 24, for the tail that hides a label must be drawn.
+    ``bag_size``: k, users a bag, as in LabelProportions.  ``grid``: steps of
     noise a label, at least 1.  The noise is discrete, on the multiples of 1 / (k grid) of a proportion, so that its
     law is exact; 1 is the geometric mechanism, many steps come close to the paper's continuous noise.  Labels are bits.
     The learner returns columns ``bag``, ``cluster``, ``size`` (labels that arrived) and ``total``, the noisy number of
@@ -58,6 +63,7 @@ class LaplaceLabelProportions(Protocol):
 
     def aggregator(self, me: Party) -> Rounds:
         """Count each bag, and add noise."""
+        check_tail(self.epsilon, self.epsilon)
         reports = yield self.report.receive()
         bag, cluster, size, ones = counted(reports)
         exact = me.each(ones * self.grid)
@@ -70,6 +76,20 @@ class LaplaceLabelProportions(Protocol):
         """Receive the noisy counts."""
         proportions = yield self.proportion.receive()
         return proportions.columns()
+
+
+def check_tail(epsilon: float, moved: float) -> None:
+    """Check, in a program, that the noise reaches as far as its law says; raises InputError.
+
+    ``moved``: by how many nats one label moves one draw.  A value rarer than one random word in 2^64 is never drawn, so
+    a move of m nats shows itself with a probability of about e^m / 2^64: 1.4e-9 at the most that is taken.
+    """
+    if moved > MOST_MOVED:
+        raise InputError(
+            f"epsilon = {epsilon!r}: one label would move the noise by {moved:.4g} nats, and the tail that hides it "
+            f"is too rare to be drawn; at most {MOST_MOVED:g} are possible: give an epsilon of at most "
+            f"{math.floor(1000 * epsilon * MOST_MOVED / moved) / 1000:g}"
+        )
 
 
 def scale(epsilon: float, grid: int) -> Fraction:

@@ -44,7 +44,8 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     positive = None if command.positive is None else comma_list(command.positive)
     data = datasets.load(
         command.data, label=command.label, positive=positive, cluster=command.cluster_column,
-        multiclass=protocol.label_count() > 2, classes=command.declared(), reading=command.reading(),
+        multiclass=protocol.label_count() > 2,
+        numbers=protocol.numbers() is not None, classes=command.declared(), reading=command.reading(),
     )  # fmt: skip
     found = experiment.gather(
         protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress

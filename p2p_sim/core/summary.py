@@ -70,11 +70,11 @@ def up(value: float) -> str:
 
 
 def settled(value: float) -> Decimal:
-    """Return a finite number to 12 digits: what is left beyond is the rounding of floats, not part of a figure.
+    """Return a finite number to 13 digits: what is left beyond is the rounding of floats, not part of a figure.
 
-    So 1 + 3e-15, computed for 1, is not rounded up to 1.001; an end that is printed holds to 1e-12 of itself.
+    So 1 + 3e-15, computed for 1, is not rounded up to 1.001; an end that is printed holds to 5e-13 of itself.
     """
-    return Context(prec=12).create_decimal(repr(float(value)))
+    return Context(prec=13).create_decimal(repr(float(value)))
 
 
 def _rounded(value: float, way: str) -> str:

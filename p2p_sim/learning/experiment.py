@@ -23,7 +23,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
-from p2p_sim.learning.data.tables import listing
+from p2p_sim.learning.data.tables import listing, number_text
 from p2p_sim.learning.training import (
     bag_training,
     evaluation,
@@ -180,7 +180,7 @@ def learn(
         many = protocol.label_count() > 2
         data = datasets.load(
             str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many,
-            classes=classes, reading=reading,
+            numbers=protocol.numbers() is not None, classes=classes, reading=reading,
         )  # fmt: skip
     elif label or positive or cluster_column or classes or reading != PLAIN:
         raise InputError(
@@ -223,7 +223,7 @@ def gather(
     before = time.perf_counter()
     many = protocol.label_count()
     if protocol.numbers() is not None:
-        data = replace(data, y=_nearest(protocol, data))
+        data = _on_the_grid(protocol, data)
     elif len(data.classes) > many:
         raise InputError(
             f"label {data.label!r} has {len(data.classes)} classes, {type(protocol).__name__} handles {many}"
@@ -244,7 +244,7 @@ def gather(
         facts["classes_from"] = data.classes_from
     if data.kept is not None:
         facts["left_out"] = data.rows_in_file - len(data.y)
-    if data.classes_from == "inferred" and protocol.numbers() is None:
+    if data.classes_from == "inferred":
         warnings.warn(INFERRED.format(label=data.label, classes=listing(data.classes, 6)), stacklevel=2)
     divided = time.perf_counter()
     cluster, origin = _clusters(protocol, data, rows, clusters, seed, progress or _silent)
@@ -257,8 +257,11 @@ def gather(
     return Examples(people, data.x[is_test], data.y[is_test], data.file_rows(rows), about, timings)
 
 
-def _nearest(protocol: Protocol, data: Dataset) -> Array:
-    """Return the label of each row's number; raises InputError where a class of the data is no number, or beyond."""
+def _on_the_grid(protocol: Protocol, data: Dataset) -> Dataset:
+    """Return data whose classes are a protocol's numbers, of each row the nearest.
+
+    Raises InputError where a class of the data is no number, or beyond.
+    """
     try:
         numbers = [read_number(name) for name in data.classes]
     except ValueError as error:
@@ -266,7 +269,12 @@ def _nearest(protocol: Protocol, data: Dataset) -> Array:
             f"label {data.label!r}: {type(protocol).__name__} takes numbers, and a class of it {error}; give --label a "
             "column of numbers, or take a protocol for classes"
         ) from None
-    return protocol.label_of(numbers)[data.y]
+    grid = protocol.numbers()
+    assert grid is not None  # the caller has asked
+    meant = tuple(number_text(number) for number in grid.tolist())
+    return replace(
+        data, y=protocol.label_of(numbers)[data.y], classes=meant, positive=meant[1], classes_from=""
+    )
 
 
 def train(

@@ -15,7 +15,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError, privacy
 from p2p_sim.learning import experiment
-from protocols import BinnedResponse, RandomizedResponse
+from protocols import BinnedResponse, IntervalResponse, RandomizedResponse, UnbiasedResponse
 
 
 def error_of(prior: Any, ends: list[int], epsilon: float) -> float:
@@ -124,6 +124,29 @@ def test_columns_of_numbers_become_the_nearest_labels(tmp_path: Path) -> None:
         experiment.learn(protocol, tmp_path / "words.csv", label="size", seed=1)
 
 
+@pytest.mark.parametrize("labels", [2, 100])
+@pytest.mark.parametrize("kind", [BinnedResponse, UnbiasedResponse, IntervalResponse])
+def test_a_column_may_have_more_numbers_than_there_are_labels(kind: Any, labels: int, tmp_path: Path) -> None:
+    """More than 256, and of two labels more than two, were refused with advice for classes."""
+    (tmp_path / "sizes.csv").write_text("x,size\n" + "".join(f"{i % 7},{i / 4}\n" for i in range(400)))
+    protocol = kind(1.0, labels, 0.0, 99.75)
+    found = experiment.learn(protocol, tmp_path / "sizes.csv", label="size", seed=1, progress=False)
+    given = found.examples.rows / 4
+    assert (
+        np.abs(protocol.numbers()[found.examples.population.y.view(np.uint8)] - given) <= 49.9 / (labels - 1)
+    ).all()
+    assert found.examples.about["data"]["classes"][0] == "0"
+    assert len(found.examples.about["data"]["classes"]) == labels
+    with pytest.raises(InputError, match="400 classes; at most 256 are allowed"):
+        experiment.learn(RandomizedResponse(1.0, 256), tmp_path / "sizes.csv", label="size", seed=1)
+
+
+def test_what_is_no_number_has_no_label() -> None:
+    for bad in (["a"], [None, "b"], [[1.0], [2.0, 3.0]]):
+        with pytest.raises(InputError, match="must be an array of numbers"):
+            BinnedResponse(1.0, 4).label_of(bad)
+
+
 def test_classes_are_no_numbers() -> None:
     with pytest.raises(InputError, match="RandomizedResponse handles classes, labels 0 to 4, not numbers"):
         RandomizedResponse(1.0, 5).label_of([0.5])
@@ -136,7 +159,9 @@ def test_classes_are_no_numbers() -> None:
         ((1.0, 1), ["labels", "1", "from 2 to 256"]),
         ((1.0, 4, 1.0, 1.0), ["low = 1.0", "high = 1.0"]),
         ((1.0, 4, 0.0, math.inf), ["high = inf", "finite"]),
-        ((1.0, 4, -1.7e308, 1.7e308), ["low", "high"]),
+        ((1.0, 4, -1.7e308, 1.7e308), ["low", "1e+300"]),
+        ((1.0, 4, None), ["low = None", "must be a number"]),
+        ((1.0, 3, 1.0, 1.0000000000000002), ["only 2 different numbers for 3 labels"]),
         ((1.0, 3, 0.0, 1.0, "0.5,0.5"), ["prior = '0.5,0.5'", "(1, 2)", "(1, 3)"]),
     ],
 )

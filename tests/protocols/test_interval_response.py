@@ -13,11 +13,12 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.core import exp
+from p2p_sim.privacy.mechanisms import interval_response
 from protocols import IntervalResponse, RandomizedResponse
 
 
 def near_the_truth(prior: Any, first: int, last: int, window: int, epsilon: float) -> float:
-    """The chance that a report is near the true label, and that is in the interval: what the interval maximises."""
+    """The chance that the label is in the interval, and the report near it: what the interval maximises."""
     near = 2 * window + 1
     return float(
         sum(prior[first : last + 1]) * near * math.exp(epsilon) / (near * math.exp(epsilon) + last - first)
@@ -53,6 +54,10 @@ def test_outputs_are_reported_as_often_as_the_source_says(window: int) -> None:
     assert first > 0
     near = 2 * window + 1
     low = 1 / (near * exp(0.7) + last - first)
+    outputs = last - first + near
+    each_near, each_far, rest = protocol.words()
+    assert float(Fraction(each_near, 2**64)) == pytest.approx(float(low * exp(0.7)), rel=1e-15)
+    assert float(Fraction(each_far, 2**64)) == pytest.approx(float(low), rel=1e-15)
     for label in range(5):
         people = Population.from_arrays(y=np.array([label], np.uint8))
         found: dict[int, Fraction] = {}
@@ -61,10 +66,33 @@ def test_outputs_are_reported_as_often_as_the_source_says(window: int) -> None:
             (place,) = ast.literal_eval(report[-1])
             found[place] = found.get(place, Fraction(0)) + chance
         centre = min(max(label, first), last) - first + window
-        assert found == {
-            place: low * (exp(0.7) if abs(place - centre) <= window else 1)
-            for place in range(last - first + near)
+        words = {
+            place: (each_near if abs(place - centre) <= window else each_far) for place in range(outputs)
         }
+        words[outputs // 2] += rest
+        assert sum(words.values()) == 2**64
+        assert found == {place: Fraction(count, 2**64) for place, count in words.items()}
+        assert [words[place] for place in range(outputs)] == interval_response.counts(protocol)[label]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-17, 1e-3, 1.0, 20.0, 29.99, 30.0])
+@pytest.mark.parametrize(("labels", "window"), [(2, 0), (2, 255), (3, 200), (20, 3), (256, 255)])
+def test_what_is_drawn_keeps_the_budget_exactly(labels: int, window: int, epsilon: float) -> None:
+    """The chance of a report far off was rounded down: at epsilon 29.99 and window 255 to 29.9903."""
+    protocol = IntervalResponse(epsilon, labels, window=window)
+    rows = interval_response.counts(protocol)
+    ratio = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
+    assert all(sum(row) == 2**64 for row in rows)
+    assert ratio <= exp(epsilon)
+    assert epsilon - 1e-3 < math.log(ratio) <= epsilon * (1 + 1e-15) + 1e-16
+    assert interval_response.local_epsilon(protocol) == pytest.approx(math.log(ratio), abs=1e-13)
+    law = interval_response.worst(protocol)
+    first, last = rows[0], rows[-1]
+    for x in (Fraction(1), exp(epsilon / 2), max(Fraction(1), exp(epsilon) * Fraction(99, 100))):
+        true = (
+            sum((max(Fraction(0), a - x * b) for a, b in zip(first, last, strict=True)), Fraction(0)) / 2**64
+        )
+        assert law.delta(math.log(x)).upper == pytest.approx(float(true), abs=1e-14)
 
 
 def test_values_are_the_numbers_of_the_outputs() -> None:
@@ -76,7 +104,8 @@ def test_values_are_the_numbers_of_the_outputs() -> None:
     columns = p2p_sim.run(protocol, Population.from_arrays(y=labels), seed=1).output("learner")
     assert np.unique(columns["value"]) == pytest.approx(np.arange(20, 90, 10))
     near = np.abs(columns["value"] / 10 - np.clip(labels[columns["sender"]], 3, 7)) < 1.5
-    far = float(protocol.far())
+    _, each_far, _ = protocol.words()
+    far = 4 * each_far / 2**64
     assert abs((~near).mean() - far) < 5 * math.sqrt(far * (1 - far) / len(near))
 
 
@@ -96,6 +125,8 @@ def test_more_reports_are_near_the_truth_than_of_randomized_response() -> None:
         ({"epsilon": math.inf}, ["epsilon", "inf", "[0, 30]"]),
         ({"epsilon": 1.0, "labels": 1}, ["labels", "1", "from 2 to 256"]),
         ({"epsilon": 1.0, "low": 2.0}, ["low = 2.0", "high = 1.0"]),
+        ({"epsilon": 1.0, "low": "a"}, ["low = 'a'", "must be a number"]),
+        ({"epsilon": 1.0, "high": 1e308}, ["high = 1e+308", "1e+300"]),
         ({"epsilon": 1.0, "window": -1}, ["window", "-1", "from 0 to 255"]),
         ({"epsilon": 1.0, "window": 1.5}, ["window", "1.5", "integer"]),
         ({"epsilon": 1.0, "labels": 3, "prior": "0.5,0.2,0.2"}, ["prior = '0.5,0.2,0.2'", "sum to 1"]),

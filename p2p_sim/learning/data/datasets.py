@@ -31,7 +31,7 @@ class Dataset:
 
     name: str
     x: npt.NDArray[np.float32]  # (n, d)
-    y: npt.NDArray[np.bool_] | npt.NDArray[np.uint8]  # (n,) bool, or classes 0..k-1
+    y: npt.NDArray[np.bool_] | npt.NDArray[np.uint8] | npt.NDArray[np.uint32]  # (n,) bool, or classes 0..k-1
     cluster: npt.NDArray[np.int64] | None  # (n,), where a column was given
     features: tuple[str, ...]  # d names
     label: str  # the label's column
@@ -76,6 +76,7 @@ def load(
     positive: Sequence[str] | None = None,
     cluster: str | None = None,
     multiclass: bool = False,
+    numbers: bool = False,
     classes: Sequence[str] | None = None,
     reading: Reading = PLAIN,
 ) -> Dataset:
@@ -85,7 +86,8 @@ def load(
     names the label's column (a named set has a default; a file, a column called label, y, target or class);
     every other column becomes features.  ``positive`` lists the values, as text, that count as 1; without it
     a named set has a default and a label of two values takes the larger.  ``multiclass`` keeps all classes,
-    at most 256.  ``classes``: every value that a label can have, in the order of their numbers; None: those that occur.
+    at most 256; ``numbers`` keeps more, for a protocol that rounds numbers.  ``classes``: every value
+    that a label can have, in the order of their numbers; None: those that occur.
     ``cluster`` names a column of whole numbers, or of text.  ``reading``: how a file is to be read.  InputError says
     what cannot be used: name, value, what is allowed, what to do.
 
@@ -93,6 +95,7 @@ def load(
     stand for everybody else's: ``classes_from`` is then "inferred".
     """
     named = NAMED.get(name_or_path)
+    multiclass = multiclass or numbers
     if multiclass and positive is not None:
         raise InputError(
             f"positive is {list(positive)} and multiclass is on; give positive classes, or keep all, not both"
@@ -112,7 +115,7 @@ def load(
     total = table.rows
     table, kept = completion.complete(table, reading.missing, taken, name_or_path)
     column = find(table, chosen, "label", name_or_path)
-    meant = _meaning(column, chosen, positive, multiclass, named, name_or_path, classes)
+    meant = _meaning(column, chosen, positive, multiclass, numbers, named, name_or_path, classes)
     groups = None
     if cluster is not None:
         groups = label_columns.clusters(find(table, cluster, "cluster", name_or_path), cluster, name_or_path)
@@ -213,12 +216,13 @@ def _meaning(
     label: str,
     positive: Sequence[str] | None,
     multiclass: bool,
+    numbers: bool,
     named: Named | None,
     where: str,
     classes: Sequence[str] | None,
 ) -> label_columns.Labels:
     if multiclass:
-        return label_columns.multi(column, label, where, classes)
+        return label_columns.multi(column, label, where, classes, numbers=numbers)
     if named is None or label != named.label or positive is not None:
         return label_columns.binary(
             column, label, [positive] if isinstance(positive, str) else positive, where, classes

@@ -19,11 +19,11 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labels:
-    """y (n,), bool or uint8; the meaning of its values; what counts as positive; whether the labels said which classes
-    there are.
+    """y (n,), bool, uint8, or uint32 of many numbers; the meaning of its values; what counts as positive; whether the
+    labels said which classes there are.
     """
 
-    y: npt.NDArray[np.bool_] | npt.NDArray[np.uint8]
+    y: npt.NDArray[np.bool_] | npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
     classes: tuple[str, ...]
     positive: str
     inferred: bool
@@ -66,11 +66,17 @@ def binary(
     return Labels(is_positive[codes], classes, classes[1], False)  # the rest is whatever is not positive
 
 
-def multi(column: Column, name: str, where: str, declared: Sequence[str] | None = None) -> Labels:
-    """Keep every value of a column as a class 0..k-1, in sorted (or declared) order; InputError: k < 2 or k >
-    256, or a label that is not declared.
+def multi(
+    column: Column, name: str, where: str, declared: Sequence[str] | None = None, *, numbers: bool = False
+) -> Labels:
+    """Keep every value of a column as a class 0..k-1, in sorted (or declared) order.
+
+    ``numbers``: the values are numbers that a protocol rounds to a few, so there may be more than 256, and y is uint32.
+    InputError: k < 2, or k > 256 without ``numbers``, or a label that is not declared.
     """
     codes, values = _classes(column, name, where, declared)
+    if numbers and len(values) > CLASS_LIMIT:
+        return Labels(codes.astype(np.uint32), values, f"none: {len(values)} numbers", declared is None)
     if len(values) > CLASS_LIMIT:
         raise InputError(
             f"label {name!r} of {where} has {len(values)} classes; at most {CLASS_LIMIT} are allowed; "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core import exp
 from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.law import Law
@@ -16,6 +17,7 @@ from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import Setting
 from protocols import IntervalResponse
+from protocols.interval_response import WORDS
 
 SOURCE = "Liu and Huang 2026, RPWithPrior on a grid; two labels as far apart as they can be, see docs/laws.md"
 GIVEN = "the prior is public and depends on no user's label"
@@ -27,23 +29,33 @@ def law(protocol: IntervalResponse, setting: Setting) -> PrivacyProfile:
 
 
 def worst(protocol: IntervalResponse) -> Law:
-    """Return the law of two labels with the fewest outputs near both."""
+    """Return the law of two labels with the fewest outputs near both, from the integers that are drawn."""
     first, last = protocol.interval()
-    if first == last:
+    near, far, _ = protocol.words()
+    if first == last or near == far:
         return Nothing()
-    odds, near = exp(protocol.epsilon), 2 * protocol.window + 1
-    alone = min(last - first, near) / (near * odds + last - first)
-    rest = 1 - (odds + 1) * alone
-    return Atoms.of([odds * alone, alone, rest], [alone, odds * alone, rest])
+    alone = min(last - first, 2 * protocol.window + 1)
+    often, seldom = Fraction(alone * near, WORDS), Fraction(alone * far, WORDS)
+    rest = 1 - often - seldom
+    return Atoms.of([often, seldom, rest], [seldom, often, rest])
 
 
 def matrix(protocol: IntervalResponse) -> npt.NDArray[np.float64]:
     """Return P(output | label), row by label, of the outputs in ascending order."""
+    return np.array([[float(Fraction(count, WORDS)) for count in row] for row in counts(protocol)])
+
+
+def counts(protocol: IntervalResponse) -> list[list[int]]:
+    """Return of how many of 2^64 random words a label reports an output, row by label."""
     first, last = protocol.interval()
-    near, far = 2 * protocol.window + 1, float(protocol.far())
-    place = np.clip(np.arange(protocol.labels), first, last) - first
-    rows = np.full((protocol.labels, last - first + near), far / max(1, last - first))
-    rows[np.arange(protocol.labels)[:, None], place[:, None] + np.arange(near)] = (1 - far) / near
+    near, far, left = protocol.words()
+    width = 2 * protocol.window + 1
+    rows = []
+    for label in range(protocol.labels):
+        place = min(max(label, first), last) - first
+        row = [far] * place + [near] * width + [far] * (last - first - place)
+        row[len(row) // 2] += left
+        rows.append(row)
     return rows
 
 
@@ -57,9 +69,8 @@ def statistic(
 
 
 def local_epsilon(protocol: IntervalResponse) -> float:
-    """Return the budget; 0 where the interval is one label, and all report alike."""
-    first, last = protocol.interval()
-    return float(protocol.epsilon) if last > first else 0.0
+    """Return the log ratio of the integers drawn, the budget or just below; 0 where all labels report alike."""
+    return worst(protocol).pure()
 
 
 register(

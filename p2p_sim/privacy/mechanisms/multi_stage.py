@@ -91,8 +91,11 @@ STAGE_1 = "take the reports of stage 1 alone (rows of each column with stage == 
 def evidence(protocol: MultiStage, columns: Columns, people: Population) -> Evidence:
     """Return what the reports say; weights of an unbiased loss exist where all k labels can be reported.
 
-    A prior is computed from other users' reports, so that given it these weights have the mean of the one-hot true
-    label, as if it had been public.  ``columns``: ``sender``, ``stage`` and ``y`` of all reports of the first stages.
+    Given the prior, which comes from other users' reports, the weights of a report have the mean of the one-hot true
+    label, as if the prior had been public.  Whether all k labels can be reported in every later stage depends on the
+    reports of the earlier ones, though: given that it is so, their weights are biased.  Weights of stage 1 alone always
+    have the right mean, and the likelihood needs no weights.  ``columns``: ``sender``, ``stage`` and ``y`` of all
+    reports of the first stages.
     """
     prior, sender = priors(protocol, columns, people), columns["sender"].astype(np.int64)
     return prior_response.of_reports(protocol.response, prior, sender, columns["y"].astype(np.int64), STAGE_1)

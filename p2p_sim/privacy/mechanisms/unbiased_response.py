@@ -1,4 +1,4 @@
-"""The optimal unbiased randomizer: every observer of the report sees an output, from the integers that are drawn."""
+"""Unbiased randomizers: every observer of the report sees an output, from the integers that are drawn."""
 
 from __future__ import annotations
 
@@ -65,14 +65,16 @@ def above_all(pairs: tuple[Pair, ...]) -> Law:
 
 @lru_cache(maxsize=64)  # an account asks for every view
 def worst_pairs(made: Randomizer) -> tuple[Pair, ...]:
-    """Return pairs of labels of which, at every x > 0, one has the largest divergence; as counts of words."""
-    rows = [made.chances[node] for node in made.nodes]
+    """Return pairs of labels, the lower first, as counts of words: every other one is dominated by one of them."""
+    rows = [made.chances[node] for node in (made.nodes[:2] if made.alike else made.nodes)]
     pairs = sorted(
         itertools.combinations(rows, 2), key=lambda pair: -sum(abs(p - q) for p, q in zip(*pair, strict=True))
     )
     kept: list[Pair] = []
     for pair in pairs:
-        if not any(dominates(other, pair) or dominates(other, pair[::-1]) for other in kept):
+        if not any(
+            dominates(other, pair) for other in kept
+        ):  # in its own order: the reverse may not be composed
             kept.append(pair)
     return tuple(kept)
 

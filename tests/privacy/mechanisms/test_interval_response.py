@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ class FarTooRarely(IntervalResponse):
         near = 2 * self.window + 1
         least = np.clip(me.y.astype(np.int64), first, last) - first
         other = me.draw.below("other", last - first)
-        far = me.draw.bernoulli("far", self.far() / 2)
+        far = me.draw.bernoulli("far", Fraction((last - first) * self.words()[1], 2**65))
         said = np.where(far, other + near * (other >= least), least + me.draw.below("near", near))
         yield self.report(output=said.astype(np.uint16))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from p2p_sim import Population, privacy
-from p2p_sim.core import Party, Rounds
+from p2p_sim.core import Party, Rounds, exp
 from p2p_sim.privacy.mechanisms import unbiased_response
 from protocols import UnbiasedResponse
 
@@ -35,7 +36,8 @@ def test_the_law_is_that_of_the_worst_pair_of_labels(prior: str, epsilon0: float
             worst(unbiased_response.matrix(protocol), epsilon), abs=1e-14
         )
     assert law.epsilon(0.0) == pytest.approx(epsilon0, abs=2e-6)
-    assert law.epsilon(0.0) <= epsilon0
+    rows = zip(*protocol.randomizer().chances, strict=True)  # exact: the float may be a rounding above
+    assert max(Fraction(max(counts), min(counts)) for counts in rows) <= exp(epsilon0)
     assert privacy.profile(protocol, "user").delta(0.0) == 0
 
 
@@ -76,6 +78,32 @@ def test_only_pairs_that_another_one_dominates_are_left_out() -> None:
                 for one, two in ((a, b), *kept)
             ]
             assert max(ways[0]) <= max(max(way) for way in ways[1:]) * (1 + 1e-12)
+
+
+def test_a_pair_is_left_out_only_if_dominated_in_its_own_order() -> None:
+    """What dominates the reverse does not dominate the pair, in runs with other pairs: here 0 and 1 were left out."""
+    prior = "0.13903732638789734,0.5762490757954963,0.0015549088212179333,0.2831586889953885"
+    made = UnbiasedResponse(5.54670258251413, 4, prior=prior).randomizer()
+    kept = unbiased_response.worst_pairs(made)
+    assert len(kept) < 6
+    for pair in itertools.combinations(made.chances, 2):
+        assert any(unbiased_response.dominates(other, pair) for other in kept)
+
+
+@pytest.mark.parametrize(("labels", "epsilon0", "nodes"), [(22, 12.0, 22), (41, 9.0, 21)])
+def test_the_law_of_randomized_response_is_that_of_the_worst_pair(
+    labels: int, epsilon0: float, nodes: int
+) -> None:
+    """Of all labels, and of every second: then others are mixtures."""
+    protocol = UnbiasedResponse(epsilon0, labels)
+    assert protocol.randomizer().alike
+    assert len(protocol.randomizer().nodes) == nodes
+    law = privacy.profile(protocol)
+    assert law.basis == "exact"
+    for epsilon in (0.0, 1.0, 6.0, 8.0):
+        most = worst(unbiased_response.matrix(protocol), epsilon)
+        assert law.delta(epsilon) == pytest.approx(most, abs=1e-14)
+    assert epsilon0 - 1e-9 < unbiased_response.local_epsilon(protocol) <= epsilon0
 
 
 def test_enumeration_finds_the_same_figures() -> None:
