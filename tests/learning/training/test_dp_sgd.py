@@ -182,7 +182,10 @@ def test_every_check_of_scikit_learn_passes() -> None:
         status = {check["check_name"]: check["status"] for check in found}
         assert len(status) > 40
         skipped = {name for name, what in status.items() if what == "skipped"}
-        assert skipped <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API
+        # the one needs SCIPY_ARRAY_API; the other is not for two fits that differ, as without a seed
+        assert skipped <= {"check_array_api_input"} | (
+            {"check_pipeline_consistency"} if model.seed is None else set()
+        )
         assert {name for name, what in status.items() if what not in ("passed", "skipped")} == set()
 
 
