@@ -268,8 +268,10 @@ def test_randomized_response_is_consistent_and_never_overflows() -> None:
     with pytest.raises(InputError, match="contradicts epsilon"):
         RandomizedResponse(5.0, 2, lie=Fraction(1, 2))
     for epsilon in (800.0, 1e7, 1e300):
-        run = p2p_sim.run(RandomizedResponse(epsilon), people(), seed=0)
-        assert run.output("learner")["y"].tolist() == people().y.tolist()
+        with pytest.raises(ProtocolError, match=r"a lie would be less likely than one random word in 2\^64"):
+            p2p_sim.run(RandomizedResponse(epsilon), people(), seed=0)
+    run = p2p_sim.run(RandomizedResponse(float("inf")), people(), seed=0)
+    assert run.output("learner")["y"].tolist() == people().y.tolist()
     assert RandomizedResponse(0.0, labels=4).lying() == Fraction(3, 4)
 
 
