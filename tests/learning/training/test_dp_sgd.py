@@ -29,6 +29,13 @@ FALSE_ALARM = 1e-9
 """Of each test of chance; seeds are fixed, so a test that passes once passes always."""
 
 
+@pytest.fixture(autouse=True)
+def same_fresh_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take fresh seeds from a count, not from the system's entropy, so that every test is the same every time."""
+    fresh = itertools.count(1)
+    monkeypatch.setattr(seeds, "chosen", lambda seed: next(fresh) if seed is None else seed)
+
+
 def rows_of(n: int, seed: int = 0, features: int = 5, classes: int = 3) -> tuple[Any, Any]:
     chance = np.random.default_rng(seed)
     return chance.normal(size=(n, features)) * 10.0 ** chance.integers(-3, 9, (n, 1)), chance.integers(
@@ -182,10 +189,8 @@ TWO_FITS = {
 
 
 @pytest.mark.slow
-def test_every_check_of_scikit_learn_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_check_of_scikit_learn_passes() -> None:
     """Without noise that of a well separated problem too; with noise the default settings pass all as well."""
-    fresh = itertools.count(1)  # in place of the system's entropy, so that the test is the same every time
-    monkeypatch.setattr(seeds, "chosen", lambda seed: next(fresh) if seed is None else seed)
     for model in (
         DPSGDClassifier(seed=0),
         DPSGDClassifier(
