@@ -14,9 +14,9 @@ import numpy.typing as npt
 from p2p_sim import backends, costing
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
-from p2p_sim.core.argument_checks import path_of
+from p2p_sim.core.argument_checks import check_flag, path_of
 from p2p_sim.core.deliveries import Count, Most
-from p2p_sim.core.errors import InputError, check_flag
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.fault_injection import faulty
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population

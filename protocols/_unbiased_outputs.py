@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exp
+from p2p_sim.core.exact import WORD
 
 Array = npt.NDArray[Any]
 
-TOTAL = 1 << 64
-"""What the integers of a label sum to: one of them in TOTAL is one random word."""
 RATIO_BITS = 21
 """r is e^epsilon rounded down to so many bits: epsilon is less than 1e-6 smaller."""
 NODES = 21
@@ -55,7 +54,7 @@ _CONTEXT = Context(prec=50)
 class Randomizer:
     """Outputs, as multiples of ``step``, in steps of labels, and how often each label reports them.
 
-    ``chances[label][output]``: of ``TOTAL`` words.  ``nodes``: the labels whose rows were chosen; others are mixtures.
+    ``chances[label][output]``: of ``WORD`` words.  ``nodes``: the labels whose rows were chosen; others are mixtures.
     ``alike``: whether all pairs of nodes are, but for the order of outputs, as in randomized response.
     """
 
@@ -76,7 +75,7 @@ class Randomizer:
         for label, (chance, row) in enumerate(zip(prior.tolist(), self.chances, strict=True)):
             of_square = sum(count * square for count, square in zip(row, squares, strict=True))
             total += Fraction(chance) * (
-                of_square * self.step**2 / TOTAL - label * label
+                of_square * self.step**2 / WORD - label * label
             )  # the mean is the label
         return total
 
@@ -102,11 +101,11 @@ def randomized_response(labels: int, epsilon: float, gap: int = 1) -> Randomizer
     (m - n): then the means are the nodes.  n is a multiple of ``gap``, a power of two, so that rows can be mixed.
     """
     nodes = nodes_of(labels, gap)
-    most = TOTAL / (exp(epsilon) + len(nodes) - 1)
+    most = WORD / (exp(epsilon) + len(nodes) - 1)
     lie = math.ceil(most / gap) * gap  # rounded up, so that the ratio is at most e^epsilon
-    truth = TOTAL - (len(nodes) - 1) * lie
+    truth = WORD - (len(nodes) - 1) * lie
     rows = [[truth if said == node else lie for said in nodes] for node in nodes]
-    multiples = tuple(node * TOTAL - lie * sum(nodes) for node in nodes)
+    multiples = tuple(node * WORD - lie * sum(nodes) for node in nodes)
     return Randomizer(
         Fraction(1, truth - lie), multiples, mixed(rows, labels, nodes), tuple(nodes), alike=True
     )
@@ -212,7 +211,7 @@ class _Program:
 
     def _start(self) -> Array:
         """Return the identity, beside what the rows of differences must be, without the two outputs in the middle."""
-        size, filled = 2 * self.count, 2 * Decimal(self.filler) / TOTAL
+        size, filled = 2 * self.count, 2 * Decimal(self.filler) / WORD
         table = np.array([[Decimal(int(i == j)) for j in range(size + 1)] for i in range(size + 1)])
         table[0, size] = 1 - filled
         table[self.count, size] = -filled * (self.middle + Decimal("0.5"))
@@ -302,7 +301,7 @@ class _Program:
         rows: list[dict[int, int]] = [{} for _ in self.nodes]
         for column, weight in zip(self.basis, self.inverse[:size, size], strict=True):
             assert column is not None
-            times = int(weight * TOTAL / low)
+            times = int(weight * WORD / low)
             output = int(self.multiples[column[1]])
             if times > 0:
                 for row, held in zip(rows, column[0], strict=True):
@@ -315,9 +314,9 @@ class _Program:
         return Randomizer(Fraction(self.step), tuple(outputs), chances, tuple(self.nodes))
 
     def _fill(self, row: dict[int, int], label: int) -> None:
-        """Make a row's integers sum to TOTAL and its mean the label, by two neighbouring outputs in the middle."""
-        mean = Fraction(label) / Fraction(self.step) * TOTAL
-        left = TOTAL - sum(row.values())
+        """Make a row's integers sum to WORD and its mean the label, by two neighbouring outputs in the middle."""
+        mean = Fraction(label) / Fraction(self.step) * WORD
+        left = WORD - sum(row.values())
         above = mean - sum(output * times for output, times in row.items()) - left * self.middle
         assert above.denominator == 1
         row[self.middle + 1] = row.get(self.middle + 1, 0) + int(above)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range
 from protocols._number_grid import check_ends, grid_numbers, nearest_labels, numbers_between
 from protocols.prior_response import UNIFORM, parsed_prior
-from protocols.randomized_response import check_lie, lying
+from protocols.randomized_response import check_lie, lying, never_drawn
 
 Array = npt.NDArray[Any]
 
@@ -104,7 +104,7 @@ class BinnedResponse(Protocol):
 
     def never_lies(self, bins: int) -> bool:
         """Whether a lie among ``bins`` is less likely than one random word in 2^64, so that it is never drawn."""
-        return self.lying(bins) * 2**64 < 1
+        return never_drawn(self.lying(bins))
 
     def learner(self, me: Party) -> Rounds:
         """Receive the randomized bins, and look up their numbers."""

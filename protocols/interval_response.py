@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import Message, Party, Protocol, Rounds, check_labels, check_range, check_whole, exp
+from p2p_sim.core.exact import WORD
 from protocols._number_grid import check_ends, grid_numbers, nearest_labels, numbers_between
 from protocols.prior_response import UNIFORM, parsed_prior
 
 MOST = 30.0
 """The largest budget, in nats: beyond it the words of a draw are too coarse for the chance of a report far off."""
-WORDS = 1 << 64
-"""How many random words there are: all chances are whole numbers of them."""
 
 
 @dataclass(frozen=True)
@@ -81,20 +80,19 @@ class IntervalResponse(Protocol):
         """
         first, last = self.interval()
         near, far = 2 * self.window + 1, last - first
-        each_far = math.ceil(WORDS / (near * exp(self.epsilon) + far))
-        each_near = (WORDS - far * each_far) // near
+        each_far = math.ceil(WORD / (near * exp(self.epsilon) + far))
+        each_near = (WORD - far * each_far) // near
         if each_near < each_far:  # rounded below a ratio of 1
-            each_near = each_far = WORDS // (near + far)
-        return each_near, each_far, WORDS - near * each_near - far * each_far
+            each_near = each_far = WORD // (near + far)
+        return each_near, each_far, WORD - near * each_near - far * each_far
 
     def user(self, me: Party) -> Rounds:
         """Report an output near the label, or any other one; all of either kind are equally likely."""
         first, last = self.interval()
         near, far = 2 * self.window + 1, last - first
         each_near, each_far, rest = self.words()
-        least = (
-            np.clip(me.y.view(np.uint8).astype(np.int64), first, last) - first
-        )  # of the outputs near the label
+        # of the outputs near the label
+        least = np.clip(me.y.view(np.uint8).astype(np.int64), first, last) - first
         drawn = me.draw.categorical("output", [each_near] * near + [each_far] * far + [rest])
         other = drawn - near  # of the outputs below those near, and above
         said = np.where(drawn < near, least + drawn, other + near * (other >= least))

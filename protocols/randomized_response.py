@@ -20,6 +20,7 @@ from p2p_sim.core import (
     check_range,
     exp,
 )
+from p2p_sim.core.exact import WORD
 
 
 def lying(epsilon: float, labels: int) -> Fraction:
@@ -35,12 +36,17 @@ NEVER = 1000.0
 """Epsilon beyond which a lie is less likely than one random word in 2^64, many times over: nobody lies."""
 
 
+def never_drawn(lie: Fraction) -> bool:
+    """Whether a lie is less likely than one random word in 2^64."""
+    return lie * WORD < 1
+
+
 def check_lie(epsilon: float, lie: Fraction) -> None:
     """Check, in a program, that a lie can be drawn: of a finite epsilon it needs one random word in 2^64 at least.
 
     A rarer one would be left out, and show everything, which the law of that epsilon does not say.  Raises InputError.
     """
-    if lie * 2**64 < 1 and not math.isinf(epsilon):
+    if never_drawn(lie) and not math.isinf(epsilon):
         raise InputError(
             f"epsilon = {epsilon!r}: a lie would be less likely than one random word in 2^64, and never be drawn; give "
             "a smaller epsilon, at most 40 is safe, or infinity"

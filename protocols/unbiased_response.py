@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import InputError, Message, Party, Protocol, Rounds, check_labels, check_range
+from p2p_sim.core.exact import WORD
 from protocols._number_grid import check_ends, grid_numbers, nearest_labels, numbers_between
-from protocols._unbiased_outputs import TOTAL, Randomizer, optimal
+from protocols._unbiased_outputs import Randomizer, optimal
 from protocols.prior_response import UNIFORM, parsed_prior
 
 Array = npt.NDArray[Any]
@@ -114,7 +115,7 @@ def _stretches(made: Randomizer) -> tuple[tuple[int, ...], Array]:
     cuts = sorted({0, *(end for row in ends for end in row)})
     starts = np.array(cuts[:-1], np.uint64)
     outputs = np.stack([np.searchsorted(np.array(row[:-1], np.uint64), starts, side="right") for row in ends])
-    assert cuts[-1] == TOTAL
+    assert cuts[-1] == WORD
     table = np.ascontiguousarray(outputs.astype(np.uint8).reshape(-1))
     table.flags.writeable = False
     return tuple(b - a for a, b in pairwise(cuts)), table

@@ -40,6 +40,12 @@ def check_whole(name: str, value: Any, least: int = 1, most: int = 2**31 - 1) ->
         raise InputError(f"{name} = {value!r}: must be an integer from {least} to {most:,}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Check that a value is True or False: a text such as "no" would count as True; raises InputError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} = {value!r}: must be True or False")
+
+
 def path_of(name: str, value: Any) -> Path:
     """Return a path; raises InputError for what is neither a text nor a path."""
     if not isinstance(value, (str, Path)):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core import exact
+from p2p_sim.core.argument_checks import check_flag
 from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError, TooFewMembersError
 from p2p_sim.core.groups import Members
@@ -116,9 +117,8 @@ class Draw:
             raise ProtocolError(
                 f"{self._where(name)}: member draws from me.cluster or me.neighbours, not {_kind(members)}"
             )
-        for flag, value in (("distinct", distinct), ("others", others)):
-            if not isinstance(value, (bool, np.bool_)):
-                raise ProtocolError(f"{self._where(name)}: {flag} = {value!r}: must be True or False")
+        check_flag(f"draw {name!r}: distinct", distinct)
+        check_flag(f"draw {name!r}: others", others)
         if distinct and times is None:
             raise ProtocolError(
                 f"{self._where(name)}: distinct= goes with times=, how many members a party draws"

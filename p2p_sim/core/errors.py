@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 
 class InputError(ValueError):
     """Something passed in cannot be used; the text names it, its value, what is allowed and what to do."""
@@ -17,12 +15,6 @@ def near(value: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(value, list(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""
-
-
-def check_flag(name: str, value: object) -> None:
-    """Check that a value is True or False: a text such as "no" would count as True; raises InputError."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} = {value!r}: must be True or False")
 
 
 class RunLostError(RuntimeError):

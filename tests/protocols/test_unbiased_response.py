@@ -18,12 +18,12 @@ from sklearn.linear_model import LinearRegression
 import p2p_sim
 from p2p_sim import InputError, Population, privacy
 from p2p_sim.core import exp
+from p2p_sim.core.exact import WORD
 from p2p_sim.learning import experiment
 from protocols import BinnedResponse, UnbiasedResponse
 from protocols._unbiased_outputs import (
     NODES,
     OUTPUTS,
-    TOTAL,
     by_program,
     gap_of,
     nodes_of,
@@ -59,9 +59,9 @@ def test_the_integers_are_unbiased_and_keep_the_budget_exactly(labels: int, epsi
         step = Fraction(made.step)
         assert len(made.chances) == labels
         for label, row in enumerate(made.chances):
-            assert sum(row) == TOTAL
+            assert sum(row) == WORD
             mean = sum(count * output for count, output in zip(row, made.multiples, strict=True)) * step
-            assert mean == label * TOTAL
+            assert mean == label * WORD
         ratio = max(Fraction(max(counts), min(counts)) for counts in zip(*made.chances, strict=True))
         assert exp(epsilon) * (1 - Fraction(1, 10**6)) < ratio <= exp(epsilon)
 
@@ -100,7 +100,7 @@ def least_error(prior: Any, ratio: float, outputs: Any) -> float:
 
 def error_of(made: Any, prior: Any) -> float:
     outputs = made.outputs()
-    chances = np.array(made.chances, np.float64) / TOTAL
+    chances = np.array(made.chances, np.float64) / WORD
     return float((prior[:, None] * chances * (outputs - np.arange(len(prior))[:, None]) ** 2).sum())
 
 
@@ -161,11 +161,11 @@ def test_randomized_response_is_moved_and_stretched_exactly() -> None:
     assert exp(2.0) * (1 - Fraction(1, 10**15)) < Fraction(p, q) <= exp(2.0)
     many = randomized_response(256, 12.0)
     for label, row in enumerate(many.chances):
-        assert sum(row) == TOTAL
+        assert sum(row) == WORD
         mean = sum(count * output for count, output in zip(row, many.multiples, strict=True)) * many.step
-        assert mean == label * TOTAL
+        assert mean == label * WORD
     assert [unit * multiple for multiple in made.multiples] == [
-        Fraction(y * TOTAL - 3 * q, p - q) for y in range(3)
+        Fraction(y * WORD - 3 * q, p - q) for y in range(3)
     ]
     protocol = UnbiasedResponse(12.0, 22, 0.0, 21.0)
     assert protocol.randomizer() == randomized_response(22, 12.0)
@@ -185,7 +185,7 @@ def test_labels_are_reported_as_often_as_the_integers_say() -> None:
         for ((report,), *_), chance in world.items():
             (place,) = ast.literal_eval(report[-1])
             found[place] = found.get(place, Fraction(0)) + chance
-        assert found == {place: Fraction(count, TOTAL) for place, count in enumerate(made.chances[label])}
+        assert found == {place: Fraction(count, WORD) for place, count in enumerate(made.chances[label])}
 
 
 def test_many_labels_are_mixtures_of_a_few() -> None:
@@ -209,7 +209,7 @@ def test_the_callers_decimals_change_nothing() -> None:
 def test_gradients_of_the_squared_loss_are_unbiased() -> None:
     """Whatever is predicted, the expected gradient on reports is that on the true numbers; of bins it is another."""
     protocol, bins = UnbiasedResponse(1.0, 8, -3.0, 5.0), BinnedResponse(1.0, 8, -3.0, 5.0)
-    rows = np.array(protocol.randomizer().chances, np.float64) / TOTAL
+    rows = np.array(protocol.randomizer().chances, np.float64) / WORD
     bin_of, values = bins.bins()
     lie = float(bins.lying(len(values)))
     said = np.full((8, len(values)), lie / (len(values) - 1))

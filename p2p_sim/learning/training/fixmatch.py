@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.missing_package import needed
+from p2p_sim.learning.training.pytorch import pytorch
 
 Array = npt.NDArray[Any]
 
@@ -68,7 +66,6 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on features (n, d) and labels (n,), -1 where there is none."""
-        torch = _torch()
         self._check()
         x, y = validate_data(self, X, y, dtype=[np.float32, np.float64])
         if y.dtype.kind not in "iu":
@@ -80,12 +77,10 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Classifier can't train when only one class is present: {self.classes_.tolist()}; name two or more"
             )
         self._check_shape()
-        self.shape_ = (
-            int(self.shape[0]),
-            int(self.shape[1]),
-        )  # what is trained keeps it, whatever is set later
+        # what is trained keeps it, whatever is set later
+        self.shape_ = (int(self.shape[0]), int(self.shape[1]))
         self.mean_, self.deviation_ = float(x.mean()), float(x.std()) or 1.0  # of all pixels
-        with _one_thread(torch), torch.random.fork_rng(devices=[]):
+        with pytorch("FixMatch is trained by PyTorch") as torch, torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self.random_state))
             self.network_ = self._network(torch)
             rows = self._tensor(torch, x)
@@ -96,9 +91,8 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class, (m, k)."""
         check_is_fitted(self)
-        torch = _torch()
         rows = validate_data(self, X, dtype=[np.float32, np.float64], reset=False)
-        with _one_thread(torch), torch.no_grad():
+        with pytorch("FixMatch is trained by PyTorch") as torch, torch.no_grad():
             scores = self.network_(self._tensor(torch, rows)).double()
         return np.asarray(torch.softmax(scores, dim=1).numpy())
 
@@ -177,20 +171,3 @@ class FixMatchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_range("threshold", self.threshold, 0, 1)
         check_range("weight", self.weight, 0, 1e9)
         check_range("learning_rate", self.learning_rate, 0, 1e9, open_low=True)
-
-
-@contextmanager
-def _one_thread(torch: Any) -> Iterator[None]:
-    """Keep PyTorch to one thread: another number would sum in another order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _torch() -> Any:
-    return needed(
-        "torch", "FixMatch is trained by PyTorch", "pip install 'p2p-sim[torch]' or pip install torch"
-    )

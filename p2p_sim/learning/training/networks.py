@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import order, own_words, stream, words
+from p2p_sim.learning.training.pytorch import pytorch
 
 Array = npt.NDArray[Any]
 Rows = tuple[Array, ...]
@@ -152,7 +152,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
                 f"the weights of all rows sum to {float(targets.sum()):.6g}: must be above 0, or no loss is left"
             )
         self.classes_ = classes
-        with _pytorch(type(self).__name__, self.threads) as torch, torch.enable_grad():
+        with pytorch(f"{type(self).__name__} needs PyTorch", self.threads) as torch, torch.enable_grad():
             given = torch.from_numpy((targets / mean).astype(np.float32))
             inputs, weights = [torch.from_numpy(each) for each in rows], self._first(torch, len(classes))
             steps = self.epochs * math.ceil(len(targets) / self.batch_size)
@@ -212,7 +212,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     def _predicted(self, X: Any) -> Array:
         check_is_fitted(self)
         rows, _ = self._read(X, reset=False)
-        with _pytorch(type(self).__name__, self.threads) as torch, torch.no_grad():
+        with pytorch(f"{type(self).__name__} needs PyTorch", self.threads) as torch, torch.no_grad():
             weights, inputs = (
                 [torch.from_numpy(each) for each in arrays] for arrays in (self.weights_, rows)
             )
@@ -510,20 +510,3 @@ def _pace(step: int, steps: int) -> float:
     if step < warm:
         return (step + 1) / (warm + 1)
     return 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
-
-
-@contextmanager
-def _pytorch(name: str, threads: int) -> Iterator[Any]:
-    """Give PyTorch, with that many threads inside the ``with`` block; raises InputError if it is absent."""
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError(
-            f"{name} needs PyTorch ({error}): pip install 'p2p-sim[torch]', or pip install torch"
-        ) from error
-    outside = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield torch
-    finally:
-        torch.set_num_threads(outside)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy.typing as npt
+
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
+from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
+from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
@@ -29,6 +35,13 @@ def read_by(setting: Setting, law: Law, source: str, *assumes: str, basis: str =
 def reads(coalition: Coalition, channels: str) -> bool:
     """Whether a coalition reads what users say; ``channels``: "plain" or "encrypted"."""
     return LEARNER in coalition.servers or (coalition.wire and channels == "plain")
+
+
+def answer(coalition: Coalition, channels: str, matrix: npt.NDArray[Any], field: str = "y") -> Statistic:
+    """Return the ``field`` of the victim's message, P(what it says | label) in rows, for a view that reads it."""
+    if not reads(coalition, channels):
+        return Blind()
+    return AnsweredByMatrix(tuple(map(tuple, matrix.tolist())), field=field)
 
 
 def under_faults(law: LawOf[P], protocol: P, setting: Setting, faults: Faults) -> PrivacyProfile:

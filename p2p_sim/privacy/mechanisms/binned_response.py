@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
-from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import Setting
@@ -43,9 +42,7 @@ def statistic(
     protocol: BinnedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic:
     """Return the bin that the victim reported, for a view that reads it."""
-    if not reads(coalition, channels):
-        return Blind()
-    return AnsweredByMatrix(tuple(map(tuple, matrix(protocol).tolist())), field="bin")
+    return answer(coalition, channels, matrix(protocol), "bin")
 
 
 def local_epsilon(protocol: BinnedResponse) -> float:

@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
-from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.core.exact import WORD
+from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Atoms, Nothing
-from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import Setting
 from protocols import IntervalResponse
-from protocols.interval_response import WORDS
 
 SOURCE = "Liu and Huang 2026, RPWithPrior on a grid; two labels as far apart as they can be, see docs/laws.md"
 GIVEN = "the prior is public and depends on no user's label"
@@ -35,14 +34,14 @@ def worst(protocol: IntervalResponse) -> Law:
     if first == last or near == far:
         return Nothing()
     alone = min(last - first, 2 * protocol.window + 1)
-    often, seldom = Fraction(alone * near, WORDS), Fraction(alone * far, WORDS)
+    often, seldom = Fraction(alone * near, WORD), Fraction(alone * far, WORD)
     rest = 1 - often - seldom
     return Atoms.of([often, seldom, rest], [seldom, often, rest])
 
 
 def matrix(protocol: IntervalResponse) -> npt.NDArray[np.float64]:
     """Return P(output | label), row by label, of the outputs in ascending order."""
-    return np.array([[float(Fraction(count, WORDS)) for count in row] for row in counts(protocol)])
+    return np.array([[float(Fraction(count, WORD)) for count in row] for row in counts(protocol)])
 
 
 def counts(protocol: IntervalResponse) -> list[list[int]]:
@@ -63,9 +62,7 @@ def statistic(
     protocol: IntervalResponse, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic:
     """Return the output that the victim reported, for a view that reads it."""
-    if not reads(coalition, channels):
-        return Blind()
-    return AnsweredByMatrix(tuple(map(tuple, matrix(protocol).tolist())), field="output")
+    return answer(coalition, channels, matrix(protocol), "output")
 
 
 def local_epsilon(protocol: IntervalResponse) -> float:

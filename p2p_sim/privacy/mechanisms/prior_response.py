@@ -13,13 +13,12 @@ import numpy.typing as npt
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
-from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.label_matrices import SHOWN, Evidence, ResamplingMatrices
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
 from p2p_sim.privacy.setting import Setting
@@ -157,7 +156,7 @@ def statistic(
     if not reads(coalition, channels):
         return Blind()
     rows = matrix(protocol)
-    return None if rows is None else AnsweredByMatrix(tuple(map(tuple, rows.tolist())))
+    return None if rows is None else answer(coalition, channels, rows)
 
 
 def local_epsilon(protocol: PriorResponse) -> float:

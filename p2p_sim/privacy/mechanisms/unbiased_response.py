@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.privacy.auditing.common_statistics import AnsweredByMatrix
-from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.core.exact import WORD
+from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Atoms
-from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
+from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import Setting
 from protocols import UnbiasedResponse
-from protocols._unbiased_outputs import TOTAL, Randomizer
+from protocols._unbiased_outputs import Randomizer
 
 SOURCE = "Badanidiyuru et al. 2023, the integers that are drawn; the worst pairs of labels, see docs/laws.md"
 GIVEN = "the prior is public and depends on no user's label"
@@ -44,7 +44,7 @@ def matrix(protocol: UnbiasedResponse) -> npt.NDArray[np.float64]:
 
 
 def _floats(rows: tuple[Counts, ...]) -> npt.NDArray[np.float64]:
-    return np.array([[float(Fraction(count, TOTAL)) for count in row] for row in rows])
+    return np.array([[float(Fraction(count, WORD)) for count in row] for row in rows])
 
 
 def _atoms(pairs: tuple[Pair, ...]) -> Law:
@@ -58,7 +58,7 @@ def above_all(pairs: tuple[Pair, ...]) -> Law:
     E_x is convex, so from x = 1 to r it is below the line that goes to 0 at r, and these three are on that line.
     """
     ratio = max(Fraction(max(each), min(each)) for pair in pairs for each in zip(*pair, strict=True))
-    least = max(Fraction(_excess(pair, 1, 1), TOTAL) for pair in pairs) / (ratio - 1)
+    least = max(Fraction(_excess(pair, 1, 1), WORD) for pair in pairs) / (ratio - 1)
     rest = 1 - (ratio + 1) * least
     return Atoms.of([ratio * least, least, rest], [least, ratio * least, rest])
 
@@ -72,9 +72,8 @@ def worst_pairs(made: Randomizer) -> tuple[Pair, ...]:
     )
     kept: list[Pair] = []
     for pair in pairs:
-        if not any(
-            dominates(other, pair) for other in kept
-        ):  # in its own order: the reverse may not be composed
+        # in its own order: the reverse may not be composed
+        if not any(dominates(other, pair) for other in kept):
             kept.append(pair)
     return tuple(kept)
 
@@ -88,7 +87,7 @@ def dominates(pair: Pair, other: Pair) -> bool:
 
 
 def _excess(pair: Pair, over: int, under: int) -> int:
-    """Return the sum of the positive parts of under P - over Q: of E_x, x = over / under, times TOTAL and under."""
+    """Return the sum of the positive parts of under P - over Q: of E_x, x = over / under, times WORD and under."""
     return sum(max(0, under * p - over * q) for p, q in zip(*pair, strict=True))
 
 
@@ -96,9 +95,7 @@ def statistic(
     protocol: UnbiasedResponse, coalition: Coalition, _size: int, _composition: int, channels: str
 ) -> Statistic:
     """Return the output that the victim reported, for a view that reads it."""
-    if not reads(coalition, channels):
-        return Blind()
-    return AnsweredByMatrix(tuple(map(tuple, matrix(protocol).tolist())), field="output")
+    return answer(coalition, channels, matrix(protocol), "output")
 
 
 def local_epsilon(protocol: UnbiasedResponse) -> float:
