@@ -20,7 +20,7 @@ from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError, TooFewMembersError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
-from p2p_sim.core.random_words import Words, own_words, stream
+from p2p_sim.core.random_words import Words, own_words, stream, uniform
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""
@@ -86,7 +86,7 @@ class Draw:
     def uniform(self, name: str, *, each: Any = None, times: int | None = None) -> Any:
         """Draw a float64 in [0, 1): (word >> 11) * 2^-53."""
         words, layout = self._words(name, each, times)
-        return self._observed(name, (words >> np.uint64(11)).astype(np.float64) * 2.0**-53, layout)
+        return self._observed(name, uniform(words), layout)
 
     def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""

@@ -40,6 +40,11 @@ def stream(role: str, name: str, step: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{role}/{name}/{step}".encode()).digest()[:8], "little")
 
 
+def uniform(drawn: Words) -> npt.NDArray[np.float64]:
+    """Return words as numbers in [0, 1), of the same shape: (word >> 11) * 2^-53."""
+    return np.asarray((drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
 def words(seed: int, stream: int, start: int, count: int) -> Words:
     """Return the words of parties ``start .. start + count - 1``, shape (count,)."""
     key = np.array([seed, stream], np.uint64)

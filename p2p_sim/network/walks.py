@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
-from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.network.adjacency import matrix
 
 Floats = npt.NDArray[np.float64]
@@ -136,8 +136,7 @@ def _symmetric(graph: Members) -> Callable[[Floats], Floats]:
 
 def _begin(users: int) -> Floats:
     """Return where iterations start, the same each time."""
-    bits = words(0, stream("graph", "lanczos", 0), 0, users) >> np.uint64(11)
-    return bits.astype(np.float64) * 2.0**-53 - 0.5
+    return uniform(words(0, stream("graph", "lanczos", 0), 0, users)) - 0.5
 
 
 def _largest(apply: Callable[[Floats], Floats], users: int) -> float:

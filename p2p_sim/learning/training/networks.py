@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.random_words import order, own_words, stream, words
+from p2p_sim.core.random_words import order, own_words, stream, uniform, words
 from p2p_sim.learning.training.pytorch import pytorch
 
 Array = npt.NDArray[Any]
@@ -173,7 +173,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         found = []
         for number, (shape, most) in enumerate(self._layers(labels)):
             drawn = own_words(self.seed, stream(ROLE, "first weights", number), 0, math.prod(shape))
-            start = (most * (2 * _uniform(drawn) - 1)).astype(np.float32).reshape(shape)
+            start = (most * (2 * _inside(drawn) - 1)).astype(np.float32).reshape(shape)
             found.append(torch.from_numpy(start).requires_grad_())
         return found
 
@@ -185,7 +185,7 @@ class _Network(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             mixed = order(words(self.seed, stream(ROLE, "order", epoch), 0, rows))
             partners = np.roll(mixed, 1)
             if self.mixup:
-                drawn = _uniform(words(self.seed, stream(ROLE, "share", epoch), 0, rows))
+                drawn = _inside(words(self.seed, stream(ROLE, "share", epoch), 0, rows))
                 shares = betaincinv(self.mixup, self.mixup, drawn).astype(np.float32)
             for low in range(0, rows, self.batch_size):
                 few = slice(low, low + self.batch_size)
@@ -499,9 +499,9 @@ def _layer(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], float]]:
     return [(shape, math.sqrt(6 / math.prod(shape[1:]))), ((shape[0],), 0.0)]
 
 
-def _uniform(drawn: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+def _inside(drawn: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     """Return random words as numbers between 0 and 1, neither of which occurs."""
-    return ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return uniform(drawn) + 2.0**-54
 
 
 def _pace(step: int, steps: int) -> float:

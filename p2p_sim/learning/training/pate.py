@@ -21,7 +21,7 @@ from p2p_sim.core import exact, seeds
 from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.random_words import order, own_words, stream, words
+from p2p_sim.core.random_words import order, own_words, stream, uniform, words
 from p2p_sim.learning.training import keyed_noise, models, seed_secrecy
 from p2p_sim.learning.training import pate_accounting as accounting
 from p2p_sim.learning.training.class_codes import numbered
@@ -277,14 +277,14 @@ def answered(histograms: Floats, answers: str, seed: int) -> Array:
         shares[shares.sum(axis=1) == 0] = 1.0
         return sampled(shares, drawn[: len(shares)])
     ties = histograms == histograms.max(axis=1, keepdims=True)
-    places = _uniform(drawn).reshape(histograms.shape)  # whole numbers tie, and the first class is no better
+    places = uniform(drawn).reshape(histograms.shape)  # whole numbers tie, and the first class is no better
     return np.asarray(np.where(ties, places, -1.0).argmax(axis=1))
 
 
 def sampled(shares: Floats, drawn: Array) -> Array:
     """Return a label of each row of shares (n, k), at least 0, as likely as its share is large, by its word."""
     running = np.cumsum(shares, axis=1)
-    return np.asarray((running[:, :-1] <= (_uniform(drawn) * running[:, -1])[:, None]).sum(axis=1))
+    return np.asarray((running[:, :-1] <= (uniform(drawn) * running[:, -1])[:, None]).sum(axis=1))
 
 
 def _trained(template: Any, rows: Array, own: Array, codes: Array, state: int, alone: bool, who: str) -> Any:
@@ -363,8 +363,3 @@ def _probabilities(model: Any, rows: Array, classes: int, who: str) -> Floats:
 def _states(seed: int, who: str, count: int) -> list[int]:
     """Return a ``random_state`` for each of ``count`` models, below 2^31."""
     return [int(word) for word in words(seed, stream(ROLE, who, 0), 0, count) >> np.uint64(33)]
-
-
-def _uniform(drawn: Array) -> Floats:
-    """Return numbers in [0, 1) from words."""
-    return np.asarray((drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53)

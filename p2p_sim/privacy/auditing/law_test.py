@@ -11,7 +11,7 @@ import numpy as np
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
-from p2p_sim.core.random_words import stream, words
+from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.privacy.auditing.statistic import Array, Statistic, WorldCounts
 
 _REST = "the view tells more of the label than the law: a classifier finds it beside what the law speaks of"
@@ -144,7 +144,7 @@ def _worlds(columns: WorldCounts) -> int:
 def _coins(seed: int, label: int, worlds: int, draws: int) -> Array:
     """Return uniforms in [0, 1), (worlds, draws), that no protocol draws."""
     columns = [words(seed, stream("audit", f"coin {i}", label), 0, worlds) for i in range(draws)]
-    return (np.stack(columns, 1) >> np.uint64(11)) * 2.0**-53
+    return uniform(np.stack(columns, 1))
 
 
 def _tests(places: Array, columns: WorldCounts, label: int, statistic: Statistic) -> Iterator[Frequencies]:
