@@ -26,7 +26,9 @@ from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise
 
 if TYPE_CHECKING:
+    from p2p_sim.observed_view import View
     from p2p_sim.privacy.auditing.statistic import Statistic
+    from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
 
 P = TypeVar("P", bound=Protocol)
 
@@ -135,6 +137,11 @@ class Accounting(Generic[P]):
     cluster, at least 2, change together, at the worst composition; None where it does not know, and then the figure is
     a bound from that of one label.  ``setting``: as for ``law``.
 
+    ``attack(protocol, view, eta)``: returns what the messages of a view of a run say of each user's label
+    (``LabelLikelihoods``), to an attacker to whom the labels are independent with P(y_i = c) = ``eta[i, c]``, one row a
+    user in the population's order; the rows of the view's own users are certain.  Raises InputError, naming what is
+    missing, where the view lacks what it needs.
+
     ``servers_may_deviate``: whether ``law`` answers for servers of the view that do as they like
     (``Setting.servers_deviate``); if not, such a question is refused.
     """
@@ -149,6 +156,7 @@ class Accounting(Generic[P]):
     among_clusters: Callable[[P], Protocol] | None = None
     reports_of_victim: Callable[[P, Members], npt.NDArray[np.float64]] | None = None
     group: Callable[[P, Setting, int], PrivacyProfile | None] | None = None
+    attack: Callable[[P, View, npt.NDArray[np.float64]], LabelLikelihoods] | None = None
     others_matter: bool = True
     servers_may_deviate: bool = False
 

@@ -23,6 +23,7 @@ LAYERS = [
     {"run", "paired", "costing", "check"},
     {"privacy"},
     {"learning"},
+    {"leakage"},
     {"render"},
     {"report"},
     {"evaluate"},

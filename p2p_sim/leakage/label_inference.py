@@ -1,0 +1,76 @@
+"""``LabelInference``: attackers of one view side by side, beside the baseline and what bounds allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.privacy.bounds.bound import Figure
+
+Floats = npt.NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """An estimate between two ends of a confidence interval; all three are equal where the value is exact."""
+
+    lower: float
+    value: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """One attacker, held against the best guess from public data alone.
+
+    ``utility``: expected attack utility, the share of labels that it guesses right where utility is 0/1.
+    ``baseline``: the same of the best guess without the messages (L-EAU).  ``advantage``: utility - baseline;
+    ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
+    confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
+    and then the numbers are NaN.  ``source``: paper and theorem.
+    """
+
+    name: str
+    utility: Interval
+    baseline: Interval
+    advantage: Interval
+    ratio: Interval
+    basis: Literal["exact", "measured", "lower", "refused"]
+    source: str
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class PerUser:
+    """What the best attacker knows of each user: columns of equal length.
+
+    ``user``: id.  ``prior`` and ``posterior``: the probability of the most likely label before and after the messages.
+    ``right``: whether the guess after them is true.
+    """
+
+    user: npt.NDArray[np.int64]
+    prior: Floats
+    posterior: Floats
+    right: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInference:
+    """What attackers with one view guess, beside what guarantees allow.
+
+    ``eta_from``: where the attacker's P(y | x) comes from, in words.  ``utility``: "0/1" or "weighted" (1 / (2 p_y)
+    for a right guess).  ``confidence`` of all intervals.  ``bounds``: of the advantage, each with its basis.
+    ``per_user``: None where no attacker gives posteriors.
+    """
+
+    view: str
+    users: int
+    labels: int
+    eta_from: str
+    utility: str
+    confidence: float
+    rows: tuple[AttackRow, ...]
+    bounds: tuple[Figure, ...]
+    per_user: PerUser | None = None
