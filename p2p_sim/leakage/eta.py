@@ -1,0 +1,290 @@
+"""``Eta``: what an attacker thinks of labels before she sees a message, P(y_i = c | x_i), known or estimated.
+
+Estimates are made from the TRUE labels of the users of a run: they stand for an attacker who has the population's
+P(y | x), from public data of the same kind.  That makes the baseline as strong as it can be, so that what is left as
+advantage comes from the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import synthetic as drawn
+from p2p_sim.core.argument_checks import check_whole
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.label_inference import Floats
+
+KINDS = ("knn", "model", "prior", "true")
+"""What ``attack`` takes by name."""
+
+APPROXIMATE_FROM = 100_000
+"""Rows above which neighbours are searched approximately, where pynndescent is installed (extra ``leakage``)."""
+
+FOLDS = 5
+
+_SLACK = 1e-6
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Eta:
+    """P(y_i = c | x_i), one row a user in the population's order, one column a label.
+
+    ``source``: where it comes from, in words.  ``exact``: whether labels were really drawn by it, so that expectations
+    over labels can be computed instead of measured.  ``from_half``: the same estimate made from half of the users,
+    which tells how much is still to be had from a better one; None where nothing was estimated.
+
+    Raises InputError for entries outside [0, 1] and rows that do not sum to 1 within 1e-6.
+    """
+
+    rows: Floats
+    source: str
+    exact: bool = False
+    from_half: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", checked(self.rows))
+        if self.from_half is not None:
+            object.__setattr__(self, "from_half", checked(self.from_half))
+
+    def knowing(self, users: npt.NDArray[np.int64], y: npt.NDArray[Any]) -> Eta:
+        """Return the same where the labels ``y`` of some users (rows) are known for sure."""
+        if not len(users):
+            return self
+        certain = np.eye(self.rows.shape[1])[np.asarray(y, np.int64)]
+        rows = self.rows.copy()
+        rows[users] = certain
+        return replace(self, rows=rows)
+
+
+def checked(rows: Any, users: int | None = None, labels: int | None = None) -> Floats:
+    """Return rows (users, labels) of probabilities, each summing to 1; raises InputError that names the first wrong row.
+
+    ``users``, ``labels``: what the shape must be; None: any.
+    """
+    try:
+        found = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"eta of type {type(rows).__name__}: give numbers, one row a user, one column a label"
+        ) from None
+    shape = found.shape
+    if found.ndim != 2 or users not in (None, shape[0]) or labels not in (None, shape[1]) or shape[1] < 2:
+        wanted = f"({users if users is not None else 'users'}, {labels if labels is not None else 'labels'})"
+        raise InputError(
+            f"eta has shape {shape}; give {wanted}: one row a user, one column a label, 2 at least"
+        )
+    wrong = ~((found >= 0) & (found <= 1)).all(axis=1)
+    if bool(wrong.any()):
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"eta: row {row} is {found[row].tolist()}; probabilities are numbers from 0 to 1")
+    sums = found.sum(axis=1)
+    off = np.abs(sums - 1) > _SLACK
+    if bool(off.any()):
+        row = int(np.flatnonzero(off)[0])
+        raise InputError(
+            f"eta: row {row} is {found[row].tolist()} and sums to {sums[row]:.9g}; a row must sum to 1"
+        )
+    return np.asarray(found / sums[:, None], np.float64)
+
+
+def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
+    """Return the share of each of the labels 0 to ``labels`` - 1 among y (n,), n at least 1."""
+    return np.bincount(np.asarray(y, np.int64), minlength=labels) / len(y)
+
+
+def from_shares(y: npt.NDArray[Any], labels: int) -> Eta:
+    """Return the same row for everybody: the class shares of ``y`` (n,), of an attacker who knows no features.
+
+    A user's own label is among them: without it, her share would betray it, as each label makes itself rarer.
+    """
+    return Eta(np.tile(shares_of(y, labels), (len(y), 1)), "class shares alone, no features")
+
+
+def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -> Eta:
+    """Return P(y | x) of the users of ``Population.synthetic``, exactly.
+
+    ``x`` (n, d): their features, None for those without; ``shares`` (k,): the probability of each label, as given to
+    ``Population.synthetic``; ``users``: n.  Raises InputError for shares that do not sum to 1.
+
+    *Source:* Bayes: features are the label's centre plus discrete Gaussian noise of variance 1, so that the likelihood
+    is proportional to e^(-|x - centre|^2 / 2).
+    """
+    exact = [float(share) for share in drawn.shares_of(len(shares), list(shares), None)]
+    source = "the law by which synthetic labels were drawn"
+    if x is None:
+        return Eta(np.tile(exact, (users, 1)), source, exact=True)
+    centres = drawn.centres(len(exact), x.shape[1])
+    with np.errstate(divide="ignore"):
+        scores = np.log(exact) + x @ centres.T - (centres**2).sum(axis=1) / 2
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return Eta(odds / odds.sum(axis=1, keepdims=True), source, exact=True)
+
+
+def nearest(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, neighbours: int | None = None, seed: int = 0
+) -> Eta:
+    """Return the label shares among each user's nearest others, herself left out.
+
+    ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
+    there are so many.  Features are standardized; distances are Euclidean.  The class shares count as one more
+    neighbour, so that no label is ruled out.  Above 100,000 rows neighbours are searched by pynndescent where that is
+    installed, and ``source`` says so.  ``seed``: of the half, and of the approximate search.  Raises InputError for fewer
+    than 3 users, and for ``neighbours`` above n - 1.
+
+    *Source:* Pitfalls 2021, section 4; ``from_half`` has half as many neighbours among half of the users.
+    """
+    n = _enough(x, y)
+    k = min(n - 1, max(10, round(n**0.5))) if neighbours is None else neighbours
+    check_whole("neighbours", k, 1)
+    if k > n - 1:
+        raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = StandardScaler().fit_transform(np.asarray(x, np.float64))
+    search, how = _search(n, seed)
+    half = _half(n, seed)
+    fewer = max(1, min(k // 2, len(half) - 1))
+    source = f"{k:,} nearest others of each user, {how}"
+    rows, coarse = (_among(scaled, y, labels, of, count, search) for of, count in ((None, k), (half, fewer)))
+    return Eta(rows, source, from_half=coarse)
+
+
+def modelled(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str = "logistic-regression", seed: int = 0
+) -> Eta:
+    """Return probabilities of a calibrated classifier that was never trained on the user whom it judges.
+
+    ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
+    folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
+    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError for
+    fewer than 4 users of a label that occurs, and for an unknown model.
+
+    *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
+    """
+    _enough(x, y)
+    counts = np.bincount(np.asarray(y, np.int64))
+    rarest = int(counts[counts > 0].min())
+    if rarest < 4 or int((counts > 0).sum()) < 2:
+        raise InputError(
+            f"eta = 'model': the rarest label has {rarest} users of {np.count_nonzero(counts)} labels; a model that is "
+            "judged by others needs 2 labels of 4 users each: give 'knn' or 'prior'"
+        )
+    rows, coarse = (_cross_fitted(x, y, labels, model, folds, seed) for folds in (min(FOLDS, rarest // 2), 2))
+    return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
+
+
+def of_population(
+    kind: str, people: Population, labels: int, seed: int = 0, shares: Sequence[float] | None = None
+) -> Eta:
+    """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
+
+    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn; None: they were not.
+    Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for another kind,
+    and for "true" of users who are not synthetic.
+    """
+    if kind not in KINDS:
+        raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
+    if kind == "true":
+        if shares is None:
+            raise InputError(
+                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', or "
+                "leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
+            )
+        return synthetic(people.x, shares, people.users)
+    if kind == "prior" or people.x is None:
+        found = from_shares(people.y, labels)
+        return (
+            found if kind == "prior" else replace(found, source="class shares alone: there are no features")
+        )
+    estimate = nearest if kind == "knn" else modelled
+    return estimate(people.x, people.y, labels, seed=seed)
+
+
+def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise InputError(f"x has shape {x.shape}, y {y.shape}; give (n, d) and (n,)")
+    if len(y) < 3:
+        raise InputError(f"{len(y)} users: an estimate of P(y | x) needs 3 at least; give eta = 'prior'")
+    return len(y)
+
+
+def _half(n: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the rows of half of the users, drawn by ``seed``, ascending."""
+    return np.sort(order(words(seed, stream("attack", "half", 0), 0, n))[: (n + 1) // 2])
+
+
+Search = Callable[[Floats, Floats, int], npt.NDArray[np.int64]]
+"""From rows, queries and a number: the places in ``rows`` of so many nearest ones, (queries, number)."""
+
+
+def _search(n: int, seed: int) -> tuple[Search, str]:
+    """Return how neighbours are found, and in words."""
+    if n <= APPROXIMATE_FROM:
+        return _exact_search, "found exactly"
+    try:
+        from pynndescent import NNDescent
+    except ImportError:
+        return _exact_search, "found exactly (the extra leakage would be faster, and approximate)"
+
+    def approximate(rows: Floats, queries: Floats, count: int) -> npt.NDArray[np.int64]:
+        index = NNDescent(rows, n_neighbors=min(count + 1, 60), random_state=seed % 2**32)
+        return np.asarray(index.query(queries, k=count)[0], np.int64)
+
+    return approximate, "found approximately by pynndescent"
+
+
+def _exact_search(rows: Floats, queries: Floats, count: int) -> npt.NDArray[np.int64]:
+    from sklearn.neighbors import NearestNeighbors
+
+    index = NearestNeighbors(n_neighbors=count).fit(rows)
+    return np.asarray(index.kneighbors(queries, return_distance=False), np.int64)
+
+
+def _among(
+    x: Floats, y: npt.NDArray[Any], labels: int, of: npt.NDArray[np.int64] | None, count: int, search: Search
+) -> Floats:
+    """Return label shares among the ``count`` nearest of ``of`` (rows; None: all), without the user herself."""
+    rows = np.arange(len(y)) if of is None else of
+    found = np.empty((len(y), labels))
+    shares, codes = shares_of(y, labels), np.asarray(y, np.int64)
+    wanted = min(count + 1, len(rows))  # one more, as she may be among them
+    for low in range(0, len(y), _CHUNK):
+        who = np.arange(low, min(low + _CHUNK, len(y)))
+        places = rows[search(x[rows], x[who], wanted)]
+        others = places != who[:, None]
+        kept = others & (np.cumsum(others, axis=1) <= count)
+        for label in range(labels):
+            found[who, label] = ((codes[places] == label) & kept).sum(axis=1) + shares[label]
+    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
+
+
+def _cross_fitted(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str, folds: int, seed: int
+) -> Floats:
+    import warnings
+
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import StratifiedKFold
+
+    from p2p_sim.learning.training.models import make, one_thread
+
+    codes, rows = np.asarray(y, np.int64), np.zeros((len(y), labels))
+    parts = StratifiedKFold(max(2, folds), shuffle=True, random_state=seed % 2**32)
+    for train, test in parts.split(x, codes):
+        counts = np.bincount(codes[train])
+        inner = max(2, min(3, int(counts[counts > 0].min())))
+        with warnings.catch_warnings(), one_thread():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # calibration makes up for it
+            fitted = CalibratedClassifierCV(make(model), cv=inner).fit(x[train], codes[train])
+            rows[np.ix_(test, fitted.classes_)] = fitted.predict_proba(x[test])
+    mixed = (1 - 1 / len(y)) * rows + shares_of(y, labels) / len(y)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), np.float64)
