@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal, users_at_risk
 from p2p_sim.report.figure_text import number_text
+from p2p_sim.run import Run
 
+Progress = Callable[[str, int, int], None]
 Document = Mapping[str, Any]
 
 REFUSED = "refused"
 WEIGHTED = "weighted"
+OPTIMAL = "optimal"
 ABOVE = "an attack does better than the law of its view allows"
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
@@ -53,14 +59,46 @@ def row(
     return plain
 
 
+def rows_of(
+    run: Run,
+    views: Sequence[TableRow],
+    progress: Progress,
+    *,
+    must: bool,
+    channels: str = "plain",
+    **how: Any,
+) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
+    """Attack each view of a run; return what was found, by the view's title, and the rows of all.
+
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  ``how``: as for
+    ``leakage.attack``.
+    """
+    found: dict[str, LabelInference] = {}
+    made = []
+    for view in views:
+
+        def tell(label: str, done: int, total: int, title: str = view.title) -> None:
+            progress(f"{title}: {label}", done, total)
+
+        start, why = time.perf_counter(), ""
+        try:
+            found[view.title] = attack(run, view.name, channels=channels, progress=tell, **how)
+        except InputError as error:
+            if must:
+                raise
+            why = str(error)
+        made.append(row(view, found.get(view.title), why, time.perf_counter() - start, channels))
+    return found, made
+
+
 def _ends(found: Interval) -> dict[str, float | None]:
     return {name: None if math.isnan(end) else end for name, end in found._asdict().items()}
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the attacker who guesses most; None if all are refused."""
+    """Return the optimal attacker, or if she is refused the one who guesses most; None if all are refused."""
     done = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
-    return max(done, key=lambda each: each["utility"]["value"], default=None)
+    return max(done, key=lambda each: (each["name"] == OPTIMAL, each["utility"]["value"]), default=None)
 
 
 def sentences(attacked: Document) -> list[str]:
@@ -70,14 +108,7 @@ def sentences(attacked: Document) -> list[str]:
         return ["No attack could be made with what this view contains."]
     said = [_guesses(attacked, one)]
     if one["basis"] != "exact":
-        low, high = (one["advantage"][end] for end in ("lower", "upper"))
-        said.append(
-            f"With confidence {_percent(attacked['confidence'])}, what the messages add to this is "
-            f"between {_percent(low)} and {_percent(high)}."
-            if attacked["utility"] != WEIGHTED
-            else f"With confidence {_percent(attacked['confidence'])}, the messages add {number_text(low)} to "
-            f"{number_text(high)} to this."
-        )
+        said.append(_between(attacked, one["advantage"]))
     if attacked["per_user"] is not None:
         said.append(users_at_risk.sentence(attacked["per_user"]))
     return said
@@ -90,19 +121,26 @@ def _guesses(attacked: Document, one: Document) -> str:
             "Where a right guess counts the more the rarer its label is, and blind guesses are worth 0.5, an attacker "
             f"with these messages gets {number_text(with_them)}; without them {number_text(without)}."
         )
-    people = next(
-        (people for people in _PEOPLE if round(with_them * people) != round(without * people)), _PEOPLE[0]
-    )
+    people = next((people for people in _PEOPLE if abs(with_them - without) * people >= 1), _PEOPLE[0])
     right, blind = (round(share * people) for share in (with_them, without))
     who = f"Of {people:,} people, an attacker with these messages guesses {right:,} right"
     return f"{who}, as many as without them." if right == blind else f"{who}; without them {blind:,}."
+
+
+def _between(attacked: Document, advantage: Document) -> str:
+    """Return in words how sure it is what the messages add."""
+    scale, unit = (1, "") if attacked["utility"] == WEIGHTED else (100, " right guesses of 100")
+    low, high = (f"{scale * advantage[end]:.3g}" for end in ("lower", "upper"))
+    nothing = ": it may be nothing" if advantage["lower"] <= 0 else ""
+    sure = _percent(attacked["confidence"])
+    return f"With confidence {sure}, the messages add between {low} and {high}{unit}{nothing}."
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
-def interval(found: Document, basis: str) -> str:
+def interval(found: Document) -> str:
     """Return a figure with both ends, rounded outward; alone where it is exact."""
     value, low, high = (found[name] for name in ("value", "lower", "upper"))
     if value is None:
@@ -129,7 +167,7 @@ def lines(attacked: Document) -> list[list[str]]:
     """Return a line for each attacker, the best first, those that are refused last."""
     order = sorted(attacked["attackers"], key=lambda each: -(each["utility"]["value"] or -math.inf))
     return [
-        [each["name"], *(interval(each[name], each["basis"]) for name in _NUMBERS), each["basis"]]
+        [each["name"], *(interval(each[name]) for name in _NUMBERS), each["basis"]]
         for each in sorted(order, key=lambda each: each["basis"] == REFUSED)
     ]
 

@@ -49,17 +49,13 @@ class KeptFile:
         if document is None:
             return []
         if type(document.get("format")) is not int:
-            raise InputError(
-                f"{str(file)!r} is damaged: it does not say which format it has; {self._advice}"
-            )
+            raise InputError(f"{str(file)!r} is damaged: it does not say which format it has; {self._advice}")
         if document["format"] > self.format:
             raise InputError(
                 f"{str(file)!r} has format {document['format']}; this version reads up to {self.format}: read it with "
                 "the version that wrote it, or a newer one"
             )
-        json_declarations.check(
-            file, getattr(json_declarations, self.declared), document, self._advice
-        )
+        json_declarations.check(file, getattr(json_declarations, self.declared), document, self._advice)
         if integrity.was_altered(document):
             raise InputError(
                 f"{str(file)!r} was altered since it was written: its checksum does not match; {self._advice}"
@@ -67,7 +63,8 @@ class KeptFile:
         other = [name for name, value in _run_identity(run).items() if document.get(name) != value]
         if other:
             raise InputError(
-                f"{str(file)!r} is of another run ({', '.join(other)} differ): {self._advice.replace('the run', 'this run')}"
+                f"{str(file)!r} is of another run ({', '.join(other)} differ): "
+                f"{self._advice.replace('the run', 'this run')}"
             )
         found: list[dict[str, Any]] = document[self.rows]
         return found
@@ -88,7 +85,11 @@ class KeptFile:
         replaced = {self._what(row) for row in fresh}
         rows = [row for row in self.read(folder, run) if self._what(row) not in replaced]
         whole = terminal.plain(
-            {"format": self.format, **_run_identity(run), self.rows: [*rows, *(now | dict(row) for row in fresh)]}
+            {
+                "format": self.format,
+                **_run_identity(run),
+                self.rows: [*rows, *(now | dict(row) for row in fresh)],
+            }
         )
         output_files.write(folder / self.name, run_json.text_of(whole), private=True)  # it tells seeds
         return folder / self.name

@@ -56,17 +56,19 @@ def sentence(found: Mapping[str, Any]) -> str:
     """Return in words of how many users an attacker is sure, with the messages and without them."""
     after, before = (at_least(found[name])[SURE * BINS // 100] for name in ("posterior", "prior"))
     right = sum(found["right"][SURE * BINS // 100 :])
-    text = f"Of {after:,} of {found['users']:,} users she is at least {SURE} % sure, of {before:,} without the messages"
-    return f"{text}; of those {after:,}, {right:,} labels are as she thinks." if after else f"{text}."
+    text = f"She is at least {SURE} % sure of {after:,} of {found['users']:,} users, without the messages of {before:,}"
+    return f"{text}; about {right:,} of these {after:,} she is right." if after else f"{text}."
 
 
 def plot(name: str, kept: Mapping[str, Mapping[str, Any]]) -> Plot:
-    """Draw the share of users of whom each attacker is at least so sure.  ``kept``: of each view, what ``counted`` says."""
+    """Draw the share of users of whom each attacker is at least so sure.  ``kept``: what ``counted`` says, by view."""
     with style():
         figure, grid = panels(1, 1, 3.2)
         axes, edges = grid[0, 0], [100 * i / BINS for i in range(BINS)]
         rows: list[list[Any]] = []
-        lines = {f"{view}, {_PRIOR}" if len(kept) > 1 else _PRIOR: each["prior"] for view, each in kept.items()}
+        lines = {
+            f"{view}, {_PRIOR}" if len(kept) > 1 else _PRIOR: each["prior"] for view, each in kept.items()
+        }
         if len({tuple(counts) for counts in lines.values()}) == 1:
             lines = {_PRIOR: next(iter(lines.values()))}
         priors = len(lines)
