@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass, fields
+import warnings
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,7 @@ from p2p_sim.rundir import run_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.leakage.label_inference import LabelInference
     from p2p_sim.run import Run
@@ -57,14 +59,10 @@ if TYPE_CHECKING:
 
 ETA = ("knn", "model", "prior", "true")
 UTILITIES = ("0/1", "weighted")
-LEARNER = "learner"
 
 _NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
-_OF_A_RUN = (
-    "data", "label", "positive", "cluster_column", "clusters", "test", "users", "cluster_size", "share", "shares",
-    "features", "fault", "graph",
-)  # fmt: skip
-"""Options that a saved run has already."""
+_OF_A_RUN = ("users", "cluster_size", "share", "shares", "features", "fault", "graph")
+"""Options of a fresh run alone; --data of a saved one gives its users their features, which it does not keep."""
 
 
 @app.command(
@@ -179,7 +177,34 @@ class AttackCommand(TableOptions):
         attack_file.check(Path(self.run), run)
         program = program_of(self.words, self.run, run, "attack")
         run.source = program
+        if self.data is not None:
+            run.population = self._with_features(run, progress)
+        elif self.eta in ("knn", "model") and run.population is not None and run.population.x is None:
+            warnings.warn(
+                f"a run does not keep its users' features, so --eta {self.eta} is of class shares alone; --data NAME "
+                "reads the features of a run on data again",
+                stacklevel=2,
+            )
         return run, self._head(program, run.notes.get("defaults", ()), run) | {"run": self.run}
+
+    def _with_features(self, run: Run, progress: Progress) -> Population:
+        """Return the users of a saved run with the features of its data; raises InputError if these are others."""
+        import numpy as np
+
+        from p2p_sim.cli.users import gathered
+
+        people, about = run.population, run.notes.get("data") or {}
+        assert run.source is not None
+        if people is None or run.seed is None:
+            raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
+        again = gathered(self, run.source, about.get("split_seed", run.seed), progress)[0].population
+        if not np.array_equal(again.y, people.y) or not np.array_equal(again.sizes, people.sizes):
+            made = shlex.join(run.notes.get("command", ()))
+            raise InputError(
+                f"--data {self.data}: these are not the users of run {self.run!r}; give the data, and the options that "
+                f"say how they are read and divided, as the run was made: {made}"
+            )
+        return replace(people, x=again.x)
 
     def _fresh(self, progress: Progress) -> tuple[Run, dict[str, Any]]:
         """Run a protocol among the users that are asked for, and return the run with the head of its document."""
@@ -240,7 +265,11 @@ class AttackCommand(TableOptions):
         from p2p_sim.report import attack_table
 
         assert run.source is not None
-        views = rows(run.source) if self.all_views else named_rows(run.source, self.view or [LEARNER])
+        views = (
+            rows(run.source)
+            if self.all_views
+            else named_rows(run.source, self.view or [attack_table.LEARNER])
+        )
         curious = [view for view in views if view.users == "curious"]
         found, document["views"] = attack_table.rows_of(
             run, curious, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
@@ -250,8 +279,8 @@ class AttackCommand(TableOptions):
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
-        from p2p_sim.core.population import check_seed
         from p2p_sim.coalition import CHANNELS
+        from p2p_sim.core.population import check_seed
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")

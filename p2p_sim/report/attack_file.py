@@ -1,4 +1,4 @@
-"""``attack.json`` in a run directory: attacks on the run's labels, the newest one of each view, utility and η."""
+"""``attack.json`` in a run directory: attacks on the run's labels, the newest one of each view, utility and P(label | features)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMAT = 1
 NAME = "attack.json"
 
 _FILE = KeptFile(
-    NAME, FORMAT, "attacks", "attack the run", "AttackFile", ("name", "channels", "utility", "eta")
+    NAME, FORMAT, "attacks", "attack the run", "AttackFile", ("name", "channels", "utility", "eta_from")
 )
 _COMMON = ("channels", "eta", "seed", "command")
 

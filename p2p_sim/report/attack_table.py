@@ -23,6 +23,10 @@ Document = Mapping[str, Any]
 REFUSED = "refused"
 WEIGHTED = "weighted"
 OPTIMAL = "optimal"
+LEARNER = "learner"
+ETA = "knn"
+"""Who looks, and what she thinks of labels before, unless others are asked for."""
+
 ABOVE = "an attack does better than the law of its view allows"
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
@@ -96,9 +100,9 @@ def _ends(found: Interval) -> dict[str, float | None]:
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the optimal attacker, or if she is refused the one who guesses most; None if all are refused."""
+    """Return the attacker who guesses most; None if all are refused."""
     done = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
-    return max(done, key=lambda each: (each["name"] == OPTIMAL, each["utility"]["value"]), default=None)
+    return max(done, key=lambda each: (each["utility"]["value"], each["name"] == OPTIMAL), default=None)
 
 
 def sentences(attacked: Document) -> list[str]:
