@@ -1,4 +1,4 @@
-"""``attack.json`` in a run directory: attacks on the run's labels, the newest one of each view, utility and P(label | features)."""
+"""``attack.json`` in a run directory: attacks on its labels, the newest of each view, utility and P(y | x)."""
 
 from __future__ import annotations
 

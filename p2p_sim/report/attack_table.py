@@ -30,6 +30,7 @@ ETA = "knn"
 ABOVE = "an attack does better than the law of its view allows"
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
+_HAIR = 1e-6  # of a person
 _PEOPLE = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -125,7 +126,9 @@ def _guesses(attacked: Document, one: Document) -> str:
             "Where a right guess counts the more the rarer its label is, and blind guesses are worth 0.5, an attacker "
             f"with these messages gets {number_text(with_them)}; without them {number_text(without)}."
         )
-    people = next((people for people in _PEOPLE if abs(with_them - without) * people >= 1), _PEOPLE[0])
+    people = next(
+        (people for people in _PEOPLE if abs(with_them - without) * people >= 1 - _HAIR), _PEOPLE[0]
+    )
     right, blind = (round(share * people) for share in (with_them, without))
     who = f"Of {people:,} people, an attacker with these messages guesses {right:,} right"
     return f"{who}, as many as without them." if right == blind else f"{who}; without them {blind:,}."
