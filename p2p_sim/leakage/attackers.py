@@ -77,10 +77,7 @@ def simple_prediction(knowledge: Knowledge) -> Guesses:
     *Source:* Attacks 2023, section 3.1 (simple prediction attack) and section 5.2 (weighted).
     """
     chances = _predicted(knowledge)
-    guess = decide(chances, knowledge.utility)
-    own = knowledge.eta.max(axis=1) == 1
-    guess[own] = knowledge.eta[own].argmax(axis=1)
-    return Guesses(guess, None, f"{ATTACKS}, section 3.1")
+    return Guesses(decide(chances, knowledge.utility), None, f"{ATTACKS}, section 3.1")
 
 
 def optimal(knowledge: Knowledge) -> Guesses:
@@ -101,8 +98,8 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     likelihoods = known(knowledge.protocol).attack
     if likelihoods is None:
         raise InputError(
-            f"optimal attack: the likelihood of the messages of {type(knowledge.protocol).__name__} is not known; register "
-            "it as Accounting(attack=...)"
+            f"optimal attack: the likelihood of the messages of {type(knowledge.protocol).__name__} is not known; "
+            "register it as Accounting(attack=...)"
         )
     found = likelihoods(knowledge.protocol, knowledge.view, knowledge.eta)
     rows = _rows_of(knowledge.people, found.users)
@@ -116,7 +113,7 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     if bool(np.isneginf(top).any()):
         user = int(found.users[np.flatnonzero(np.isneginf(top))[0]])
         raise InputError(
-            f"eta: rules out what the view saw of user {user}; give every label that she can have some chance"
+            f"eta: rules out what the view saw of user {user}; give every label she can have some chance"
         )
     posterior = knowledge.eta.copy()
     odds = np.exp(joint - top)

@@ -65,9 +65,9 @@ class Eta:
 
 
 def checked(rows: Any, users: int | None = None, labels: int | None = None) -> Floats:
-    """Return rows (users, labels) of probabilities, each summing to 1; raises InputError that names the first wrong row.
+    """Return rows (users, labels) of probabilities, each summing to 1.
 
-    ``users``, ``labels``: what the shape must be; None: any.
+    ``users``, ``labels``: what the shape must be; None: any.  Raises InputError that names the first wrong row.
     """
     try:
         found = np.asarray(rows, np.float64)
@@ -136,8 +136,8 @@ def nearest(
     ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
     there are so many.  Features are standardized; distances are Euclidean.  The class shares count as one more
     neighbour, so that no label is ruled out.  Above 100,000 rows neighbours are searched by pynndescent where that is
-    installed, and ``source`` says so.  ``seed``: of the half, and of the approximate search.  Raises InputError for fewer
-    than 3 users, and for ``neighbours`` above n - 1.
+    installed, and ``source`` says so.  ``seed``: of the half, and of the approximate search.  Raises InputError for
+    fewer than 3 users, and for ``neighbours`` above n - 1.
 
     *Source:* Pitfalls 2021, section 4; ``from_half`` has half as many neighbours among half of the users.
     """
@@ -164,8 +164,8 @@ def modelled(
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
     folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
-    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError for
-    fewer than 4 users of a label that occurs, and for an unknown model.
+    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError
+    for fewer than 4 users of a label that occurs, and for an unknown model.
 
     *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
     """
@@ -186,17 +186,17 @@ def of_population(
 ) -> Eta:
     """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
 
-    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn; None: they were not.
-    Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for another kind,
-    and for "true" of users who are not synthetic.
+    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn, None: they were
+    not.  Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for
+    another kind, and for "true" of users who are not synthetic.
     """
     if kind not in KINDS:
         raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
     if kind == "true":
         if shares is None:
             raise InputError(
-                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', or "
-                "leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
+                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', "
+                "or leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
             )
         return synthetic(people.x, shares, people.users)
     if kind == "prior" or people.x is None:
