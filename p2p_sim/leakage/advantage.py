@@ -26,6 +26,14 @@ UTILITIES = ("0/1", "weighted")
 ADVANTAGE = "attack advantage"
 """The quantity of the figures that bound an advantage."""
 
+UTILITY = "attack utility (1 - expected loss)"
+"""The quantity of those that bound a utility."""
+
+CANARIES = "canaries"
+
+ANYBODY = "whoever is attacked"
+"""Among the parameters of a figure that holds for any users and any P(y | x)."""
+
 FALSE_ALARM = 1e-6
 """How often ``violations`` finds one, for each row, where there is none."""
 
@@ -173,6 +181,16 @@ def measured(
     )
 
 
+def by_law(name: str, expected: Expected) -> AttackRow:
+    """Return the row of the best attacker by the law of the reports, exactly."""
+    with_messages, without, gained = integrated(expected)
+    ratio = with_messages / without if without else float("nan")
+    eau, base, advantage, times = map(intervals.exactly, (with_messages, without, gained, ratio))
+    return AttackRow(
+        name, eau, base, advantage, times, "exact", "Attacks 2023, section 4, summed over all reports"
+    )
+
+
 def refused(name: str, why: str) -> AttackRow:
     """Return the row of an attack that cannot be made with what a view contains."""
     unknown = intervals.UNKNOWN
@@ -222,10 +240,16 @@ def violations(found: LabelInference) -> list[Violation]:
         for row in found.rows
         if row.basis != "refused"
         for bound in found.bounds
-        if bound.holds and bound.quantity == ADVANTAGE and bound.basis != "lower"
-        and _least(row.advantage, wider) > bound.value + 1e-9
+        if _concerns(bound, row)
+        and _least(row.advantage if bound.quantity == ADVANTAGE else row.utility, wider) > bound.value + 1e-9
     ]  # fmt: skip
 
 
-def _least(advantage: Interval, wider: float) -> float:
-    return advantage.value - wider * (advantage.value - advantage.lower)
+def _concerns(bound: Figure, row: AttackRow) -> bool:
+    """Whether a bound holds and says something of a row; canaries are no users of the population."""
+    named = bound.quantity in (ADVANTAGE, UTILITY) and bound.basis != "lower"
+    return bound.holds and named and (row.name != CANARIES or ANYBODY in bound.parameters)
+
+
+def _least(found: Interval, wider: float) -> float:
+    return found.value - wider * (found.value - found.lower)

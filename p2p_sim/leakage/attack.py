@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,22 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage import advantage, intervals
+from p2p_sim.leakage import advantage, canaries, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
-from p2p_sim.leakage.advantage import Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, Guesses, Knowledge
+from p2p_sim.leakage.advantage import CANARIES, Baseline
+from p2p_sim.leakage.attackers import ATTACKERS, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
 from p2p_sim.network.bags import bag_numbers
+from p2p_sim.observed_view import View
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
 
 LEARNER = "learner"
 
-EXTRAPOLATED = 1 / (2**0.5 - 1)
-"""If an error falls with the root of the users, what is left at n is so many times what was gained from n/2 to n."""
+NAMES = (*ATTACKERS, CANARIES)
+"""Attackers by name."""
 
 
 @showing
@@ -47,12 +49,13 @@ def attack(
     """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
 
     ``view``, ``channels``, ``protocol``: as in ``Run.view``.  The labels of the view's own users are known to it, and
-    they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class shares
-    alone), estimated from the users' TRUE labels, so of an attacker who has the population's P(y | x); "true" for
-    synthetic users, whose P(y | x) is known; or an array (users, k).  ``utility``: "0/1", or "weighted", 1 / (2 p_y)
-    for a right guess.  ``attackers``: names of ``attackers.ATTACKERS``; None: all.  One that needs what the view does
-    not contain has a row "refused".  ``confidence`` in (0, 1) of intervals, see ``advantage.measured``.  ``seed``: of
-    the estimates.  Raises InputError for bad input, and for a run without its population.
+    they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class
+    shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
+    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; or an array (users, k).
+    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
+    "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
+    ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
+    Raises InputError for bad input, and for a run without its population.
 
     *Source:* Attacks 2023, section 4; Unified 2023, section 3.
     *Assumes:* labels independent of each other given P(y | x), and users who depend on each other only within bags and
@@ -75,27 +78,35 @@ def attack(
         raise InputError(
             f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
         )
-    knowledge = Knowledge(
-        program, seen, _public(people), belief.rows, gains, _returned(run, seen.coalition.servers)
+    features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
+    baseline = without_messages(
+        belief, people, gains, victims, classifier=features and "simple-prediction" in chosen, seed=seed
     )
-    truth, groups = people.y[victims].astype(np.int64), _groups(program, people)
-    baseline = _baseline(belief, gains, truth, victims)
+    public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
+    knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
+    table = _Table(people, victims, gains, baseline, confidence, _groups(program, people))
     rows: list[AttackRow] = []
     best: Guesses | None = None
     for i, name in enumerate(chosen):
         tell(f"{name} attack", i, len(chosen))
         try:
+            if name == CANARIES:
+                rows.append(canaries.canary_attack(run, program, people, view, belief.rows, confidence, seed))
+                continue
             guesses = ATTACKERS[name](knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
             continue
-        rows.append(
-            advantage.measured(
-                name, guesses.guess[victims], baseline, truth, gains, confidence=confidence, source=guesses.source,
-                groups=None if groups is None else intervals.numbered(groups[victims]), basis=guesses.basis,
-            )
-        )  # fmt: skip
+        rows.append(table.row(name, guesses))
         best = guesses if guesses.posterior is not None else best
+    tell(f"accounting for view {view}", 0, 0)
+    question = view_bounds.Question(
+        program, seen, people, victims, belief.rows, belief.exact, features, utility, gains,
+        table.baseline_least(), run.faults,
+    )  # fmt: skip
+    exact = view_bounds.enumerated(question) if "optimal" in chosen else None
+    if exact is not None:
+        rows.append(advantage.by_law("optimal, by its law", exact))
     return LabelInference(
         view=view,
         users=len(victims),
@@ -104,18 +115,54 @@ def attack(
         utility=utility,
         confidence=float(confidence),
         rows=tuple(rows),
-        bounds=(),
+        bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """What all rows of a table share."""
+
+    people: Population
+    victims: npt.NDArray[np.int64]
+    gains: Floats
+    baseline: Baseline
+    confidence: float
+    groups: npt.NDArray[Any] | None
+
+    @property
+    def truth(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.people.y, np.int64)[self.victims]
+
+    def row(self, name: str, guesses: Guesses) -> AttackRow:
+        groups = None if self.groups is None else intervals.numbered(self.groups[self.victims])
+        return advantage.measured(
+            name, guesses.guess[self.victims], self.baseline, self.truth, self.gains, confidence=self.confidence,
+            source=guesses.source, groups=groups, basis=guesses.basis,
+        )  # fmt: skip
+
+    def baseline_least(self) -> float:
+        """Return the least utility of the best guess without messages, at most 1."""
+        alone = advantage.measured(
+            "baseline",
+            self.baseline.guess,
+            self.baseline,
+            self.truth,
+            self.gains,
+            confidence=self.confidence,
+            source="",
+        )
+        return min(1.0, max(0.0, alone.baseline.lower))
 
 
 def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
     if attackers is None:
         return tuple(ATTACKERS)
     given = [attackers] if isinstance(attackers, str) else list(attackers)
-    unknown = [name for name in given if name not in ATTACKERS]
+    unknown = [name for name in given if name not in NAMES]
     if unknown or not given:
-        raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(ATTACKERS)}")
+        raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}")
     return list(dict.fromkeys(given))
 
 
@@ -135,15 +182,8 @@ def _people(run: Run) -> Population:
     return people
 
 
-def _public(people: Population) -> Population:
-    """Return the users without what is secret of them."""
-    return replace(people, y=np.zeros_like(people.y), secret={})
-
-
-def _returned(run: Run, servers: frozenset[str]) -> dict[str, npt.NDArray[Any]] | None:
-    from p2p_sim.learning.training.label_assignment import returned
-
-    return returned(run) if LEARNER in servers else None
+def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
+    return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
 
 
 def _belief(eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int) -> Eta:
@@ -166,25 +206,6 @@ def _groups(program: Protocol, people: Population) -> npt.NDArray[Any] | None:
     if program.in_clusters() and people.clusters is not None and len(people.sizes) > 1:
         return people.clusters.codes
     return None
-
-
-def _baseline(
-    belief: Eta, gains: Floats, truth: npt.NDArray[np.int64], victims: npt.NDArray[np.int64]
-) -> Baseline:
-    """Return the best guess without messages: by P(y | x), or always the same label where that does better."""
-    rows = belief.rows[victims]
-    guess = advantage.decide(rows, gains)
-    if belief.exact:
-        return Baseline(guess, float((rows @ gains.T).max(axis=1).mean()))
-    worth = float(gains[guess, truth].mean())
-    shares = priors.shares_of(truth, len(gains))
-    constant = int((gains @ shares).argmax())
-    if float(gains[constant] @ shares) > worth:
-        return Baseline(np.full(len(truth), constant))
-    if belief.from_half is None:
-        return Baseline(guess)
-    coarse = advantage.decide(belief.from_half[victims], gains)
-    return Baseline(guess, regret=max(0.0, worth - float(gains[coarse, truth].mean())) * EXTRAPOLATED)
 
 
 def _per_user(guesses: Guesses, belief: Eta, people: Population, victims: npt.NDArray[np.int64]) -> PerUser:

@@ -23,6 +23,7 @@ from p2p_sim.learning.training import bag_training, label_assignment, metrics
 from p2p_sim.learning.training.losses import match
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.registry import known
+from p2p_sim.rundir.run_record import RunRecord
 
 ATTACKS = "Does label differential privacy prevent label inference attacks, 2023"
 
@@ -77,10 +78,7 @@ def simple_prediction(knowledge: Knowledge) -> Guesses:
     *Source:* Attacks 2023, section 3.1 (simple prediction attack) and section 5.2 (weighted).
     """
     chances = _predicted(knowledge)
-    guess = decide(chances, knowledge.utility)
-    own = knowledge.eta.max(axis=1) == 1
-    guess[own] = knowledge.eta[own].argmax(axis=1)
-    return Guesses(guess, None, f"{ATTACKS}, section 3.1")
+    return Guesses(decide(chances, knowledge.utility), None, f"{ATTACKS}, section 3.1")
 
 
 def optimal(knowledge: Knowledge) -> Guesses:
@@ -101,8 +99,8 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     likelihoods = known(knowledge.protocol).attack
     if likelihoods is None:
         raise InputError(
-            f"optimal attack: the likelihood of the messages of {type(knowledge.protocol).__name__} is not known; register "
-            "it as Accounting(attack=...)"
+            f"optimal attack: the likelihood of the messages of {type(knowledge.protocol).__name__} is not known; "
+            "register it as Accounting(attack=...)"
         )
     found = likelihoods(knowledge.protocol, knowledge.view, knowledge.eta)
     rows = _rows_of(knowledge.people, found.users)
@@ -116,7 +114,7 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     if bool(np.isneginf(top).any()):
         user = int(found.users[np.flatnonzero(np.isneginf(top))[0]])
         raise InputError(
-            f"eta: rules out what the view saw of user {user}; give every label that she can have some chance"
+            f"eta: rules out what the view saw of user {user}; give every label she can have some chance"
         )
     posterior = knowledge.eta.copy()
     odds = np.exp(joint - top)
@@ -132,26 +130,39 @@ def _rows_of(people: Population, users: npt.NDArray[np.int64]) -> npt.NDArray[np
 
 def _predicted(knowledge: Knowledge) -> Floats:
     """Return class probabilities (n, k) of all users, of a model trained on what was released."""
-    people, returned = knowledge.people, knowledge.returned
-    if returned is None:
+    if knowledge.returned is None:
         raise InputError(
             f"simple prediction attack: needs what the learner returned; view {knowledge.view.name!r} has no learner"
         )
-    if people.x is None:
-        raise InputError("simple prediction attack: needs features, and these users have none")
-    labels = knowledge.eta.shape[1]
+    if knowledge.people.x is None:
+        raise InputError("simple prediction attack: needs features, and this attacker has none")
+    return says(knowledge.protocol, knowledge.people, knowledge.returned, knowledge.eta.shape[1])
+
+
+def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns that the learner of a run returned."""
+    return label_assignment.returned(run)
+
+
+def says(
+    protocol: Protocol, people: Population, returned: Mapping[str, npt.NDArray[Any]], labels: int
+) -> Floats:
+    """Return class probabilities (n, labels) of ``people``, who have features, by a model of what a learner returned.
+
+    Raises InputError where that is neither labels by sender or cluster, nor proportions of bags.
+    """
+    assert people.x is not None
     pairs = label_assignment.pairs(dict(returned), people)
     if pairs is not None and pairs.fits(people):
         x = people.x[pairs.users] if pairs.x is None else pairs.x
         return released_model(x, pairs.y, people.x, labels)
-    bags = bag_training.of_run(dict(returned), knowledge.protocol, people)
+    bags = bag_training.of_run(dict(returned), protocol, people)
     if bags is None or not len(bags.share):
         raise InputError(
-            "simple prediction attack: needs released labels by sender or cluster, or proportions of bags; the learner "
-            f"returned {', '.join(returned) or 'nothing'}"
+            "a model needs released labels by sender or cluster, or proportions of bags; the learner returned "
+            f"{', '.join(returned) or 'nothing'}"
         )
-    found = match(people.x, bags.counts()).predicted(people.x)
-    return _chances(found, labels)
+    return _chances(match(people.x, bags.counts()).predicted(people.x), labels)
 
 
 def released_model(

@@ -20,6 +20,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
+from p2p_sim.progress import Asked
 
 KINDS = ("knn", "model", "prior", "true")
 """What ``attack`` takes by name."""
@@ -65,9 +67,9 @@ class Eta:
 
 
 def checked(rows: Any, users: int | None = None, labels: int | None = None) -> Floats:
-    """Return rows (users, labels) of probabilities, each summing to 1; raises InputError that names the first wrong row.
+    """Return rows (users, labels) of probabilities, each summing to 1.
 
-    ``users``, ``labels``: what the shape must be; None: any.
+    ``users``, ``labels``: what the shape must be; None: any.  Raises InputError that names the first wrong row.
     """
     try:
         found = np.asarray(rows, np.float64)
@@ -108,6 +110,26 @@ def from_shares(y: npt.NDArray[Any], labels: int) -> Eta:
     return Eta(np.tile(shares_of(y, labels), (len(y), 1)), "class shares alone, no features")
 
 
+def from_cluster_shares(y: npt.NDArray[Any], labels: int, cluster: npt.NDArray[Any], seed: int = 0) -> Eta:
+    """Return the class shares of each user's cluster, of an attacker who knows clusters and no features.
+
+    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``; the shares
+    are those of the four others, so that nobody's own label is among them; those of all count as 10 users more.
+    """
+    n, folds = len(y), min(FOLDS, len(y))
+    codes = np.asarray(cluster, np.int64) * labels + np.asarray(y, np.int64)
+    size = (int(np.max(cluster)) + 1) * labels
+    fold = np.empty(n, np.int64)
+    fold[order(words(seed, stream("attack", "fold", 0), 0, n))] = np.arange(n) % folds
+    counts, rows = np.bincount(codes, minlength=size), np.empty((n, labels))
+    for each in range(folds):
+        mine = fold == each
+        others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
+        rows[mine] = others[np.asarray(cluster, np.int64)[mine]]
+    rows += 10 * shares_of(y, labels)
+    return Eta(rows / rows.sum(axis=1, keepdims=True), "class shares of clusters, no features")
+
+
 def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -> Eta:
     """Return P(y | x) of the users of ``Population.synthetic``, exactly.
 
@@ -129,32 +151,37 @@ def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -
 
 
 def nearest(
-    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, neighbours: int | None = None, seed: int = 0
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    labels: int,
+    neighbours: int | None = None,
+    seed: int = 0,
+    progress: Asked = False,
 ) -> Eta:
     """Return the label shares among each user's nearest others, herself left out.
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
-    there are so many.  Features are standardized; distances are Euclidean.  The class shares count as one more
-    neighbour, so that no label is ruled out.  Above 100,000 rows neighbours are searched by pynndescent where that is
-    installed, and ``source`` says so.  ``seed``: of the half, and of the approximate search.  Raises InputError for fewer
-    than 3 users, and for ``neighbours`` above n - 1.
+    there are so many.  Distances as in ``nearest_neighbours.label_shares``, which finds neighbours exactly; above
+    100,000 users pynndescent finds them approximately where it is installed, and ``source`` says so.  The class shares
+    count as one more neighbour, so that no label is ruled out.  ``from_half``: users are cut into two halves, and half
+    as many neighbours are sought in each.  ``seed``: of the halves, and of the approximate search.  Raises InputError
+    for fewer than 4 users, and for ``neighbours`` above n - 1.
 
-    *Source:* Pitfalls 2021, section 4; ``from_half`` has half as many neighbours among half of the users.
+    *Source:* Pitfalls 2021, section 3.
     """
     n = _enough(x, y)
     k = min(n - 1, max(10, round(n**0.5))) if neighbours is None else neighbours
     check_whole("neighbours", k, 1)
     if k > n - 1:
         raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
-    from sklearn.preprocessing import StandardScaler
-
-    scaled = StandardScaler().fit_transform(np.asarray(x, np.float64))
-    search, how = _search(n, seed)
-    half = _half(n, seed)
-    fewer = max(1, min(k // 2, len(half) - 1))
-    source = f"{k:,} nearest others of each user, {how}"
-    rows, coarse = (_among(scaled, y, labels, of, count, search) for of, count in ((None, k), (half, fewer)))
-    return Eta(rows, source, from_half=coarse)
+    shares_among, how = _search(n, seed, progress)
+    table, codes, shares = scaled(x), np.asarray(y, np.int64), shares_of(y, labels)
+    coarse = np.empty((n, labels))
+    for half in halves(n, seed):
+        fewer = max(1, min(k // 2, len(half) - 1))
+        coarse[half] = _smoothed(shares_among(table[half], codes[half], fewer, labels), fewer, shares)
+    rows = _smoothed(shares_among(table, codes, k, labels), k, shares)
+    return Eta(rows, f"{k:,} nearest others of each user, {how}", from_half=coarse)
 
 
 def modelled(
@@ -164,15 +191,15 @@ def modelled(
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
     folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
-    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError for
-    fewer than 4 users of a label that occurs, and for an unknown model.
+    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError
+    for fewer than 4 users of a label that occurs, and for an unknown model.
 
     *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
     """
     _enough(x, y)
     counts = np.bincount(np.asarray(y, np.int64))
     rarest = int(counts[counts > 0].min())
-    if rarest < 4 or int((counts > 0).sum()) < 2:
+    if rarest < 4 or np.count_nonzero(counts) < 2:
         raise InputError(
             f"eta = 'model': the rarest label has {rarest} users of {np.count_nonzero(counts)} labels; a model that is "
             "judged by others needs 2 labels of 4 users each: give 'knn' or 'prior'"
@@ -186,24 +213,26 @@ def of_population(
 ) -> Eta:
     """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
 
-    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn; None: they were not.
-    Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for another kind,
-    and for "true" of users who are not synthetic.
+    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn, None: they were
+    not.  Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for
+    another kind, and for "true" of users who are not synthetic.
     """
     if kind not in KINDS:
         raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
     if kind == "true":
         if shares is None:
             raise InputError(
-                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', or "
-                "leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
+                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', "
+                "or leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
             )
         return synthetic(people.x, shares, people.users)
     if kind == "prior" or people.x is None:
-        found = from_shares(people.y, labels)
-        return (
-            found if kind == "prior" else replace(found, source="class shares alone: there are no features")
-        )
+        clusters = people.clusters
+        if clusters is None or len(people.sizes) < 2:
+            found = from_shares(people.y, labels)
+        else:
+            found = from_cluster_shares(people.y, labels, clusters.codes, seed)
+        return found if kind == "prior" else replace(found, source=f"{found.source}, as there are none")
     estimate = nearest if kind == "knn" else modelled
     return estimate(people.x, people.y, labels, seed=seed)
 
@@ -211,59 +240,50 @@ def of_population(
 def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise InputError(f"x has shape {x.shape}, y {y.shape}; give (n, d) and (n,)")
-    if len(y) < 3:
-        raise InputError(f"{len(y)} users: an estimate of P(y | x) needs 3 at least; give eta = 'prior'")
+    if len(y) < 4:
+        raise InputError(f"{len(y)} users: an estimate of P(y | x) needs 4 at least; give eta = 'prior'")
     return len(y)
 
 
-def _half(n: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return the rows of half of the users, drawn by ``seed``, ascending."""
-    return np.sort(order(words(seed, stream("attack", "half", 0), 0, n))[: (n + 1) // 2])
+def halves(n: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of two halves of the users, drawn by ``seed``, each ascending."""
+    drawn_order = order(words(seed, stream("attack", "half", 0), 0, n))
+    return np.sort(drawn_order[: n // 2]), np.sort(drawn_order[n // 2 :])
 
 
-Search = Callable[[Floats, Floats, int], npt.NDArray[np.int64]]
-"""From rows, queries and a number: the places in ``rows`` of so many nearest ones, (queries, number)."""
+def _smoothed(found: Floats, count: int, shares: Floats) -> Floats:
+    return np.asarray((found * count + shares) / (count + 1), np.float64)
 
 
-def _search(n: int, seed: int) -> tuple[Search, str]:
+SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int, int], Floats]
+"""From features, labels, how many neighbours and how many labels there are: label shares among each one's nearest."""
+
+
+def _search(n: int, seed: int, progress: Asked) -> tuple[SharesAmong, str]:
     """Return how neighbours are found, and in words."""
+
+    def exact(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
+        return label_shares(x, y, count, labels=labels, progress=progress)
+
+    def approximate(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
+        index = NNDescent(x, n_neighbors=min(count + 1, 60), random_state=seed % 2**32)
+        found = np.empty((len(y), labels))
+        for low in range(0, len(y), _CHUNK):
+            who = np.arange(low, min(low + _CHUNK, len(y)))
+            places = index.query(x[who], k=min(count + 1, len(y)))[0]  # one more, as she is among them
+            others = places != who[:, None]
+            kept = others & (np.cumsum(others, axis=1) <= count)
+            for label in range(labels):
+                found[who, label] = ((y[places] == label) & kept).sum(axis=1)
+        return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
+
     if n <= APPROXIMATE_FROM:
-        return _exact_search, "found exactly"
+        return exact, "found exactly"
     try:
         from pynndescent import NNDescent
     except ImportError:
-        return _exact_search, "found exactly (the extra leakage would be faster, and approximate)"
-
-    def approximate(rows: Floats, queries: Floats, count: int) -> npt.NDArray[np.int64]:
-        index = NNDescent(rows, n_neighbors=min(count + 1, 60), random_state=seed % 2**32)
-        return np.asarray(index.query(queries, k=count)[0], np.int64)
-
+        return exact, "found exactly (with the extra leakage it would be faster, and approximate)"
     return approximate, "found approximately by pynndescent"
-
-
-def _exact_search(rows: Floats, queries: Floats, count: int) -> npt.NDArray[np.int64]:
-    from sklearn.neighbors import NearestNeighbors
-
-    index = NearestNeighbors(n_neighbors=count).fit(rows)
-    return np.asarray(index.kneighbors(queries, return_distance=False), np.int64)
-
-
-def _among(
-    x: Floats, y: npt.NDArray[Any], labels: int, of: npt.NDArray[np.int64] | None, count: int, search: Search
-) -> Floats:
-    """Return label shares among the ``count`` nearest of ``of`` (rows; None: all), without the user herself."""
-    rows = np.arange(len(y)) if of is None else of
-    found = np.empty((len(y), labels))
-    shares, codes = shares_of(y, labels), np.asarray(y, np.int64)
-    wanted = min(count + 1, len(rows))  # one more, as she may be among them
-    for low in range(0, len(y), _CHUNK):
-        who = np.arange(low, min(low + _CHUNK, len(y)))
-        places = rows[search(x[rows], x[who], wanted)]
-        others = places != who[:, None]
-        kept = others & (np.cumsum(others, axis=1) <= count)
-        for label in range(labels):
-            found[who, label] = ((codes[places] == label) & kept).sum(axis=1) + shares[label]
-    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
 
 def _cross_fitted(
