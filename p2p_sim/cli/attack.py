@@ -290,22 +290,16 @@ class AttackCommand(TableOptions):
             if value not in allowed:
                 raise InputError(f"{option(name)} {value!r}: must be one of {', '.join(allowed)}")
         check_seed(self.seed)
-        if self.run is not None:
-            given = [*set_options(self, *_OF_A_RUN), *self.given_of_tables()]
-            if given:
-                raise InputError(
-                    f"{option(given[0])} is for a fresh run, and --run has one: leave one of them out"
-                )
-            return
-        if (self.data is None) == (self.users is None):
+        for name in set_options(self, *_OF_A_RUN) if self.run is not None else ():
+            raise InputError(f"{option(name)} is for a fresh run, and --run names one: leave one of them out")
+        if self.run is None and (self.data is None) == (self.users is None):
             what = "there are no users" if self.data is None else "--data and --users are both given"
             raise InputError(
                 f"{what}: give --data NAME_OR_FILE (see p2p-sim data), --users N for synthetic ones, or --run RUN"
             )
         check_data(self)
-        for name in (
-            set_options(self, "cluster_size", "share", "shares", "features") if self.users is None else ()
-        ):
+        without = self.users is None and self.run is None
+        for name in set_options(self, "cluster_size", "share", "shares", "features") if without else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
 
 
