@@ -56,8 +56,8 @@ def sentence(found: Mapping[str, Any]) -> str:
     """Return in words of how many users an attacker is sure, with the messages and without them."""
     after, before = (at_least(found[name])[SURE * BINS // 100] for name in ("posterior", "prior"))
     right = sum(found["right"][SURE * BINS // 100 :])
-    text = f"She is at least {SURE} % sure of {after:,} of {found['users']:,} users, without the messages of {before:,}"
-    return f"{text}; about {right:,} of these {after:,} she is right." if after else f"{text}."
+    text = f"She is at least {SURE} % sure of {after:,} of {found['users']:,} users, and of {before:,} without messages"
+    return f"{text}; she is right about {right:,} of these {after:,}." if after else f"{text}."
 
 
 def plot(name: str, kept: Mapping[str, Mapping[str, Any]]) -> Plot:

@@ -37,7 +37,7 @@ def test_the_table_is_told_in_plain_words() -> None:
     assert found["sentences"] == [
         "Of 100 people, an attacker with these messages guesses 83 right; without them 76.",
         "With confidence 95 %, the messages add between 5 and 9 right guesses of 100.",
-        "She is at least 90 % sure of 10 of 10 users, without the messages of 0; about 5 of these 10 she is right.",
+        "She is at least 90 % sure of 10 of 10 users, and of 0 without messages; she is right about 5 of these 10.",
     ]
     assert not found["failed"]
 
