@@ -232,9 +232,9 @@ def violations(found: LabelInference) -> list[Violation]:
 
     *Assumes:* labels independent of each other given P(y | x), as the bounds do.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    wider = float(norm.isf(FALSE_ALARM) / norm.isf((1 - found.confidence) / 2))
+    wider = float(ndtri(FALSE_ALARM) / ndtri((1 - found.confidence) / 2))
     return [
         Violation(row, bound)
         for row in found.rows

@@ -189,8 +189,7 @@ def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
 def _belief(eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int) -> Eta:
     labels = program.label_count()
     if isinstance(eta, str):
-        shares = (run.notes.get("data") or {}).get("shares")
-        return priors.of_population(eta, people, labels, seed, shares)
+        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"))
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
         return eta

@@ -43,7 +43,7 @@ def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | 
 
     *Source:* Student's t over groups; Liang and Zeger 1986 (variances that allow dependence within groups).
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n, value = len(values), float(values.mean())
     off = values - value
@@ -53,7 +53,7 @@ def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | 
     if m < 2:
         return Interval(-math.inf, value, math.inf)
     spread = math.sqrt(float((sums**2).sum()) * m / (m - 1)) / n
-    half = float(t.isf(error, m - 1)) * spread + largest * math.log(1 / error) / n
+    half = -float(stdtrit(m - 1, error)) * spread + largest * math.log(1 / error) / n
     return Interval(value - half, value, value + half)
 
 
