@@ -75,7 +75,7 @@ def rows(protocol: Protocol) -> list[TableRow]:
 
 
 def named_rows(protocol: Protocol, names: Sequence[str]) -> list[TableRow]:
-    """Return the rows of some views, once each: those of the table, or new ones; raises InputError for unknown parts."""
+    """Return the rows of some views, once each, of the table or new; raises InputError for unknown parts."""
     every, chosen = rows(protocol), list[TableRow]()
     for name in names:
         who = Coalition.parse(name, protocol.roles())

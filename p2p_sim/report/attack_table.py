@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -35,7 +34,7 @@ _PEOPLE = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def row(
-    view: TableRow, found: LabelInference | None, refused: str, seconds: float, channels: str = "plain"
+    view: TableRow, found: LabelInference | None, refused: str, channels: str = "plain"
 ) -> dict[str, Any]:
     """Return what attackers with one view guess, as JSON values; ``found``: None if ``refused`` says why there is none.
 
@@ -58,7 +57,7 @@ def row(
             for bound in found.bounds
         ],
         "per_user": None if found.per_user is None else users_at_risk.counted(found.per_user),
-        "above": [str(each) for each in above], "failed": bool(above), "seconds": seconds,
+        "above": [str(each) for each in above], "failed": bool(above),
     }  # fmt: skip
     plain: dict[str, Any] = terminal.plain(made | {"sentences": sentences(terminal.plain(made))})
     return plain
@@ -85,14 +84,14 @@ def rows_of(
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
 
-        start, why = time.perf_counter(), ""
+        why = ""
         try:
             found[view.title] = attack(run, view.name, channels=channels, progress=tell, **how)
         except InputError as error:
             if must:
                 raise
             why = str(error)
-        made.append(row(view, found.get(view.title), why, time.perf_counter() - start, channels))
+        made.append(row(view, found.get(view.title), why, channels))
     return found, made
 
 

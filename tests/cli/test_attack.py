@@ -41,7 +41,7 @@ def test_a_fresh_run_is_attacked_as_in_python(cli) -> None:
     given = "--epsilon 1.0 --labels 2 --eta prior --users 400 --share 0.3 --seed 7"
     assert found["command"] == f"p2p-sim attack randomized-response {given}"
     again = cli(*shlex.split(found["command"])[1:], "--json").json
-    assert [view | {"seconds": 0} for view in again["views"]] == [view | {"seconds": 0}]
+    assert again["views"] == [view]
 
 
 def test_the_text_says_it_in_plain_words(cli) -> None:

@@ -25,7 +25,7 @@ LEARNER = TableRow("learner", "learner", Coalition.parse("learner", ("user", "le
 
 
 def told(**changes: Any) -> dict[str, Any]:
-    return attack_table.row(LEARNER, inference(**changes), "", 1.0)
+    return attack_table.row(LEARNER, inference(**changes), "")
 
 
 def first(*rows: Any, **changes: Any) -> str:
@@ -104,7 +104,7 @@ def test_an_attack_above_what_a_proven_bound_allows_fails() -> None:
     assert attack_table.ABOVE in attack_table.view_text(found)
     assert attack_table.failed({"views": [found]})
     assert not attack_table.failed({"views": [told(bounds=(bound(0.01, "lower"),))]})
-    assert not attack_table.failed({"views": [attack_table.row(LEARNER, None, "no law", 0.0)]})
+    assert not attack_table.failed({"views": [attack_table.row(LEARNER, None, "no law")]})
 
 
 def test_ends_of_intervals_are_rounded_outward() -> None:
