@@ -121,6 +121,7 @@ def sentences(attacked: Document) -> list[str]:
 def _guesses(attacked: Document, one: Document) -> str:
     with_them, without = one["utility"]["value"], one["baseline"]["value"]
     if attacked["utility"] == WEIGHTED:
+        with_them = max(with_them, without)  # she may leave the messages out
         return (
             "Where a right guess counts the more the rarer its label is, and blind guesses are worth 0.5, an attacker "
             f"with these messages gets {number_text(with_them)}; without them {number_text(without)}."
@@ -129,17 +130,22 @@ def _guesses(attacked: Document, one: Document) -> str:
         (people for people in _PEOPLE if abs(with_them - without) * people >= 1 - _HAIR), _PEOPLE[0]
     )
     right, blind = (round(share * people) for share in (with_them, without))
-    who = f"Of {people:,} people, an attacker with these messages guesses {right:,} right"
-    return f"{who}, as many as without them." if right == blind else f"{who}; without them {blind:,}."
+    who = f"Of {people:,} people, an attacker with these messages guesses"
+    if right <= blind:  # she may leave them out
+        return f"{who} {blind:,} right, as many as without them."
+    return f"{who} {right:,} right; without them {blind:,}."
 
 
 def _between(attacked: Document, advantage: Document) -> str:
     """Return in words how sure it is what the messages add."""
     scale, unit = (1, "") if attacked["utility"] == WEIGHTED else (100, " right guesses of 100")
     low, high = (f"{scale * advantage[end]:.3g}" for end in ("lower", "upper"))
-    nothing = ": it may be nothing" if advantage["lower"] <= 0 else ""
-    sure = _percent(attacked["confidence"])
-    return f"With confidence {sure}, the messages add between {low} and {high}{unit}{nothing}."
+    said = f"With confidence {_percent(attacked['confidence'])}, the messages add"
+    if advantage["upper"] <= 0:
+        return f"{said} nothing to this."
+    if advantage["lower"] <= 0:
+        return f"{said} {high}{unit} at most, and perhaps nothing."
+    return f"{said} between {low} and {high}{unit}."
 
 
 def _percent(share: float) -> str:
