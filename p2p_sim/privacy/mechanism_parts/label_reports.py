@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,8 +16,6 @@ from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 
 Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
-
-PARTIAL = "lower"
 
 
 def check_prior_rows(view: View, eta: Floats, labels: int) -> None:
@@ -54,25 +51,25 @@ def by_matrix(
 ) -> LabelLikelihoods:
     """Return what the readable reports of a kind say of their senders; ``matrix``: P(field | label), row by label."""
     reports = readable(view, kind)
-    return of_senders(view, reports["sender"], matrix[:, reports[field]].T, source)
+    with np.errstate(divide="ignore"):
+        logs = np.log(matrix.T[reports[field].astype(np.int64)])
+    return of_senders(view, reports["sender"], logs, source)
 
 
 def of_senders(
     view: View,
     senders: npt.NDArray[Any],
-    likelihoods: Floats,
+    logs: Floats,
     source: str,
     basis: Literal["exact", "lower"] = "exact",
 ) -> LabelLikelihoods:
-    """Return likelihoods (m, k) of users, ascending, as logarithms and without the view's own users.
+    """Return log-likelihoods (m, k) of users, given by id, ascending, without those of the view's own users.
 
     Of a trace that was sampled the basis is "lower".
     """
     others = ~np.isin(senders, members(view))
-    with np.errstate(divide="ignore"):
-        logs = np.log(likelihoods[others])
-    found = LabelLikelihoods(np.asarray(senders[others], np.int64), logs, basis, source)
-    return found if view.missing is None else replace(found, basis=PARTIAL)
+    partly: Literal["exact", "lower"] = basis if view.missing is None else "lower"
+    return LabelLikelihoods(np.asarray(senders[others], np.int64), logs[others], partly, source)
 
 
 def flat_lies(lie: float, labels: int) -> Floats:
@@ -80,3 +77,25 @@ def flat_lies(lie: float, labels: int) -> Floats:
     rows = np.full((labels, labels), lie / (labels - 1))
     rows[np.arange(labels), np.arange(labels)] = 1 - lie
     return rows
+
+
+def whole(view: View) -> None:
+    """Check that nothing of a view is missing: a count of labels says nothing if some reports are not there.
+
+    Raises InputError.
+    """
+    if view.missing is not None:
+        raise InputError(
+            f"view = {view.name!r}: {view.missing}; an attack on counts needs all: run with --trace full"
+        )
+
+
+def through(said: Floats, matrix: Floats) -> Floats:
+    """Return ln P(what was seen | label), (m, k), from ln P(what was seen | what was said), (m, outputs).
+
+    ``matrix``: P(said | label), (k, outputs), row by label.
+    """
+    most = said.max(axis=1, keepdims=True)
+    most = np.where(most > -np.inf, most, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(most + np.log(np.exp(said - most) @ matrix.T))
