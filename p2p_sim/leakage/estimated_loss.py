@@ -1,8 +1,8 @@
 """Instance-based losses of the people in a table, with confidence: the largest loss, and how many are above tau.
 
-eta(x) = P(y = 1 | x) of each person is estimated by her nearest neighbours, and lies within an interval around that; each
-interval of eta becomes one of her expected loss, whose convexity makes that exact.  Counts of intervals above tau bound
-the count of losses above tau, and a Clopper-Pearson interval of that count bounds J(tau) in the population.
+eta(x) = P(y = 1 | x) of each person is estimated by her nearest neighbours, and lies within an interval around that;
+each interval of eta becomes one of her expected loss, whose convexity makes that exact.  Counts of intervals above tau
+bound the count of losses above tau, and a Clopper-Pearson interval of that count bounds J(tau) in the population.
 
 *Source:* Pitfalls 2021, Theorems 1 and 2, and Release 2023, Theorem 6.6, corrected and sharpened: ``docs/laws.md``,
 "Losses of people".
@@ -37,8 +37,8 @@ PARTS = 4
 class Smoothness:
     """How fast eta may change: |eta(x) - eta(x')| <= constant * mu(B)^exponent, B the open ball around x up to x'.
 
-    mu(B) is the share of people in the ball.  ``exponent`` in (0, 1], ``constant`` >= 0; 0 says that eta does not change
-    among a person's neighbours.  No data can confirm it: every interval that uses it is conditional on it.
+    mu(B) is the share of people in the ball.  ``exponent`` in (0, 1], ``constant`` >= 0; 0 says that eta does not
+    change among a person's neighbours.  No data can confirm it: every interval that uses it is conditional on it.
     Raises InputError.  *Source:* Release 2023, Assumption 6.5.
     """
 
@@ -177,7 +177,7 @@ def of_rows(
     y: npt.ArrayLike,
     k: int,
     *,
-    smoothness: Smoothness = Smoothness(),  # noqa: B008  # it never changes
+    smoothness: Smoothness = Smoothness(),  # it never changes
     confidence: float = 0.99,
     progress: Asked = None,
 ) -> EstimatedLoss:
@@ -200,7 +200,7 @@ def of_shares(
     positives: int,
     k: int,
     *,
-    smoothness: Smoothness = Smoothness(),  # noqa: B008  # it never changes
+    smoothness: Smoothness = Smoothness(),  # it never changes
     confidence: float = 0.99,
 ) -> EstimatedLoss:
     """Estimate losses from the share (n,) of each person's ``k`` nearest neighbours with label 1.
@@ -292,11 +292,16 @@ def _most_hits(n: int, share: float, error: float) -> int | None:
 
 
 def _flip_at(gains: Floats, allowed: int, tau: float) -> float | None:
-    """Return the least flip with which at most ``allowed`` of the sorted gains exceed tau - h(flip); None: there is none."""
+    """Return the least flip with which at most ``allowed`` of the sorted gains exceed tau - h(flip), or None."""
     if allowed >= len(gains):
         return None
-    room = tau - float(gains[-1 - allowed])  # what h(flip) may be
-    return None if not 1e-12 < room < 700 else flip_for_loss(room)
+    edge = float(gains[-1 - allowed])
+    if not 1e-12 < tau - edge < 700:  # what h(flip) may be
+        return None
+    flip = flip_for_loss(tau - edge)
+    while tau - float(h(flip)) < edge:  # by rounding
+        flip *= 1 + 1e-15
+    return flip
 
 
 def _sizes(n: Any, k: Any, delta: Any) -> tuple[int, int, float]:
