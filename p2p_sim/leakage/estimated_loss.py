@@ -11,7 +11,6 @@ bound the count of losses above tau, and a Clopper-Pearson interval of that coun
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +51,7 @@ class Smoothness:
 
     def bias(self, measure: float) -> float:
         """Return how far eta may be off within a ball of that measure."""
-        return self.constant * measure**self.exponent
+        return float(self.constant * measure**self.exponent)
 
 
 def radius(n: int, k: int, delta: float, smoothness: Smoothness) -> float:
@@ -222,10 +221,10 @@ def of_shares(
         ball(n, near, error / (n + 2))
     )  # of every row, and where eta is greatest and least
     eta_low, eta_high = np.maximum(low - bias, 0.0), np.minimum(high + bias, 1.0)
-    gains = [_gains(eta_low, eta_high, prior), gain(eta, prior.value)]
+    least, most = _gains(eta_low, eta_high, prior)
     return EstimatedLoss(
         n, near, confidence, smoothness, eta, eta_low, eta_high,
-        np.sort(gains[0][0]), np.sort(gains[1]), np.sort(gains[0][1]),
+        np.sort(least), np.sort(gain(eta, prior.value)), np.sort(most),
         # Where eta is least, neighbours average at least that: no bias on that side.
         Interval(max(0.0, float(low.min()) - 2 * bias), float(eta.min()), float(high.min())),
         Interval(float(low.max()), float(eta.max()), min(1.0, float(high.max()) + 2 * bias)),
@@ -313,11 +312,9 @@ def _error(confidence: Any) -> float:
     return (1 - confidence_bounds.probability("confidence", confidence)) / PARTS
 
 
-def grid(found: EstimatedLoss, flip: float, points: int) -> Sequence[float]:
-    """Return taus from just below the least loss to just above the largest that is finite, evenly spaced."""
+def ends(found: EstimatedLoss, flip: float) -> tuple[float, float]:
+    """Return the least and the largest expected loss that is finite, in nats, between which J(tau) falls."""
     shift = float(h(flip_of(flip)))
     finite = [each[np.isfinite(each)] for each in (found.low, found.value, found.high)]
-    ends = [float(f(each)) for each in finite if len(each) for f in (np.min, np.max)]
-    low, high = min(ends), max(ends)
-    margin = 0.02 * (high - low) + 0.01
-    return [float(tau) for tau in np.linspace(low - margin + shift, high + margin + shift, points)]
+    edges = [float(f(each)) for each in finite if len(each) for f in (np.min, np.max)]
+    return min(edges) + shift, max(edges) + shift
