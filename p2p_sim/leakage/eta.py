@@ -137,18 +137,35 @@ def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -
     ``x`` (n, d): their features, None for those without; ``shares`` (k,): the probability of each label, as given to
     ``Population.synthetic``; ``users``: n.  Raises InputError for shares that do not sum to 1.
 
-    *Source:* Bayes: features are the label's centre plus discrete Gaussian noise of variance 1, so that the likelihood
-    is proportional to e^(-|x - centre|^2 / 2).
+    *Source:* ``of_gaussians``; that the noise is on a grid changes nothing.
     """
     exact = [float(share) for share in drawn.shares_of(len(shares), list(shares), None)]
     source = "the law by which synthetic labels were drawn"
     if x is None:
         return Eta(np.tile(exact, (users, 1)), source, exact=True)
-    centres = drawn.centres(len(exact), x.shape[1])
+    return replace(of_gaussians(x, drawn.centres(len(exact), x.shape[1]), 1.0, exact), source=source)
+
+
+def of_gaussians(x: npt.NDArray[Any], centres: Floats, variance: float, shares: Sequence[float]) -> Eta:
+    """Return P(y | x) where features are Gaussian around a centre for each label, with one variance.
+
+    ``x`` (n, d), ``centres`` (k, d), ``variance`` above 0 of each feature, ``shares`` (k,) that sum to 1.  Raises
+    InputError for others.
+
+    *Source:* Bayes; Attacks 2023, section 5.1 has centres e_i and equal shares.
+    """
+    given = np.asarray(shares, np.float64)
+    if x.ndim != 2 or centres.shape != (len(given), x.shape[1]) or not variance > 0:
+        raise InputError(
+            f"x {x.shape}, centres {centres.shape}, {len(given)} shares, variance = {variance!r}: give (n, d), "
+            "(k, d), k and a number above 0"
+        )
     with np.errstate(divide="ignore"):
-        scores = np.log(exact) + x @ centres.T - (centres**2).sum(axis=1) / 2
+        scores = np.log(given) + (x @ centres.T - (centres**2).sum(axis=1) / 2) / variance
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return Eta(odds / odds.sum(axis=1, keepdims=True), source, exact=True)
+    return Eta(
+        odds / odds.sum(axis=1, keepdims=True), "Gaussian features around a centre for each label", exact=True
+    )
 
 
 def nearest(
