@@ -1,7 +1,7 @@
 """An attack of one's own as the statistic of an audit: any function of what is seen, which need not be good or fair.
 
-Whatever the function is, the bound is valid: how its values are read, and the events, are chosen on one half of the
-worlds and counted on the other, and a value must depend on nothing but its own world, which is tried out.
+Whatever it is, the bound is valid: how its values are read, and the events, are chosen on one half of the worlds and
+counted on the other.  A value must depend on nothing but its own world, which is tried out by showing it fewer worlds.
 """
 
 from __future__ import annotations
