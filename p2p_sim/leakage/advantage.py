@@ -162,10 +162,12 @@ def measured(
     """
     won, blind = utility[guess, y], utility[baseline.guess, y]
     largest = float(utility.max())
-    advantage = intervals.of_mean(won - blind, confidence, largest, groups)
+    advantage = intervals.within(
+        intervals.of_mean(won - blind, confidence, largest, groups), -largest, largest
+    )
     if baseline.expected is not None and baseline.expected > 0:
         known = baseline.expected
-        ends = Interval(*(end + known for end in advantage))
+        ends = intervals.within(Interval(*(end + known for end in advantage)), 0.0, largest)
         ratio = Interval(*(end / known for end in ends))
         return AttackRow(name, ends, intervals.exactly(known), advantage, ratio, basis, source)
     without = _mean(blind, utility, confidence, groups)
@@ -200,7 +202,8 @@ def refused(name: str, why: str) -> AttackRow:
 def _mean(values: Floats, utility: Floats, confidence: float, groups: Groups | None) -> Interval:
     if groups is None and bool(np.isin(utility, (0.0, 1.0)).all()):
         return intervals.of_share(int(values.sum()), len(values), confidence)
-    return intervals.of_mean(values, confidence, float(utility.max()), groups)
+    largest = float(utility.max())
+    return intervals.within(intervals.of_mean(values, confidence, largest, groups), 0.0, largest)
 
 
 def _regretted(ratio: Interval, baseline: float, regret: float) -> Interval:

@@ -39,7 +39,7 @@ def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | 
     ``groups`` (n,): users of one group may depend on each other, those of two groups do not; None: all are independent.
     It is the mean over users with the standard error of a mean over groups, times Student's quantile for their number,
     and ``largest`` ln(2 / (1 - confidence)) / n on top: what can still happen to users where nothing did happen.
-    With one group it is infinite.
+    With one group nothing is known: from -``largest`` to ``largest``.
 
     *Source:* Student's t over groups; Liang and Zeger 1986 (variances that allow dependence within groups).
     """
@@ -51,7 +51,7 @@ def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | 
     sums = sums if groups is None else sums[np.bincount(groups) > 0]
     m, error = len(sums), (1 - confidence) / 2
     if m < 2:
-        return Interval(-math.inf, value, math.inf)
+        return Interval(-largest, value, largest)
     spread = math.sqrt(float((sums**2).sum()) * m / (m - 1)) / n
     half = -float(stdtrit(m - 1, error)) * spread + largest * math.log(1 / error) / n
     return Interval(value - half, value, value + half)
@@ -70,6 +70,11 @@ def of_ratio(
     value = float(over.mean()) / below
     low, _, high = of_mean((over - value * under) / below, confidence, largest / below, groups)
     return Interval(value + low, value, value + high)
+
+
+def within(found: Interval, least: float, most: float) -> Interval:
+    """Return the interval with its ends moved inside of what is possible."""
+    return Interval(min(max(found.lower, least), most), found.value, max(min(found.upper, most), least))
 
 
 def shifted(found: Interval, lower: float = 0.0, upper: float = 0.0) -> Interval:

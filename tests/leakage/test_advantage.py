@@ -146,7 +146,7 @@ def test_intervals_over_groups_cover_and_others_do_not():
 def test_an_interval_is_never_empty():
     low, value, high = intervals.of_mean(np.zeros(1000), 0.95, 1.0)
     assert low < value == 0.0 < high < 0.01
-    assert intervals.of_mean(np.ones(1), 0.95, 1.0) == (-math.inf, 1.0, math.inf)
+    assert intervals.of_mean(np.ones(1), 0.95, 1.0) == (-1.0, 1.0, 1.0)
     assert intervals.of_share(0, 10, 0.95).lower == 0.0
 
 

@@ -20,7 +20,13 @@ from p2p_sim.privacy.bounds import unified2023
 from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
 from p2p_sim.privacy.registry import known
-from protocols import LabelProportions, PeerToPeer, RandomizedResponse
+from protocols import (
+    EncryptedShuffle,
+    LabelProportions,
+    LaplaceLabelProportions,
+    PeerToPeer,
+    RandomizedResponse,
+)
 
 USERS = 20_000
 
@@ -222,11 +228,39 @@ def test_synthetic_runs_know_their_law():
     assert rows(found)["optimal, by its law"].basis == "exact"
 
 
-def test_peer_to_peer_in_clusters_has_intervals_over_clusters():
-    people = Population.synthetic(users=2000, cluster_size=20, positive=0.3, seed=1)
-    run = p2p_sim.run(PeerToPeer(alpha=0.1), people, seed=4, trace="full")
-    found = attack(run, eta="prior")
-    assert violations(found) == []
+@pytest.fixture(scope="module")
+def clustered() -> Population:
+    return Population.synthetic(users=1200, features=1, positive=0.3, cluster_size=12, seed=3)
+
+
+@pytest.mark.parametrize("view", ["learner", "learner+2*user", "user", "wire", "learner+wire"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        PeerToPeer(alpha=0.1), LabelProportions(bag_size=4), LaplaceLabelProportions(epsilon=1.0, bag_size=4),
+        EncryptedShuffle(epsilon=1.0), RandomizedResponse(1.0),
+    ],
+    ids=lambda protocol: type(protocol).__name__,
+)  # fmt: skip
+def test_no_mechanism_is_beaten_by_more_than_its_law_allows(clustered, protocol, view):
+    run = p2p_sim.run(protocol, clustered, seed=5, trace="full", digest=False)
+    for utility in ("0/1", "weighted"):
+        found = attack(run, view, eta=synthetic(clustered.x, [0.7, 0.3], 1200), utility=utility)
+        best = rows(found)["optimal"]
+        assert best.basis in ("measured", "lower")
+        for row in found.rows:
+            assert row.basis == "refused" or row.advantage.lower <= best.advantage.upper
+        assert violations(found) == []
+        assert sum(bound.holds for bound in found.bounds) >= 2
+
+
+def test_dependence_within_bags_widens_intervals(clustered):
+    """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
+    run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
+    advantage = rows(attack(run, eta="prior"))["optimal"].advantage
+    apart = p2p_sim.run(RandomizedResponse(np.inf), clustered, seed=5, trace="full", digest=False)
+    assert advantage.upper - advantage.lower > 0.01
+    assert rows(attack(apart, eta="prior"))["optimal"].utility.value == 1.0
 
 
 def test_bags_have_their_theorems():
@@ -241,6 +275,12 @@ def test_bags_have_their_theorems():
         bound.source.split("Theorem ")[1]: bound.value for bound in found.bounds if bound.basis == "exact"
     }
     assert exact["3.3, all bags"] == pytest.approx(exact["3.4, exact"], abs=1e-12)
+    uneven = np.linspace(0, 1, 1600)
+    given = Eta(np.stack([1 - uneven, uneven], axis=1), "another", exact=True)
+    bounds = attack(run, eta=given, attackers=["prior"]).bounds
+    (bags,) = [bound.value for bound in bounds if "Theorem 3.3" in bound.source]
+    each = [unified2023.llp_advantage(part).value for part in uneven.reshape(-1, 8)]
+    assert bags == pytest.approx(np.mean(each), abs=1e-12)
     assert {bound.basis for bound in found.bounds if "Lemma A.1" in bound.source} == {"claimed"}
     assert violations(found) == []
 
