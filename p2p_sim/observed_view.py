@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import CHANNELS, Coalition
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
@@ -111,6 +112,11 @@ class View(Summary):
         columns |= {} if people.x is None else {"x": people.x}
         columns |= {f"public/{name}": column for name, column in people.public.items()}
         return columns if rows is None else {name: column[rows] for name, column in columns.items()}
+
+    @property
+    def graph(self) -> Members | None:
+        """The public graph of all users, by row; None if there is none."""
+        return self._population().graph
 
     @functools.cached_property
     def inputs(self) -> Columns:

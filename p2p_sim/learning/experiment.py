@@ -20,6 +20,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.number_texts import read_number
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.synthetic import shares_of
 from p2p_sim.learning.data import datasets
 from p2p_sim.learning.data.datasets import Dataset
 from p2p_sim.learning.data.reading_options import PLAIN, Reading
@@ -327,7 +328,8 @@ def simulate(
     1 of two; ``shares``: of each label; by default all are alike.  ``features``: how many each user has, see
     ``Population.synthetic``; then ``model`` (or "none") is trained on what was released and tested on further users of
     the same kind, a fifth of all.  ``graph``: see ``join``; ``seed``: of the run, users and graph, None draws a fresh
-    one; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  Raises InputError for bad input.
+    one; ``how``: backend, shards, trace and so on, see ``p2p_sim.run``.  ``run.notes["label_law"]`` has the probability
+    of each label.  Raises InputError for bad input.
     """
     tell = reporter_of(progress)
     check(protocol, graph)
@@ -362,6 +364,7 @@ def simulate(
     run = start(protocol, people, seed=seed, progress=tell or False, **how)
     data = _describe_synthetic(labels, share, shares, features)
     run.notes.update(data=data, clusters=clusters, graph=about, released=released(run), accuracy=None)
+    run.notes["label_law"] = [float(each) for each in shares_of(labels, shares, share)]
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     if trains:
         assert further.x is not None

@@ -12,11 +12,12 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.bounds._binomial import log_pmf
 from p2p_sim.privacy.bounds.bound import Basis, Figure, Floats, chances, mean, real, whole
+from p2p_sim.privacy.laws import poisson_binomial as poisson_binomial_laws
 
 PAPER = "A unified analysis of label inference attacks, 2023"
 
@@ -52,10 +53,7 @@ def poisson_binomial(eta: Any) -> Floats:
     eta (k,) in [0, 1].  Raises InputError outside.
     *Source:* Section 3.1.
     """
-    law = np.ones(1)
-    for p in chances("eta", eta):
-        law = np.append(law * (1 - p), 0.0) + np.append(0.0, law * p)
-    return law
+    return np.asarray(poisson_binomial_laws.pmf(chances("eta", eta)[None])[0])
 
 
 def llp_posterior(eta: Any, ones: Any) -> Floats:
@@ -69,41 +67,16 @@ def llp_posterior(eta: Any, ones: Any) -> Floats:
     if not sure <= count <= sure + int(open_.sum()):
         needed = f"a number from {sure} to {sure + int(open_.sum())}"
         raise InputError(f"ones = {count}: needs {needed}, the others have probability 0")
-    posterior, inner = (column == 1).astype(np.float64), column[open_]
-    if inner.size:
-        tilted = _tilt(inner, count - sure)
-        others = _leave_one_out(tilted)
-        wanted = count - sure
-        with_one = tilted * (others[:, wanted - 1] if wanted > 0 else 0.0)
-        with_none = (1 - tilted) * (others[:, wanted] if wanted < inner.size else 0.0)
-        posterior[open_] = with_one / (with_one + with_none)
-    return np.asarray(posterior, np.float64)
+    seen = np.where(np.arange(len(column) + 1) == count, 0.0, -np.inf)
+    return _posterior(column, seen)
 
 
-def _tilt(eta: Floats, ones: int) -> Floats:
-    """Return labels whose odds are scaled alike so that ``ones`` are expected: the posterior does not change."""
-    odds, half = np.log(eta) - np.log1p(-eta), (ones + 0.5) / (len(eta) + 1) * len(eta)
-    low, high = -40.0 - float(odds.max()), 40.0 - float(odds.min())
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if float(expit(odds + middle).sum()) < half else (low, middle)
-    return np.asarray(expit(odds + low), np.float64)
-
-
-def _leave_one_out(eta: Floats) -> Floats:
-    """Return row i = the law of the number of ones without label i, shape (k, k), by halving."""
-    out = np.zeros((len(eta), len(eta)))
-
-    def divide(first: int, last: int, law: Floats) -> None:
-        if last - first == 1:
-            out[first] = law
-            return
-        middle = (first + last) // 2
-        divide(first, middle, np.convolve(law, poisson_binomial(eta[middle:last])))
-        divide(middle, last, np.convolve(law, poisson_binomial(eta[first:middle])))
-
-    divide(0, len(eta), np.ones(1))
-    return out
+def _posterior(eta: Floats, log_weights: Floats) -> Floats:
+    """Return P(y_i = 1 | what was seen of the bag), (k,); ``log_weights`` (k+1,): of that, given the number of ones."""
+    logs = poisson_binomial_laws.bit_likelihoods(eta, np.array([len(eta)]), log_weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(eta) - np.log1p(-eta) + (logs[:, 1] - logs[:, 0])
+    return np.where((eta == 0) | (eta == 1), eta, expit(odds))
 
 
 def llp_advantage(eta: Any) -> Figure:
@@ -113,7 +86,7 @@ def llp_advantage(eta: Any) -> Figure:
     *Source:* Theorem 3.3.  *Assumes:* the attacker knows eta.
     """
     column = chances("eta", eta)
-    others = _leave_one_out(column)
+    others = poisson_binomial_laws.leave_one_out(column[None])[0]
     with_one = column[:, None] * np.pad(others, ((0, 0), (1, 0)))
     with_none = (1 - column)[:, None] * np.pad(others, ((0, 0), (0, 1)))
     errors = np.minimum(with_one, with_none).sum(axis=1)
@@ -192,12 +165,7 @@ def laplace_llp_posterior(eta: Any, noisy_proportion: Any, epsilon: Any) -> Floa
     """
     column, epsilon = chances("eta", eta), real("epsilon", epsilon, 0.0)
     noisy, k = real("noisy_proportion", noisy_proportion, -math.inf), len(column)
-    weights = -epsilon * np.abs(k * noisy - np.arange(k + 1))
-    with np.errstate(divide="ignore"):
-        others, odds = np.log(_leave_one_out(column)), np.log(column) - np.log1p(-column)
-    one = np.asarray(logsumexp(others + weights[1:], axis=1), np.float64)
-    none = np.asarray(logsumexp(others + weights[:-1], axis=1), np.float64)
-    return np.asarray(expit(odds + one - none), np.float64)
+    return _posterior(column, -epsilon * np.abs(k * noisy - np.arange(k + 1)))
 
 
 def _advantage(value: float, theorem: str, basis: Basis) -> Figure:

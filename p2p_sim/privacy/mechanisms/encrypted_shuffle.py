@@ -12,22 +12,40 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.message import USER
+from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import Answered, CrowdLabels, counts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.composition.grouped import apart
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, label_arrives, lies_at, silent, upper
+from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
+from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_prior_rows,
+    flat_lies,
+    readable,
+    whole,
+)
+from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
+    Crowds,
+    handed_in,
+    histograms,
+    known_labels,
+    learner_alone,
+    of_crowds,
+)
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
     MOST_GROUPS,
     NOT_THERE,
@@ -183,6 +201,31 @@ class Mixed(CrowdLabels):
         return {"m": m, "k": k}
 
 
+def attack(protocol: EncryptedShuffle, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what the shuffled labels of a crowd say of each of its users, and reports that the view reads itself.
+
+    "lower" where reports are missing and the view sees more than the learner, such as who handed one in; and with
+    more than two labels in large crowds, where of each user only how often her likeliest answer came is looked at.
+    """
+    whole(view)
+    check_prior_rows(view, eta, protocol.labels)
+    people = clusters_of(view)
+    of = np.zeros(len(eta), np.int64) if protocol.mixes_everybody() else people.codes.astype(np.int64)
+    mixed = view.messages["mixed"]
+    here = mixed["readable"]
+    cluster = np.zeros(int(here.sum()), np.int64)
+    if not protocol.mixes_everybody() and people.labels is not None:
+        cluster = np.searchsorted(people.labels, mixed["cluster"][here])
+    seen = histograms(cluster, mixed["y"][here], int(of.max()) + 1, protocol.labels)
+    entries = [readable(view, kind) for kind in ENTRIES]
+    known = known_labels(view, *((report["sender"], report["y"]) for report in entries))
+    short = bool((seen.sum(axis=1) < np.bincount(of)).any()) and bool(here.any())
+    matrix = flat_lies(float(protocol.randomizer.lying()), protocol.labels)
+    source = "Unified 2023, proof of Lemma A.1, of the noisy labels of a crowd"
+    basis: Literal["exact", "lower"] = "lower" if short and not learner_alone(view) else "exact"
+    return of_crowds(view, eta, matrix, Crowds(of, known, seen, handed_in), source, basis)
+
+
 register(
     EncryptedShuffle,
     Accounting(
@@ -192,6 +235,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        attack=attack,
         group=group,
         smallest_is_worst=smallest_is_worst,
         among_clusters=lambda protocol: replace(protocol, over="cluster"),

@@ -9,9 +9,12 @@ import math
 from fractions import Fraction
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, full_disclosure, trusted, trusted_under_faults
+from p2p_sim.privacy.mechanism_parts.told_sums import of_proportions, without_noise
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting
@@ -35,4 +38,12 @@ def statistic(
     return BagCount.exact("proportion", protocol.bag_size, coalition.user_count, size, composition)
 
 
-register(LabelProportions, Accounting(law=law, under_faults=trusted_under_faults, statistic=statistic))
+def attack(protocol: LabelProportions, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what the counts of bags say of each label in them; to the aggregator the labels themselves."""
+    return of_proportions(view, eta, protocol.bag_size, without_noise, 1, "Unified 2023, proof of Lemma A.1")
+
+
+register(
+    LabelProportions,
+    Accounting(law=law, under_faults=trusted_under_faults, statistic=statistic, attack=attack),
+)

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import Answered, BagCount, trusts
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.laws import noise
 from p2p_sim.privacy.mechanism_parts.bag_sums import PAPER, trusted, trusted_under_faults
+from p2p_sim.privacy.mechanism_parts.told_sums import discrete_laplace, of_proportions
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import LEARNER, Setting
@@ -49,7 +52,16 @@ def statistic(
     return BagCount.noisy("proportion", protocol.bag_size, *situation, protocol.epsilon, protocol.grid)
 
 
+def attack(protocol: LaplaceLabelProportions, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what the noisy counts of bags say of each label in them; to the aggregator the labels themselves."""
+    noise = discrete_laplace(float(protocol.epsilon) / protocol.grid)
+    source = "Unified 2023, Theorem 6.3, with discrete noise"
+    return of_proportions(view, eta, protocol.bag_size, noise, protocol.grid, source)
+
+
 register(
     LaplaceLabelProportions,
-    Accounting(law=law, under_faults=trusted_under_faults, theorems=theorems, statistic=statistic),
+    Accounting(
+        law=law, under_faults=trusted_under_faults, theorems=theorems, statistic=statistic, attack=attack
+    ),
 )

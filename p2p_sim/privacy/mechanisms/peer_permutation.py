@@ -15,20 +15,41 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.faults import Faults
+from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, CrowdLabels, VictimBit
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.laws import randomized_response
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, lies_at, missing, silent, upper
+from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
+from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_prior_rows,
+    flat_lies,
+    members,
+    readable,
+    rows_of,
+    whole,
+)
+from p2p_sim.privacy.mechanism_parts.linked_reports import linked
+from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
+    Crowds,
+    handed_in,
+    histograms,
+    known_labels,
+    learner_alone,
+    of_crowds,
+)
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import (
     NOT_THERE,
     among_others,
@@ -220,6 +241,43 @@ def _recipient_by_seed(seen: Seen) -> Array:
     return np.arange(seen.worlds) * seen.size + np.array(first, np.int64)
 
 
+def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what shuffled noisy labels say of a cluster, or each report of whose label it is, if the view knows that.
+
+    The wire knows it from who writes to whom, and colluders know the permutation of their cluster.  "lower" where
+    reports are missing and the view sees more than the learner.
+    """
+    whole(view)
+    check_prior_rows(view, eta, 2)
+    of = clusters_of(view).codes.astype(np.int64)
+    labels, reports = readable(view, "label"), readable(view, "report")
+    source = linked(view, "label", reports["sender"])
+    permuted = _permuted(view)
+    source = np.where(source < 0, permuted[rows_of(view, reports["sender"])], source)
+    whose = source >= 0
+    known = known_labels(view, (labels["sender"], labels["y_hat"]), (source[whose], reports["y"][whose]))
+    crowd = of[rows_of(view, reports["sender"])]
+    seen = histograms(crowd, reports["y"], int(of.max()) + 1, 2)
+    seen[np.unique(of[rows_of(view, members(view))])] = 0  # colluders know the order
+    short = len(reports["y"]) < len(eta) and len(reports["y"]) > 0 and not learner_alone(view)
+    found = Crowds(of, known, seen, handed_in)
+    about = "Unified 2023, proof of Lemma A.1, of the noisy labels of a cluster"
+    return of_crowds(view, eta, flat_lies(protocol.alpha, 2), found, about, "lower" if short else "exact")
+
+
+def _permuted(view: View) -> npt.NDArray[np.int64]:
+    """Return whose label each user was handed, an id, (n,), as colluders know it of their cluster; elsewhere -1."""
+    people, shares = clusters_of(view), view.messages["share"]
+    found = np.full(len(people.codes), -1)
+    ids = view.public["user"]
+    for user in members(view).tolist():
+        rows = people.rows_of(int(people.codes[rows_of(view, np.array([user]))[0]]))
+        mine = shares["readable"] & (shares["recipient"] == user)
+        seed = int(shares["word"][mine].astype(np.uint64).sum() % np.uint64(SHARES))
+        found[rows[agreed_order(seed, len(rows))]] = ids[rows]
+    return found
+
+
 register(
     PeerPermutation,
     Accounting(
@@ -230,6 +288,7 @@ register(
         local_epsilon=local_epsilon,
         noise=noise,
         group=group,
+        attack=attack,
         smallest_is_worst=smallest_is_worst,
     ),
 )

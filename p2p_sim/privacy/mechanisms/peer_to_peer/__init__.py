@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from p2p_sim.privacy.mechanisms.peer_to_peer.attack import attack
 from p2p_sim.privacy.mechanisms.peer_to_peer.faults import under_faults
 from p2p_sim.privacy.mechanisms.peer_to_peer.graph_law import over_neighbours, reports_of_victim
 from p2p_sim.privacy.mechanisms.peer_to_peer.groups import group
@@ -39,5 +40,6 @@ register(
         group=group,
         among_clusters=lambda protocol: replace(protocol, over="cluster"),
         reports_of_victim=reports_of_victim,
+        attack=attack,
     ),
 )

@@ -1,0 +1,258 @@
+"""Attack utility and advantage: expected (EAU), without the messages (L-EAU), and their difference.
+
+Three ways: by enumeration of the outcomes of each user's report, by integration over a known P(y | x) (the same, with
+rows of ``eta`` as nodes of a quadrature and their weights), and by simulation, with confidence intervals.
+
+*Source:* Attacks 2023, sections 3.2 and 4; Unified 2023, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.leakage import intervals
+from p2p_sim.leakage.eta import checked
+from p2p_sim.leakage.intervals import Groups
+from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference
+from p2p_sim.privacy.bounds.bound import Figure, mean
+
+UTILITIES = ("0/1", "weighted")
+
+ADVANTAGE = "attack advantage"
+"""The quantity of the figures that bound an advantage."""
+
+UTILITY = "attack utility (1 - expected loss)"
+"""The quantity of those that bound a utility."""
+
+CANARIES = "canaries"
+
+ANYBODY = "whoever is attacked"
+"""Among the parameters of a figure that holds for any users and any P(y | x)."""
+
+FALSE_ALARM = 1e-6
+"""How often ``violations`` finds one, for each row, where there is none."""
+
+
+def utility_matrix(utility: str, shares: Floats) -> Floats:
+    """Return u(guess, truth) as a matrix (k, k): 1 for a right guess, or "weighted", 1 / (2 p_y) for it.
+
+    ``shares`` (k,): p_y; a label of share 0 never is the truth, and counts 0.  Raises InputError for another name, and
+    for a weighted utility where only one label occurs.
+
+    *Source:* Attacks 2023, Equation 8: any guess that is blind to the user then has utility 1/2, for two labels.
+    """
+    if utility not in UTILITIES:
+        raise InputError(f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}")
+    if utility == "0/1":
+        return np.eye(len(shares))
+    if np.count_nonzero(shares) < 2:
+        raise InputError(
+            "utility = 'weighted': only one label occurs, so there is nothing to weigh; give '0/1'"
+        )
+    return np.diag(np.divide(0.5, shares, out=np.zeros(len(shares)), where=shares > 0))
+
+
+def checked_utility(utility: Any, labels: int) -> Floats:
+    """Return a matrix u(guess, truth) (labels, labels); raises InputError for entries below 0 or infinite."""
+    table = np.asarray(utility, np.float64)
+    if table.shape != (labels, labels):
+        raise InputError(f"utility has shape {table.shape}; give ({labels}, {labels}): guess, truth")
+    wrong = ~(np.isfinite(table) & (table >= 0))
+    if bool(wrong.any()):
+        raise InputError(f"utility = {table[wrong][0]} for some guess: must be a finite number of at least 0")
+    return table
+
+
+def decide(chances: Floats, utility: Floats) -> npt.NDArray[np.int64]:
+    """Return the guess with the largest expected utility for each row of ``chances`` (n, k); ties go to the first."""
+    return np.asarray((chances @ utility.T).argmax(axis=1), np.int64)
+
+
+class Expected(NamedTuple):
+    """Expected utilities of each row of eta, (n,): ``with_messages`` (EAU) and ``without`` (L-EAU)."""
+
+    with_messages: Floats
+    without: Floats
+
+    @property
+    def advantage(self) -> Floats:
+        """EAU - L-EAU, never below 0."""
+        return np.maximum(self.with_messages - self.without, 0.0)
+
+
+def by_enumeration(eta: Any, channel: Any, utility: Any = None) -> Expected:
+    """Return the expected utilities of the best attack on a report with finitely many outcomes, exactly.
+
+    ``eta`` (n, k): rows P(y | x); ``channel`` (k, m): P(outcome | label), a row a label; ``utility`` (k, k): u(guess,
+    truth), None: 0/1.  Sums over outcomes of the largest expected utility.  Raises InputError for others.
+
+    *Source:* Attacks 2023, section 4; for binary randomized response Unified 2023, Theorem 3.7.
+    *Assumes:* the report is all that a view sees that depends on the label.
+    """
+    rows = checked(eta)
+    k = rows.shape[1]
+    law = np.asarray(channel, np.float64)
+    if (
+        law.ndim != 2
+        or len(law) != k
+        or not bool((law >= 0).all())
+        or not np.allclose(law.sum(axis=1), 1, atol=1e-9)
+    ):
+        raise InputError(
+            f"channel of shape {law.shape}: needs {k} rows of probabilities that sum to 1, one a label"
+        )
+    gains = np.eye(k) if utility is None else checked_utility(utility, k)
+    seen = np.zeros(len(rows))
+    for outcome in range(law.shape[1]):
+        seen += ((rows * law[:, outcome]) @ gains.T).max(axis=1)
+    return Expected(seen, (rows @ gains.T).max(axis=1))
+
+
+def integrated(expected: Expected, weights: Any = None) -> tuple[float, float, float]:
+    """Return (EAU, L-EAU, advantage) over a known law of eta: the mean of rows with ``weights`` (None: equal ones).
+
+    Raises InputError for weights below 0, all 0, or of another length.
+
+    *Source:* Unified 2023, section 3: the expectations over features.
+    """
+    return (
+        mean(expected.with_messages, weights),
+        mean(expected.without, weights),
+        mean(expected.advantage, weights),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The best guess without messages: ``guess`` (n,) of each user, and what it is worth.
+
+    ``expected``: its expected utility where P(y | x) is known, None where it is measured.  ``regret``: what a better
+    estimate of P(y | x) might add to it, at least 0.
+    """
+
+    guess: npt.NDArray[np.int64]
+    expected: float | None = None
+    regret: float = 0.0
+
+
+def measured(
+    name: str,
+    guess: npt.NDArray[np.int64],
+    baseline: Baseline,
+    y: npt.NDArray[np.int64],
+    utility: Floats,
+    *,
+    confidence: float,
+    source: str,
+    groups: Groups | None = None,
+    basis: Literal["measured", "lower"] = "measured",
+) -> AttackRow:
+    """Return the row of an attacker by simulation: her guesses against the true labels ``y`` (n,) of the victims.
+
+    The advantage is measured on pairs: each user's utility of the guess less that of the baseline's guess, so that
+    what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
+    independent users have Clopper-Pearson intervals, all else Student's t over groups.  Where P(y | x) is known, the
+    baseline is exact, and the utility is the baseline plus the advantage.  The regret of the baseline lowers the lower
+    end of the advantage and of the ratio, and raises the baseline's upper end.
+    """
+    won, blind = utility[guess, y], utility[baseline.guess, y]
+    largest = float(utility.max())
+    advantage = intervals.within(
+        intervals.of_mean(won - blind, confidence, largest, groups), -largest, largest
+    )
+    if baseline.expected is not None and baseline.expected > 0:
+        known = baseline.expected
+        ends = intervals.within(Interval(*(end + known for end in advantage)), 0.0, largest)
+        ratio = Interval(*(end / known for end in ends))
+        return AttackRow(name, ends, intervals.exactly(known), advantage, ratio, basis, source)
+    without = _mean(blind, utility, confidence, groups)
+    ratio = intervals.of_ratio(won, blind, confidence, largest, groups)
+    return AttackRow(
+        name,
+        _mean(won, utility, confidence, groups),
+        intervals.shifted(without, upper=baseline.regret),
+        intervals.shifted(advantage, lower=baseline.regret),
+        _regretted(ratio, without.value, baseline.regret),
+        basis,
+        source,
+    )
+
+
+def by_law(name: str, expected: Expected) -> AttackRow:
+    """Return the row of the best attacker by the law of the reports, exactly."""
+    with_messages, without, gained = integrated(expected)
+    ratio = with_messages / without if without else float("nan")
+    eau, base, advantage, times = map(intervals.exactly, (with_messages, without, gained, ratio))
+    return AttackRow(
+        name, eau, base, advantage, times, "exact", "Attacks 2023, section 4, summed over all reports"
+    )
+
+
+def refused(name: str, why: str) -> AttackRow:
+    """Return the row of an attack that cannot be made with what a view contains."""
+    unknown = intervals.UNKNOWN
+    return AttackRow(name, unknown, unknown, unknown, unknown, "refused", "", why)
+
+
+def _mean(values: Floats, utility: Floats, confidence: float, groups: Groups | None) -> Interval:
+    if groups is None and bool(np.isin(utility, (0.0, 1.0)).all()):
+        return intervals.of_share(int(values.sum()), len(values), confidence)
+    largest = float(utility.max())
+    return intervals.within(intervals.of_mean(values, confidence, largest, groups), 0.0, largest)
+
+
+def _regretted(ratio: Interval, baseline: float, regret: float) -> Interval:
+    return (
+        ratio
+        if not regret
+        else Interval(ratio.lower * baseline / (baseline + regret), ratio.value, ratio.upper)
+    )
+
+
+class Violation(NamedTuple):
+    """A row of a table whose advantage lies above what a bound allows, beyond its interval."""
+
+    row: AttackRow
+    bound: Figure
+
+    def __str__(self) -> str:
+        return (
+            f"{self.row.name}: advantage {self.row.advantage.value:.4g}, at least {self.row.advantage.lower:.4g}, is "
+            f"above {self.bound.value:.4g} ({self.bound.source})"
+        )
+
+
+def violations(found: LabelInference) -> list[Violation]:
+    """Return every row whose advantage is above a bound of the advantage that holds; none where all is well.
+
+    Intervals are widened from the table's confidence to a false alarm in 1e6 rows, by the ratio of normal quantiles: a
+    bound that is the exact value would otherwise be exceeded by chance once in forty tables.
+
+    *Assumes:* labels independent of each other given P(y | x), as the bounds do.
+    """
+    from scipy.special import ndtri
+
+    wider = float(ndtri(FALSE_ALARM) / ndtri((1 - found.confidence) / 2))
+    return [
+        Violation(row, bound)
+        for row in found.rows
+        if row.basis != "refused"
+        for bound in found.bounds
+        if _concerns(bound, row)
+        and _least(row.advantage if bound.quantity == ADVANTAGE else row.utility, wider) > bound.value + 1e-9
+    ]  # fmt: skip
+
+
+def _concerns(bound: Figure, row: AttackRow) -> bool:
+    """Whether a bound holds and says something of a row; canaries are no users of the population."""
+    named = bound.quantity in (ADVANTAGE, UTILITY) and bound.basis != "lower"
+    return bound.holds and named and (row.name != CANARIES or ANYBODY in bound.parameters)
+
+
+def _least(found: Interval, wider: float) -> float:
+    return found.value - wider * (found.value - found.lower)

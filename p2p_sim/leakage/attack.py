@@ -1,0 +1,222 @@
+"""``attack``: how well the labels of a run can be guessed with what one view saw, beside what bounds allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.argument_checks import check_range
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.groups import Members
+from p2p_sim.core.population import Population, check_seed
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.leakage import advantage, canaries, intervals, view_bounds
+from p2p_sim.leakage import eta as priors
+from p2p_sim.leakage.advantage import CANARIES, Baseline
+from p2p_sim.leakage.attackers import ATTACKERS, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.baseline import without_messages
+from p2p_sim.leakage.eta import Eta
+from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
+from p2p_sim.network.bags import bag_numbers
+from p2p_sim.observed_view import View
+from p2p_sim.progress import Asked, reporter_of, showing
+from p2p_sim.run import Run
+
+LEARNER = "learner"
+
+NAMES = (*ATTACKERS, CANARIES)
+"""Attackers by name."""
+
+
+@showing
+def attack(
+    run: Run,
+    view: str = LEARNER,
+    *,
+    eta: str | Floats | Eta = "knn",
+    utility: str = "0/1",
+    attackers: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    channels: str = "plain",
+    protocol: Protocol | None = None,
+    progress: Asked = None,
+) -> LabelInference:
+    """Guess the labels of a run with what a view saw, by several attackers; return them side by side.
+
+    ``view``, ``channels``, ``protocol``: as in ``Run.view``.  The labels of the view's own users are known to it, and
+    they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class
+    shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
+    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; or an array (users, k).
+    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
+    "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
+    ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
+    Raises InputError for bad input, and for a run without its population.
+
+    *Source:* Attacks 2023, section 4; Unified 2023, section 3.
+    *Assumes:* labels independent of each other given P(y | x), and users who depend on each other only within bags and
+    clusters.
+    """
+    check_range("confidence", confidence, 0.5, 1 - 1e-9)
+    check_seed(seed)
+    tell = reporter_of(progress) or _silent
+    chosen = _chosen(attackers)
+    program, people = _program(run, protocol), _people(run)
+    tell(f"view of {view}", 0, 0)
+    seen = run.view(view, channels=channels, protocol=protocol)
+    tell("estimating P(y | x)", 0, 0)
+    belief = _belief(eta, run, program, people, seed)
+    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, belief.rows.shape[1]))
+    own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
+    belief = belief.knowing(np.flatnonzero(own), people.y[own])
+    victims = np.flatnonzero(~own)
+    if not len(victims):
+        raise InputError(
+            f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
+        )
+    features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
+    baseline = without_messages(
+        belief, people, gains, victims, classifier=features and "simple-prediction" in chosen, seed=seed
+    )
+    public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
+    knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
+    table = _Table(people, victims, gains, baseline, confidence, _groups(program, people))
+    rows: list[AttackRow] = []
+    best: Guesses | None = None
+    for i, name in enumerate(chosen):
+        tell(f"{name} attack", i, len(chosen))
+        try:
+            if name == CANARIES:
+                rows.append(canaries.canary_attack(run, program, people, view, belief.rows, confidence, seed))
+                continue
+            guesses = ATTACKERS[name](knowledge)
+        except InputError as error:
+            rows.append(advantage.refused(name, str(error)))
+            continue
+        rows.append(table.row(name, guesses))
+        best = guesses if guesses.posterior is not None else best
+    tell(f"accounting for view {view}", 0, 0)
+    question = view_bounds.Question(
+        program, seen, people, victims, belief.rows, belief.exact, features, utility, gains,
+        table.baseline_least(), run.faults,
+    )  # fmt: skip
+    exact = view_bounds.enumerated(question) if "optimal" in chosen else None
+    if exact is not None:
+        rows.append(advantage.by_law("optimal, by its law", exact))
+    return LabelInference(
+        view=view,
+        users=len(victims),
+        labels=len(gains),
+        eta_from=belief.source,
+        utility=utility,
+        confidence=float(confidence),
+        rows=tuple(rows),
+        bounds=view_bounds.bounds(question),
+        per_user=None if best is None else _per_user(best, belief, people, victims),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """What all rows of a table share."""
+
+    people: Population
+    victims: npt.NDArray[np.int64]
+    gains: Floats
+    baseline: Baseline
+    confidence: float
+    groups: npt.NDArray[Any] | None
+
+    @property
+    def truth(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.people.y, np.int64)[self.victims]
+
+    def row(self, name: str, guesses: Guesses) -> AttackRow:
+        groups = None if self.groups is None else intervals.numbered(self.groups[self.victims])
+        return advantage.measured(
+            name, guesses.guess[self.victims], self.baseline, self.truth, self.gains, confidence=self.confidence,
+            source=guesses.source, groups=groups, basis=guesses.basis,
+        )  # fmt: skip
+
+    def baseline_least(self) -> float:
+        """Return the least utility of the best guess without messages, at most 1."""
+        alone = advantage.measured(
+            "baseline",
+            self.baseline.guess,
+            self.baseline,
+            self.truth,
+            self.gains,
+            confidence=self.confidence,
+            source="",
+        )
+        return min(1.0, max(0.0, alone.baseline.lower))
+
+
+def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
+    if attackers is None:
+        return tuple(ATTACKERS)
+    given = [attackers] if isinstance(attackers, str) else list(attackers)
+    unknown = [name for name in given if name not in NAMES]
+    if unknown or not given:
+        raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}")
+    return list(dict.fromkeys(given))
+
+
+def _program(run: Run, protocol: Protocol | None) -> Protocol:
+    program = protocol if protocol is not None else run.source
+    if program is None:
+        raise InputError(f"{run.protocol} is not a shipped protocol: give it, attack(run, protocol=...)")
+    return program
+
+
+def _people(run: Run) -> Population:
+    people = run.population
+    if people is None:
+        raise InputError(
+            "this run was saved without its population: guesses cannot be held against the true labels"
+        )
+    return people
+
+
+def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
+    return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
+
+
+def _belief(eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int) -> Eta:
+    labels = program.label_count()
+    if isinstance(eta, str):
+        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"))
+    if isinstance(eta, Eta):
+        priors.checked(eta.rows, people.users, labels)
+        return eta
+    return Eta(priors.checked(eta, people.users, labels), "an array that was given")
+
+
+def _groups(program: Protocol, people: Population) -> npt.NDArray[Any] | None:
+    """Return whose outcomes may depend on each other: bags, clusters, or nobody's (None)."""
+    sums = program.bag_sums()
+    if sums is not None:
+        everybody = Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
+        return bag_numbers(people.clusters or everybody, np.arange(people.users), sums.size)
+    if program.in_clusters() and people.clusters is not None and len(people.sizes) > 1:
+        return people.clusters.codes
+    return None
+
+
+def _per_user(guesses: Guesses, belief: Eta, people: Population, victims: npt.NDArray[np.int64]) -> PerUser:
+    assert guesses.posterior is not None
+    ids = victims if people.ids is None else people.ids[victims]
+    return PerUser(
+        user=np.asarray(ids, np.int64),
+        prior=belief.rows[victims].max(axis=1),
+        posterior=guesses.posterior[victims].max(axis=1),
+        right=guesses.guess[victims] == people.y[victims],
+    )
+
+
+def _silent(label: str, done: int, total: int) -> None:
+    """Show nothing."""

@@ -1,0 +1,206 @@
+"""Attackers who guess labels, each with what a view contains and nothing else.
+
+An attacker is a function of ``Knowledge`` that returns ``Guesses``; one that needs what the view does not contain
+raises ``InputError`` naming it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.leakage.advantage import decide
+from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.learning.training import bag_training, label_assignment, metrics
+from p2p_sim.learning.training.losses import match
+from p2p_sim.observed_view import View
+from p2p_sim.privacy.registry import known
+from p2p_sim.rundir.run_record import RunRecord
+
+ATTACKS = "Does label differential privacy prevent label inference attacks, 2023"
+
+MODEL = "logistic-regression"
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """All that an attacker has.  ``view``: what she saw of a run of ``protocol``, whose program is public.
+
+    ``people``: the users as the view knows them: features, clusters and graph, and labels that are all 0.  ``eta``
+    (n, k): P(y | x) as she thinks, certain of the view's own users.  ``utility`` (k, k): u(guess, truth).
+    ``returned``: what the learner of the run returned, if the learner is of the view.
+    """
+
+    protocol: Protocol
+    view: View
+    people: Population
+    eta: Floats
+    utility: Floats
+    returned: Mapping[str, npt.NDArray[Any]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """A guess (n,) for every user.  ``posterior`` (n, k): P(y | messages), None of an attacker who has none.
+
+    ``basis``: "lower" where the attacker leaves out part of what her view shows.
+    """
+
+    guess: npt.NDArray[np.int64]
+    posterior: Floats | None
+    source: str
+    basis: Literal["measured", "lower"] = "measured"
+
+
+def prior(knowledge: Knowledge) -> Guesses:
+    """Guess from P(y | x) alone, without messages: the baseline.
+
+    *Source:* Attacks 2023, Equation 3 and section 4 (L-EAU).
+    """
+    guess = decide(knowledge.eta, knowledge.utility)
+    return Guesses(guess, knowledge.eta, f"{ATTACKS}, Equation 3")
+
+
+def simple_prediction(knowledge: Knowledge) -> Guesses:
+    """Guess what a classifier says that was trained on the released labels, weighed by the utility.
+
+    The classifier is a logistic regression, for bags one that matches their proportions.  Needs features, and what the
+    learner returned: labels by sender or by cluster, or proportions of bags.  Raises InputError without them.
+
+    *Source:* Attacks 2023, section 3.1 (simple prediction attack) and section 5.2 (weighted).
+    """
+    chances = _predicted(knowledge)
+    return Guesses(decide(chances, knowledge.utility), None, f"{ATTACKS}, section 3.1")
+
+
+def optimal(knowledge: Knowledge) -> Guesses:
+    """Guess by Bayes: P(y | x) times the likelihood of all that the view saw, weighed by the utility.
+
+    No attacker who thinks the same of P(y | x) does better, if the mechanism's room says that its likelihoods are
+    exact; otherwise ``basis`` is "lower".  Raises InputError where the room has none, or the view lacks what they need,
+    and where ``eta`` rules out what was seen.
+
+    *Source:* Unified 2023, section 3 (the optimal attack is the posterior's mode); the room's formula.
+    """
+    posterior, basis, source = posterior_of(knowledge)
+    return Guesses(decide(posterior, knowledge.utility), posterior, source, basis)
+
+
+def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "lower"], str]:
+    """Return P(y | messages) (n, k), the basis of its row and the source; raises InputError as ``optimal`` does."""
+    likelihoods = known(knowledge.protocol).attack
+    if likelihoods is None:
+        raise InputError(
+            f"optimal attack: the likelihood of the messages of {type(knowledge.protocol).__name__} is not known; "
+            "register it as Accounting(attack=...)"
+        )
+    found = likelihoods(knowledge.protocol, knowledge.view, knowledge.eta)
+    rows = _rows_of(knowledge.people, found.users)
+    if found.log.shape[1] != knowledge.eta.shape[1]:
+        raise InputError(
+            f"likelihoods of {found.log.shape[1]} labels, eta of {knowledge.eta.shape[1]}: give the same"
+        )
+    with np.errstate(divide="ignore"):
+        joint = np.log(knowledge.eta[rows]) + found.log
+    top = joint.max(axis=1, keepdims=True, initial=-np.inf)
+    if bool(np.isneginf(top).any()):
+        user = int(found.users[np.flatnonzero(np.isneginf(top))[0]])
+        raise InputError(
+            f"eta: rules out what the view saw of user {user}; give every label she can have some chance"
+        )
+    posterior = knowledge.eta.copy()
+    odds = np.exp(joint - top)
+    posterior[rows] = odds / odds.sum(axis=1, keepdims=True)
+    return posterior, "measured" if found.basis == "exact" else "lower", found.source
+
+
+def _rows_of(people: Population, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    if people.ids is None:
+        return users
+    return np.asarray(np.searchsorted(people.ids, users), np.int64)
+
+
+def _predicted(knowledge: Knowledge) -> Floats:
+    """Return class probabilities (n, k) of all users, of a model trained on what was released."""
+    if knowledge.returned is None:
+        raise InputError(
+            f"simple prediction attack: needs what the learner returned; view {knowledge.view.name!r} has no learner"
+        )
+    if knowledge.people.x is None:
+        raise InputError("simple prediction attack: needs features, and this attacker has none")
+    return says(knowledge.protocol, knowledge.people, knowledge.returned, knowledge.eta.shape[1])
+
+
+def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns that the learner of a run returned."""
+    return label_assignment.returned(run)
+
+
+def says(
+    protocol: Protocol, people: Population, returned: Mapping[str, npt.NDArray[Any]], labels: int
+) -> Floats:
+    """Return class probabilities (n, labels) of ``people``, who have features, by a model of what a learner returned.
+
+    Raises InputError where that is neither labels by sender or cluster, nor proportions of bags.
+    """
+    assert people.x is not None
+    pairs = label_assignment.pairs(dict(returned), people)
+    if pairs is not None and pairs.fits(people):
+        x = people.x[pairs.users] if pairs.x is None else pairs.x
+        return released_model(x, pairs.y, people.x, labels)
+    bags = bag_training.of_run(dict(returned), protocol, people)
+    if bags is None or not len(bags.share):
+        raise InputError(
+            "a model needs released labels by sender or cluster, or proportions of bags; the learner returned "
+            f"{', '.join(returned) or 'nothing'}"
+        )
+    return _chances(match(people.x, bags.counts()).predicted(people.x), labels)
+
+
+def released_model(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], at: npt.NDArray[Any], labels: int, model: str = MODEL
+) -> Floats:
+    """Return what a model trained on released labels ``y`` of rows ``x`` says of the rows ``at``: (m, labels).
+
+    Without two different labels it is their shares; without any, all labels are alike.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    from p2p_sim.learning.training.models import make, one_thread
+
+    codes = np.asarray(y, np.int64)
+    if len(np.unique(codes)) < 2:
+        shares = (
+            np.bincount(codes, minlength=labels) / len(codes) if len(codes) else np.full(labels, 1 / labels)
+        )
+        return np.tile(shares, (len(at), 1))
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # an attacker may use a model that did not converge
+        return _chances(metrics.of_classifier(make(model).fit(x, codes), at, labels), labels)
+
+
+def _chances(predicted: metrics.Predicted, labels: int) -> Floats:
+    if predicted.probabilities is None:
+        return np.eye(labels)[np.asarray(predicted.y, np.int64)]
+    found = np.asarray(predicted.probabilities, np.float64)
+    return found if found.shape[1] == labels else np.pad(found, ((0, 0), (0, labels - found.shape[1])))
+
+
+Attacker = Callable[[Knowledge], Guesses]
+
+ATTACKERS: dict[str, Attacker] = {
+    "prior": prior,
+    "simple-prediction": simple_prediction,
+    "optimal": optimal,
+}
+"""Attackers by name, the weakest first."""

@@ -1,0 +1,63 @@
+"""The best guess from public data alone: what an attack must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.population import Population
+from p2p_sim.leakage import eta as priors
+from p2p_sim.leakage.advantage import Baseline, decide
+from p2p_sim.leakage.attackers import released_model
+from p2p_sim.leakage.eta import Eta
+from p2p_sim.leakage.label_inference import Floats
+
+Ints = npt.NDArray[np.int64]
+
+EXTRAPOLATED = 1 / (2**0.5 - 1)
+"""If an error falls with the root of the users, what is left at n is so many times what was gained from n/2 to n."""
+
+
+def without_messages(
+    belief: Eta, people: Population, gains: Floats, victims: Ints, *, classifier: bool = False, seed: int = 0
+) -> Baseline:
+    """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
+
+    Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise of several guesses the one that
+    does best on these users' true labels: Bayes by the estimate, always the same label, the shares of the user's
+    cluster, and with ``classifier``, for attackers who train one on released labels, the same trained on the true
+    labels of half of the users for those of the other half.  So the baseline errs upwards, the advantage downwards.
+
+    ``regret``: how much a better estimate might add: what the estimate gained over the one from half of the users,
+    times 2.41, as if its error fell with the root of their number, less what the best guess already has on top.
+
+    *Source:* Attacks 2023, section 5.2 (the best of several models stands for L-EAU).
+    """
+    rows, truth = belief.rows[victims], np.asarray(people.y, np.int64)[victims]
+    bayes = decide(rows, gains)
+    if belief.exact:
+        return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
+    guesses = [bayes, *_others(people, gains, victims, classifier, seed)]
+    worth = [float(gains[guess, truth].mean()) for guess in guesses]
+    best = int(np.argmax(worth))
+    if belief.from_half is None:
+        return Baseline(guesses[best])
+    coarse = float(gains[decide(belief.from_half[victims], gains), truth].mean())
+    left = max(0.0, worth[0] - coarse) * EXTRAPOLATED
+    return Baseline(guesses[best], regret=max(0.0, worth[0] + left - worth[best]))
+
+
+def _others(people: Population, gains: Floats, victims: Ints, classifier: bool, seed: int) -> list[Ints]:
+    labels = len(gains)
+    constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
+    guesses = [np.full(len(victims), constant)]
+    if people.clusters is not None and len(people.sizes) > 1:
+        shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed)
+        guesses.append(decide(shares.rows, gains)[victims])
+    if classifier and people.x is not None and people.users >= 4:
+        chances = np.empty((people.users, labels))
+        first, second = priors.halves(people.users, seed)
+        for train, test in ((first, second), (second, first)):
+            chances[test] = released_model(people.x[train], people.y[train], people.x[test], labels)
+        guesses.append(decide(chances, gains)[victims])
+    return guesses

@@ -1,0 +1,360 @@
+"""``Eta``: what an attacker thinks of labels before she sees a message, P(y_i = c | x_i), known or estimated.
+
+Estimates are made from the TRUE labels of the users of a run: they stand for an attacker who has the population's
+P(y | x), from public data of the same kind.  That makes the baseline as strong as it can be, so that what is left as
+advantage comes from the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core import synthetic as drawn
+from p2p_sim.core.argument_checks import check_whole
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import Population
+from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
+from p2p_sim.progress import Asked
+
+KINDS = ("knn", "model", "prior", "true")
+"""What ``attack`` takes by name."""
+
+APPROXIMATE_FROM = 100_000
+"""Rows above which neighbours are searched approximately, where pynndescent is installed (extra ``leakage``)."""
+
+FOLDS = 5
+
+_SLACK = 1e-6
+_CHUNK = 20_000
+_FEW_COLUMNS = 8  # up to which a tree finds neighbours at once
+
+
+@dataclass(frozen=True, eq=False)
+class Eta:
+    """P(y_i = c | x_i), one row a user in the population's order, one column a label.
+
+    ``source``: where it comes from, in words.  ``exact``: whether labels were really drawn by it, so that expectations
+    over labels can be computed instead of measured.  ``from_half``: the same estimate made from half of the users,
+    which tells how much is still to be had from a better one; None where nothing was estimated.
+
+    Raises InputError for entries outside [0, 1] and rows that do not sum to 1 within 1e-6.
+    """
+
+    rows: Floats
+    source: str
+    exact: bool = False
+    from_half: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", checked(self.rows))
+        if self.from_half is not None:
+            object.__setattr__(self, "from_half", checked(self.from_half))
+
+    def knowing(self, users: npt.NDArray[np.int64], y: npt.NDArray[Any]) -> Eta:
+        """Return the same where the labels ``y`` of some users (rows) are known for sure."""
+        if not len(users):
+            return self
+        certain = np.eye(self.rows.shape[1])[np.asarray(y, np.int64)]
+        rows = self.rows.copy()
+        rows[users] = certain
+        return replace(self, rows=rows)
+
+
+def checked(rows: Any, users: int | None = None, labels: int | None = None) -> Floats:
+    """Return rows (users, labels) of probabilities, each summing to 1.
+
+    ``users``, ``labels``: what the shape must be; None: any.  Raises InputError that names the first wrong row.
+    """
+    try:
+        found = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"eta of type {type(rows).__name__}: give numbers, one row a user, one column a label"
+        ) from None
+    shape = found.shape
+    if found.ndim != 2 or users not in (None, shape[0]) or labels not in (None, shape[1]) or shape[1] < 2:
+        wanted = f"({users if users is not None else 'users'}, {labels if labels is not None else 'labels'})"
+        raise InputError(
+            f"eta has shape {shape}; give {wanted}: one row a user, one column a label, 2 at least"
+        )
+    wrong = ~((found >= 0) & (found <= 1)).all(axis=1)
+    if bool(wrong.any()):
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"eta: row {row} is {found[row].tolist()}; probabilities are numbers from 0 to 1")
+    sums = found.sum(axis=1)
+    off = np.abs(sums - 1) > _SLACK
+    if bool(off.any()):
+        row = int(np.flatnonzero(off)[0])
+        raise InputError(
+            f"eta: row {row} is {found[row].tolist()} and sums to {sums[row]:.9g}; a row must sum to 1"
+        )
+    return np.asarray(found / sums[:, None], np.float64)
+
+
+def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
+    """Return the share of each of the labels 0 to ``labels`` - 1 among y (n,), n at least 1."""
+    return np.bincount(np.asarray(y, np.int64), minlength=labels) / len(y)
+
+
+def from_shares(y: npt.NDArray[Any], labels: int) -> Eta:
+    """Return the same row for everybody: the class shares of ``y`` (n,), of an attacker who knows no features.
+
+    A user's own label is among them: without it, her share would betray it, as each label makes itself rarer.
+    """
+    return Eta(np.tile(shares_of(y, labels), (len(y), 1)), "class shares alone, no features")
+
+
+def from_cluster_shares(y: npt.NDArray[Any], labels: int, cluster: npt.NDArray[Any], seed: int = 0) -> Eta:
+    """Return the class shares of each user's cluster, of an attacker who knows clusters and no features.
+
+    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``; the shares
+    are those of the four others, so that nobody's own label is among them; those of all count as 10 users more.
+    """
+    n, folds = len(y), min(FOLDS, len(y))
+    codes = np.asarray(cluster, np.int64) * labels + np.asarray(y, np.int64)
+    size = (int(np.max(cluster)) + 1) * labels
+    fold = np.empty(n, np.int64)
+    fold[order(words(seed, stream("attack", "fold", 0), 0, n))] = np.arange(n) % folds
+    counts, rows = np.bincount(codes, minlength=size), np.empty((n, labels))
+    for each in range(folds):
+        mine = fold == each
+        others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
+        rows[mine] = others[np.asarray(cluster, np.int64)[mine]]
+    rows += 10 * shares_of(y, labels)
+    return Eta(rows / rows.sum(axis=1, keepdims=True), "class shares of clusters, no features")
+
+
+def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -> Eta:
+    """Return P(y | x) of the users of ``Population.synthetic``, exactly.
+
+    ``x`` (n, d): their features, None for those without; ``shares`` (k,): the probability of each label, as given to
+    ``Population.synthetic``; ``users``: n.  Raises InputError for shares that do not sum to 1.
+
+    *Source:* ``of_gaussians``; that the noise is on a grid changes nothing.
+    """
+    exact = [float(share) for share in drawn.shares_of(len(shares), list(shares), None)]
+    source = "the law by which synthetic labels were drawn"
+    if x is None:
+        return Eta(np.tile(exact, (users, 1)), source, exact=True)
+    return replace(of_gaussians(x, drawn.centres(len(exact), x.shape[1]), 1.0, exact), source=source)
+
+
+def of_gaussians(x: npt.NDArray[Any], centres: Floats, variance: float, shares: Sequence[float]) -> Eta:
+    """Return P(y | x) where features are Gaussian around a centre for each label, with one variance.
+
+    ``x`` (n, d), ``centres`` (k, d), ``variance`` above 0 of each feature, ``shares`` (k,) that sum to 1.  Raises
+    InputError for others.
+
+    *Source:* Bayes; Attacks 2023, section 5.1 has centres e_i and equal shares.
+    """
+    given = np.asarray(shares, np.float64)
+    if x.ndim != 2 or centres.shape != (len(given), x.shape[1]) or not variance > 0:
+        raise InputError(
+            f"x {x.shape}, centres {centres.shape}, {len(given)} shares, variance = {variance!r}: give (n, d), "
+            "(k, d), k and a number above 0"
+        )
+    with np.errstate(divide="ignore"):
+        scores = np.log(given) + (x @ centres.T - (centres**2).sum(axis=1) / 2) / variance
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return Eta(
+        odds / odds.sum(axis=1, keepdims=True), "Gaussian features around a centre for each label", exact=True
+    )
+
+
+def nearest(
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    labels: int,
+    neighbours: int | None = None,
+    seed: int = 0,
+    progress: Asked = False,
+) -> Eta:
+    """Return the label shares among each user's nearest others, herself left out.
+
+    ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
+    there are so many.  Distances as in ``nearest_neighbours``.  Neighbours are found exactly, by scikit-learn's tree
+    in up to 8 columns; in more, and above 100,000 users, approximately by pynndescent where that is installed, and
+    ``source`` says so.  The class shares
+    count as one more neighbour, so that no label is ruled out.  ``from_half``: users are cut into two halves, and half
+    as many neighbours are sought in each.  ``seed``: of the halves, and of the approximate search.  Raises InputError
+    for fewer than 4 users, and for ``neighbours`` above n - 1.
+
+    *Source:* Pitfalls 2021, section 3.
+    """
+    n = _enough(x, y)
+    k = min(n - 1, max(10, round(n**0.5))) if neighbours is None else neighbours
+    check_whole("neighbours", k, 1)
+    if k > n - 1:
+        raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
+    shares_among, how = _search(n, x.shape[1], seed, progress)
+    table, codes, shares = scaled(x), np.asarray(y, np.int64), shares_of(y, labels)
+    coarse = np.empty((n, labels))
+    for half in halves(n, seed):
+        fewer = max(1, min(k // 2, len(half) - 1))
+        coarse[half] = _smoothed(shares_among(table[half], codes[half], fewer, labels), fewer, shares)
+    rows = _smoothed(shares_among(table, codes, k, labels), k, shares)
+    return Eta(rows, f"{k:,} nearest others of each user, {how}", from_half=coarse)
+
+
+def modelled(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str = "logistic-regression", seed: int = 0
+) -> Eta:
+    """Return probabilities of a calibrated classifier that was never trained on the user whom it judges.
+
+    ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
+    folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
+    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError
+    for fewer than 4 users of a label that occurs, and for an unknown model.
+
+    *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
+    """
+    _enough(x, y)
+    counts = np.bincount(np.asarray(y, np.int64))
+    rarest = int(counts[counts > 0].min())
+    if rarest < 4 or np.count_nonzero(counts) < 2:
+        raise InputError(
+            f"eta = 'model': the rarest label has {rarest} users of {np.count_nonzero(counts)} labels; a model that is "
+            "judged by others needs 2 labels of 4 users each: give 'knn' or 'prior'"
+        )
+    rows, coarse = (_cross_fitted(x, y, labels, model, folds, seed) for folds in (min(FOLDS, rarest // 2), 2))
+    return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
+
+
+def of_population(
+    kind: str, people: Population, labels: int, seed: int = 0, shares: Sequence[float] | None = None
+) -> Eta:
+    """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
+
+    ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn, None: they were
+    not.  Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for
+    another kind, and for "true" of users who are not synthetic.
+    """
+    if kind not in KINDS:
+        raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
+    if kind == "true":
+        if shares is None:
+            raise InputError(
+                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', "
+                "or leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
+            )
+        return synthetic(people.x, shares, people.users)
+    if kind == "prior" or people.x is None:
+        clusters = people.clusters
+        if clusters is None or len(people.sizes) < 2:
+            found = from_shares(people.y, labels)
+        else:
+            found = from_cluster_shares(people.y, labels, clusters.codes, seed)
+        return found if kind == "prior" else replace(found, source=f"{found.source}, as there are none")
+    estimate = nearest if kind == "knn" else modelled
+    return estimate(people.x, people.y, labels, seed=seed)
+
+
+def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise InputError(f"x has shape {x.shape}, y {y.shape}; give (n, d) and (n,)")
+    if len(y) < 4:
+        raise InputError(f"{len(y)} users: an estimate of P(y | x) needs 4 at least; give eta = 'prior'")
+    return len(y)
+
+
+def halves(n: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows of two halves of the users, drawn by ``seed``, each ascending."""
+    drawn_order = order(words(seed, stream("attack", "half", 0), 0, n))
+    return np.sort(drawn_order[: n // 2]), np.sort(drawn_order[n // 2 :])
+
+
+def _smoothed(found: Floats, count: int, shares: Floats) -> Floats:
+    return np.asarray((found * count + shares) / (count + 1), np.float64)
+
+
+SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int, int], Floats]
+"""From features, labels, how many neighbours and how many labels there are: label shares among each one's nearest."""
+
+
+def _search(n: int, columns: int, seed: int, progress: Asked) -> tuple[SharesAmong, str]:
+    """Return how neighbours are found, and in words: by a tree where that is quick, approximately of many users."""
+    if columns <= _FEW_COLUMNS:
+        return _of_places(_by_tree, seed), "found exactly"
+    if n > APPROXIMATE_FROM:
+        try:
+            import pynndescent  # noqa: F401
+        except ImportError:
+            note = "found exactly (with the extra leakage it would be faster, and approximate)"
+        else:
+            return _of_places(_approximately, seed), "found approximately by pynndescent"
+    else:
+        note = "found exactly"
+
+    def exact(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
+        return label_shares(x, y, count, labels=labels, progress=progress)
+
+    return exact, note
+
+
+Query = Callable[[npt.NDArray[np.float32], int], npt.NDArray[np.int64]]
+"""From rows and a number: the places of so many nearest ones for each."""
+
+
+def _by_tree(x: npt.NDArray[np.float32], count: int, _seed: int) -> Query:
+    from sklearn.neighbors import NearestNeighbors
+
+    tree = NearestNeighbors(n_neighbors=count, algorithm="kd_tree").fit(x)
+    return lambda rows, few: np.asarray(tree.kneighbors(rows, few, return_distance=False), np.int64)
+
+
+def _approximately(x: npt.NDArray[np.float32], count: int, seed: int) -> Query:
+    from pynndescent import NNDescent
+
+    index = NNDescent(x, n_neighbors=min(count, 60), random_state=seed % 2**32)
+    return lambda rows, few: np.asarray(index.query(rows, k=few)[0], np.int64)
+
+
+def _of_places(build: Callable[[npt.NDArray[np.float32], int, int], Query], seed: int) -> SharesAmong:
+    """Return label shares among neighbours that an index finds; users are shuffled, so that no order breaks ties."""
+
+    def shares(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
+        shuffled = order(words(seed, stream("attack", "ties", 0), 0, len(y)))
+        few = min(count + 1, len(y))  # one more, as she is among them
+        nearest_of, codes = build(x[shuffled], few, seed), y[shuffled]
+        found = np.empty((len(y), labels))
+        for low in range(0, len(y), _CHUNK):
+            who = np.arange(low, min(low + _CHUNK, len(y)))
+            places = nearest_of(x[shuffled[who]], few)
+            others = places != who[:, None]
+            kept = others & (np.cumsum(others, axis=1) <= count)
+            for label in range(labels):
+                found[shuffled[who], label] = ((codes[places] == label) & kept).sum(axis=1)
+        return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
+
+    return shares
+
+
+def _cross_fitted(
+    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str, folds: int, seed: int
+) -> Floats:
+    import warnings
+
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import StratifiedKFold
+
+    from p2p_sim.learning.training.models import make, one_thread
+
+    codes, rows = np.asarray(y, np.int64), np.zeros((len(y), labels))
+    parts = StratifiedKFold(max(2, folds), shuffle=True, random_state=seed % 2**32)
+    for train, test in parts.split(x, codes):
+        counts = np.bincount(codes[train])
+        inner = max(2, min(3, int(counts[counts > 0].min())))
+        with warnings.catch_warnings(), one_thread():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # calibration makes up for it
+            fitted = CalibratedClassifierCV(make(model), cv=inner).fit(x[train], codes[train])
+            rows[np.ix_(test, fitted.classes_)] = fitted.predict_proba(x[test])
+    mixed = (1 - 1 / len(y)) * rows + shares_of(y, labels) / len(y)
+    return np.asarray(mixed / mixed.sum(axis=1, keepdims=True), np.float64)

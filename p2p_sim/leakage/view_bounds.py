@@ -1,0 +1,258 @@
+"""What guarantees allow an attacker with one view: the theorems that apply to its law and its mechanism.
+
+Which apply is read off the view's exact law (``privacy.profile``) and what the mechanism registers of its labels, never
+off its name.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from p2p_sim.core.argument_checks import check_labels
+from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import Faults
+from p2p_sim.core.population import Population
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, Expected, by_enumeration
+from p2p_sim.leakage.eta import shares_of
+from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.observed_view import View
+from p2p_sim.privacy.accountant import profile
+from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
+from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import label_noise
+
+LEARNER = "learner"
+
+ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+"""Renyi orders among which the best is taken."""
+
+_EXACT_BAGS = 100_000_000  # labels times bag sizes up to which Theorem 3.3 is computed: some seconds
+_ENTRIES = 1 << 22  # of laws that are held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
+
+    ``exact``: whether labels were drawn by ``eta``; ``features``: whether the attacker knows any.  ``baseline``: the
+    lower end of the utility of the best guess without messages, under 0/1 utility.
+    """
+
+    protocol: Protocol
+    view: View
+    people: Population
+    victims: npt.NDArray[np.int64]
+    eta: Floats
+    exact: bool
+    features: bool
+    utility: str
+    gains: Floats
+    baseline: float
+    faults: Faults | None
+
+    @property
+    def truth(self) -> npt.NDArray[np.int64]:
+        """The labels of the victims."""
+        return np.asarray(self.people.y, np.int64)[self.victims]
+
+    @property
+    def learner_alone(self) -> bool:
+        """Whether the learner is all that looks, and nothing goes wrong on the way to it."""
+        who = self.view.coalition
+        return who.servers == {LEARNER} and not who.users and not who.wire and self.faults is None
+
+
+def bounds(question: Question) -> tuple[Figure, ...]:
+    """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why."""
+    try:
+        law = _law(question)
+    except InputError as error:  # of a view that has no room in the smallest cluster, say
+        return (_no_law(str(error)),)
+    if law.law is None:
+        return (_no_law(law.why), *_of_bags(question, None))
+    return (
+        *_of_law(question, law),
+        *_of_response(question),
+        *_of_bags(question, law),
+        *_of_release(question, law),
+    )
+
+
+def channel_of(question: Question) -> Floats | None:
+    """Return P(report | label) (k, k) where each user's own report is all that the learner sees of her; None if not."""
+    noise = label_noise(question.protocol)
+    if noise is None or noise.whose != "sender" or noise.reports is not None or not noise.randomizes:
+        return None
+    if not question.learner_alone:
+        return None
+    if noise.matrix is not None:
+        return np.asarray(noise.matrix.dense(), np.float64)
+    check_labels("labels", noise.labels)
+    lie = float(noise.lie)
+    channel = np.full((noise.labels, noise.labels), lie / (noise.labels - 1))
+    np.fill_diagonal(channel, 1 - lie)
+    return channel
+
+
+def enumerated(question: Question) -> Expected | None:
+    """Return the exact utilities of the best attack on each victim; None unless P(y | x) and the law are known."""
+    channel = channel_of(question)
+    if channel is None or not question.exact or len(channel) != question.eta.shape[1]:
+        return None
+    return by_enumeration(question.eta[question.victims], channel, question.gains)
+
+
+def _law(question: Question) -> PrivacyProfile:
+    view = question.view
+    return profile(
+        question.protocol,
+        view.name,
+        population=question.people,
+        channels=view.channels,
+        faults=question.faults,
+    )
+
+
+def _no_law(why: str) -> Figure:
+    source = f"{attacks2023.PAPER}, Theorem 2"
+    return Figure(math.nan, ADVANTAGE, False, f"the view has no law: {why}", source, "upper")
+
+
+def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
+    """Return Theorem 2, as printed and sharpened, at epsilon = 0: no other (epsilon, delta) of the law is sharper."""
+    delta = law.delta_bracket(0.0).upper
+    supremum = float(question.gains.max(axis=0)[question.truth].mean())
+    kept = {"epsilon": 0.0, "delta": delta}
+    printed = attacks2023.theorem2(0.0, delta, supremum)
+    found = [replace(printed, source=f"{printed.source}; {law.source}", parameters={**kept, ANYBODY: 1.0})]
+    if question.utility == "weighted":
+        shares = shares_of(question.people.y, len(question.gains))
+        if bool((shares > 0).all()):
+            found.append(replace(attacks2023.corollary1_weighted(0.0, delta, shares), parameters=kept))
+        return found
+    if (
+        not question.features
+        and question.people.clusters is None
+        and question.protocol.feature_count() is None
+    ):
+        third = attacks2023.theorem3(0.0, delta, supremum)
+        found.append(
+            replace(third, why="features travel nowhere, so that privacy of labels is full", parameters=kept)
+        )
+    sharper = f"{attacks2023.PAPER}, Theorem 2 sharpened for 0/1 utility"
+    value = attacks2023.distance(0.0, delta) * (1 - question.baseline)
+    return [*found, Figure(value, ADVANTAGE, True, "", sharper, "upper", kept)]
+
+
+def _of_response(question: Question) -> list[Figure]:
+    """Return the exact advantage against binary randomized response."""
+    channel = channel_of(question)
+    if channel is None or len(channel) != 2 or question.utility != "0/1" or not question.exact:
+        return []
+    lie = channel[0, 1]
+    if not 0 < lie <= 0.5 or channel[1, 0] != lie:
+        return []
+    return [unified2023.rr_advantage(question.eta[question.victims, 1], math.log1p(-lie) - math.log(lie))]
+
+
+def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
+    """Return what holds of proportions of bags: exact ones (Theorems 3.3, 3.4, Lemma A.1), or noisy ones (6.4)."""
+    from p2p_sim.core.groups import Members
+    from p2p_sim.network.bags import bag_numbers
+
+    sums = question.protocol.bag_sums()
+    if sums is None or question.utility != "0/1" or not question.learner_alone or len(question.gains) != 2:
+        return []
+    ones = question.eta[question.victims, 1]
+    variance = (
+        float((ones * (1 - ones)).mean()) if question.exact else float(((ones - question.truth) ** 2).mean())
+    )
+    epsilon = math.inf if law is None else law.epsilon(0.0)
+    if math.isfinite(epsilon):
+        return _of_noisy_bags(
+            question, epsilon, variance, 0.0 if law is None else law.delta_bracket(0.0).lower
+        )
+    people = question.people
+    everybody = Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
+    bags = bag_numbers(people.clusters or everybody, np.arange(people.users), sums.size)
+    sizes = np.bincount(bags)
+    smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
+    found = []
+    if bool((ones == ones[0]).all()):
+        p = float(ones[0])
+        found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
+        if question.exact and int(sizes.max()) == smallest:
+            found.append(unified2023.theorem3_4_exact(p, smallest))
+    if smallest >= 2:
+        figure = unified2023.lemma_a1(min(variance, 0.25), share, smallest)
+        found.append(replace(figure, parameters={"bag_size": smallest}))
+    if question.exact and float((sizes.astype(np.float64) ** 2).sum()) <= _EXACT_BAGS:
+        found.append(_over_bags(question.eta[:, 1], np.asarray(bags, np.int64)))
+    return found
+
+
+def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
+    """Return Theorem 3.3 averaged over users: the exact advantage against the proportions of all bags.
+
+    Bags of one size go together.  The best guess errs by the smaller of the two joint probabilities at every count.
+    """
+    from p2p_sim.privacy.laws.poisson_binomial import leave_one_out
+
+    by_bag = ones[np.argsort(bags, kind="stable")]
+    sizes = np.bincount(bags)
+    sizes = sizes[sizes > 0]
+    starts, gained = np.cumsum(sizes) - sizes, 0.0
+    for size in np.unique(sizes).tolist():
+        groups = starts[sizes == size]
+        for low in range(0, len(groups), step := max(1, _ENTRIES // size**2)):
+            eta = by_bag[groups[low : low + step, None] + np.arange(size)]
+            others = leave_one_out(eta)
+            with_one = eta[:, :, None] * np.pad(others, ((0, 0), (0, 0), (1, 0)))
+            with_none = (1 - eta)[:, :, None] * np.pad(others, ((0, 0), (0, 0), (0, 1)))
+            gained += float((np.minimum(eta, 1 - eta) - np.minimum(with_one, with_none).sum(axis=2)).sum())
+    value = max(0.0, gained / len(ones))
+    return Figure(value, ADVANTAGE, True, "", f"{unified2023.PAPER}, Theorem 3.3, all bags", "exact")
+
+
+def _of_noisy_bags(question: Question, epsilon: float, variance: float, distance: float) -> list[Figure]:
+    """Return Theorem 6.4; printed, from the variance: of an estimate, its mean squared error, which is no smaller.
+
+    Its sharper form needs noise that hides no worse than Laplace's: a total variation of 1 - e^(-epsilon/2) at most.
+    """
+    source = f"{unified2023.PAPER}, Theorem 6.4"
+    printed = Figure(
+        -2 * math.expm1(-epsilon) * variance, ADVANTAGE, True, "", source, "claimed", {"epsilon": epsilon}
+    )
+    laplace = -math.expm1(-epsilon / 2)
+    if distance > laplace * (1 + 1e-9):
+        return [printed]
+    value = laplace * (1 - question.baseline)
+    return [printed, Figure(value, ADVANTAGE, True, "", f"{source} sharpened", "upper", {"epsilon": epsilon})]
+
+
+def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
+    """Return Theorem 5.2, of attackers who know no features: the best order, from the divergence of the report.
+
+    Where the report is no uniform response, pure epsilon bounds the divergence of every order.
+    """
+    if question.features or question.utility != "0/1":
+        return []
+    shares = shares_of(question.truth, len(question.gains))
+    common, channel = float(shares.max()), channel_of(question)
+    noise = label_noise(question.protocol)
+    if channel is not None and noise is not None and noise.matrix is None:
+        k = len(channel)
+        lam = min(1.0, float(noise.lie) * k / (k - 1))
+        divergences = [(order, release2023.label_divergence(order, lam, k).epsilon) for order in ORDERS]
+    elif math.isfinite(epsilon := law.epsilon(0.0)):
+        divergences = [(ORDERS[-1], epsilon)]
+    else:
+        return []
+    found = [release2023.theorem5_2_sharpest(order, at, common) for order, at in divergences]
+    return [min(found, key=lambda figure: figure.value)]

@@ -1,0 +1,323 @@
+"""Attackers of runs: what they know, what they gain, and what bounds allow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim import InputError, Population
+from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.eta import Eta, synthetic
+from p2p_sim.leakage.label_inference import Interval
+from p2p_sim.learning import experiment
+from p2p_sim.privacy import registry
+from p2p_sim.privacy.bounds import unified2023
+from p2p_sim.privacy.bounds.bound import Figure
+from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
+from p2p_sim.privacy.registry import known
+from protocols import (
+    EncryptedShuffle,
+    LabelProportions,
+    LaplaceLabelProportions,
+    PeerToPeer,
+    RandomizedResponse,
+)
+
+USERS = 20_000
+
+
+@pytest.fixture(scope="module")
+def people() -> Population:
+    return Population.synthetic(users=USERS, features=1, positive=0.3, seed=3)
+
+
+@pytest.fixture(scope="module")
+def run(people):
+    return p2p_sim.run(RandomizedResponse(1.0), people, seed=5, trace="full")
+
+
+@pytest.fixture(scope="module")
+def true(people) -> Eta:
+    return synthetic(people.x, [0.7, 0.3], people.users)
+
+
+def rows(found):
+    return {row.name: row for row in found.rows}
+
+
+def test_a_million_users_gain_what_the_formula_says():
+    """Unified 2023, Theorem 3.7, on eta all over [0, 1]; false alarm 1e-9 by the width of the interval."""
+    users = 1_000_000
+    eta = (np.arange(users) + 0.5) / users
+    y = p2p_sim.core.random_words.uniform(p2p_sim.core.random_words.words(7, 1, 0, users)) < eta
+    run = p2p_sim.run(
+        RandomizedResponse(1.0), Population.from_arrays(y=y), seed=2, trace="full", digest=False
+    )
+    law = Eta(np.stack([1 - eta, eta], axis=1), "drawn by it", exact=True)
+    found = attack(run, eta=law, attackers=["optimal"], confidence=1 - 1e-9)
+    formula = unified2023.rr_advantage(eta, 1.0).value
+    optimal, exact = found.rows
+    assert optimal.advantage.lower <= formula <= optimal.advantage.upper
+    assert optimal.advantage.upper - optimal.advantage.lower < 0.01
+    assert exact.basis == "exact"
+    assert exact.advantage.value == pytest.approx(formula, abs=1e-12)
+    assert formula in [pytest.approx(bound.value) for bound in found.bounds if bound.basis == "exact"]
+    assert optimal.baseline.value == pytest.approx(0.75, abs=1e-6)
+    assert violations(found) == []
+
+
+@pytest.mark.parametrize("utility", ["0/1", "weighted"])
+def test_nobody_beats_the_optimal_attacker_nor_a_bound(run, true, utility):
+    found = attack(run, eta=true, utility=utility)
+    by_name = rows(found)
+    assert list(by_name) == ["prior", "simple-prediction", "optimal", "optimal, by its law"]
+    best = by_name["optimal"].advantage
+    for row in found.rows:
+        assert row.advantage.lower <= best.upper
+        assert row.utility.value - row.baseline.value == pytest.approx(row.advantage.value)
+    assert best.lower <= by_name["optimal, by its law"].advantage.value <= best.upper
+    assert violations(found) == []
+    assert found.users == USERS
+    assert found.labels == 2
+
+
+def test_weighted_utility_decides_otherwise(run, true):
+    plain, weighted = (
+        rows(attack(run, eta=true, utility=u, attackers=["optimal"])) for u in ("0/1", "weighted")
+    )
+    assert plain["optimal, by its law"].utility.value == pytest.approx(0.8843, abs=1e-3)
+    assert weighted["optimal, by its law"].utility.value == pytest.approx(0.8672, abs=1e-3)
+
+
+@pytest.mark.parametrize("eta", ["knn", "model", "prior"])
+def test_estimated_eta_is_close_to_the_law(run, true, eta):
+    found, law = attack(run, eta=eta), attack(run, eta=true)
+    assert violations(found) == []
+    if eta != "prior":
+        exact = rows(law)["optimal, by its law"].advantage.value
+        estimated = rows(found)["optimal"].advantage
+        assert estimated.lower <= exact <= estimated.upper
+        assert found.per_user is not None
+        assert abs(found.per_user.prior.mean() - law.per_user.prior.mean()) < 0.01
+    else:
+        assert rows(found)["simple-prediction"].basis == "refused"
+        assert "features" in rows(found)["simple-prediction"].why
+
+
+def test_a_view_that_reads_nothing_gains_nothing(run):
+    found = attack(run, "user", eta="knn")
+    by_name = rows(found)
+    assert by_name["simple-prediction"].basis == "refused"
+    assert "'user' has no learner" in by_name["simple-prediction"].why
+    assert np.isnan(by_name["simple-prediction"].advantage.value)
+    assert by_name["optimal"].advantage.value == by_name["prior"].advantage.value
+    assert found.users == USERS - 1
+
+
+def test_colluders_are_no_victims_and_their_labels_are_known(run, people):
+    found = attack(run, "learner+user:7+user:9", eta="prior")
+    assert found.users == USERS - 2
+    assert not np.isin([7, 9], found.per_user.user).any()
+
+    def claims(_protocol, view, eta):
+        for user in (7, 9):
+            assert eta[user].tolist() == np.eye(2)[int(people.y[user])].tolist()
+        return LabelLikelihoods.silent(2, "test")
+
+    entry = known(RandomizedResponse(1.0))
+    registry._REGISTERED[RandomizedResponse] = replace(entry, attack=claims)
+    try:
+        attack(run, "learner+user:7+user:9", eta="prior", attackers=["optimal"])
+    finally:
+        registry._REGISTERED[RandomizedResponse] = entry
+
+
+def test_an_attack_that_knows_more_than_its_law_allows_is_found(run, people, true):
+    """A room that hands the attacker the labels themselves: the broken twin of every honest one."""
+
+    def cheats(_protocol, _view, _eta):
+        logs = np.where(np.eye(2)[people.y.astype(int)] > 0, 0.0, -5.0)
+        return LabelLikelihoods(np.arange(USERS), logs, "exact", "cheating")
+
+    entry = known(RandomizedResponse(1.0))
+    registry._REGISTERED[RandomizedResponse] = replace(entry, attack=cheats)
+    try:
+        found = attack(run, eta=true)
+    finally:
+        registry._REGISTERED[RandomizedResponse] = entry
+    assert {violation.row.name for violation in violations(found)} == {"optimal"}
+    assert "optimal" in str(violations(found)[0])
+
+
+def test_a_bound_below_what_was_measured_is_a_violation(run, true):
+    found = attack(run, eta=true, attackers=["optimal"])
+    low = Figure(0.001, "attack advantage", True, "", "nobody", "upper")
+    assert {v.bound.source for v in violations(replace(found, bounds=(low,)))} == {"nobody"}
+    for harmless in (replace(low, holds=False), replace(low, basis="lower"), replace(low, quantity="risk")):
+        assert violations(replace(found, bounds=(harmless,))) == []
+
+
+def test_per_user_is_the_posterior(run, people, true):
+    found = attack(run, eta=true, attackers=["optimal"]).per_user
+    reports = run.messages("report")
+    keep = np.e / (1 + np.e)
+    said = reports["y"][np.argsort(reports["sender"])]
+    joint = true.rows * np.where(said[:, None] == np.arange(2), keep, 1 - keep)
+    posterior = joint / joint.sum(axis=1, keepdims=True)
+    assert np.allclose(found.posterior, posterior.max(axis=1), atol=1e-12)
+    assert np.allclose(found.prior, true.rows.max(axis=1))
+    assert (found.right == (posterior.argmax(axis=1) == people.y)).all()
+
+
+def test_canaries_of_a_model_that_learns_labels_by_heart():
+    """With as many features as users a model tells every coin; where labels are pure noise it tells none."""
+    y = np.arange(120) % 2 == 0
+    people = Population.from_arrays(y=y, x=np.eye(120))
+    law, right = np.full((120, 2), 0.5), {}
+    for epsilon in (20.0, 0.0):
+        protocol = RandomizedResponse(epsilon)
+        run = p2p_sim.run(protocol, people, seed=1)
+        row = canary_attack(run, protocol, people, "learner", law, 0.95, 0, share=1.0)
+        assert row.baseline == Interval(0.5, 0.5, 0.5)
+        right[epsilon] = row.utility
+    assert right[20.0].value > 0.9
+    assert right[0.0].lower < 0.5 < right[0.0].upper
+
+
+def test_canaries_need_a_model_features_and_canaries(run, people):
+    (row,) = attack(run, "user", eta="prior", attackers=["canaries"]).rows
+    assert "no learner" in row.why
+    bare = p2p_sim.run(RandomizedResponse(1.0), Population.from_arrays(y=people.y[:50]), seed=1, trace="full")
+    (row,) = attack(bare, eta="prior", attackers=["canaries"]).rows
+    assert "features" in row.why
+    few = p2p_sim.run(RandomizedResponse(1.0), people.part(np.arange(9)), seed=1, trace="full")
+    (row,) = attack(few, eta="prior", attackers=["canaries"]).rows
+    assert "2 canaries" in row.why
+
+
+def test_more_labels_than_two():
+    people = Population.synthetic(users=6000, labels=4, features=2, shares=[0.4, 0.3, 0.2, 0.1], seed=1)
+    run = p2p_sim.run(RandomizedResponse(1.5, labels=4), people, seed=4, trace="full")
+    found = attack(run, eta=synthetic(people.x, [0.4, 0.3, 0.2, 0.1], 6000))
+    by_name = rows(found)
+    exact = by_name["optimal, by its law"].advantage.value
+    assert by_name["optimal"].advantage.lower <= exact <= by_name["optimal"].advantage.upper
+    assert exact > 0.05
+    assert violations(found) == []
+    assert violations(attack(run, eta="knn", utility="weighted")) == []
+
+
+def test_synthetic_runs_know_their_law():
+    run = experiment.simulate(
+        RandomizedResponse(1.0),
+        500,
+        share=0.3,
+        features=1,
+        seed=1,
+        trace="full",
+        model="none",
+        progress=False,
+    )
+    found = attack(run, eta="true")
+    assert "drawn" in found.eta_from
+    assert rows(found)["optimal, by its law"].basis == "exact"
+
+
+@pytest.fixture(scope="module")
+def clustered() -> Population:
+    return Population.synthetic(users=1200, features=1, positive=0.3, cluster_size=12, seed=3)
+
+
+@pytest.mark.parametrize("view", ["learner", "learner+2*user", "user", "wire", "learner+wire"])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        PeerToPeer(alpha=0.1), LabelProportions(bag_size=4), LaplaceLabelProportions(epsilon=1.0, bag_size=4),
+        EncryptedShuffle(epsilon=1.0), RandomizedResponse(1.0),
+    ],
+    ids=lambda protocol: type(protocol).__name__,
+)  # fmt: skip
+def test_no_mechanism_is_beaten_by_more_than_its_law_allows(clustered, protocol, view):
+    run = p2p_sim.run(protocol, clustered, seed=5, trace="full", digest=False)
+    for utility in ("0/1", "weighted"):
+        found = attack(run, view, eta=synthetic(clustered.x, [0.7, 0.3], 1200), utility=utility)
+        best = rows(found)["optimal"]
+        assert best.basis in ("measured", "lower")
+        for row in found.rows:
+            assert row.basis == "refused" or row.advantage.lower <= best.advantage.upper
+        assert violations(found) == []
+        assert sum(bound.holds for bound in found.bounds) >= 2
+
+
+def test_dependence_within_bags_widens_intervals(clustered):
+    """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
+    run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
+    advantage = rows(attack(run, eta="prior"))["optimal"].advantage
+    apart = p2p_sim.run(RandomizedResponse(np.inf), clustered, seed=5, trace="full", digest=False)
+    assert advantage.upper - advantage.lower > 0.01
+    assert rows(attack(apart, eta="prior"))["optimal"].utility.value == 1.0
+
+
+def test_bags_have_their_theorems():
+    people = Population.synthetic(users=1600, positive=0.3, seed=1)
+    run = p2p_sim.run(LabelProportions(bag_size=8), people, seed=4, trace="full")
+    eta = synthetic(None, [0.7, 0.3], 1600)
+    found = attack(run, eta=eta, attackers=["prior", "optimal"])
+    sources = " ".join(bound.source for bound in found.bounds)
+    for theorem in ("Theorem 3.3", "Theorem 3.4", "Theorem 3.4, exact", "Lemma A.1"):
+        assert theorem in sources
+    exact = {
+        bound.source.split("Theorem ")[1]: bound.value for bound in found.bounds if bound.basis == "exact"
+    }
+    assert exact["3.3, all bags"] == pytest.approx(exact["3.4, exact"], abs=1e-12)
+    uneven = np.linspace(0, 1, 1600)
+    given = Eta(np.stack([1 - uneven, uneven], axis=1), "another", exact=True)
+    bounds = attack(run, eta=given, attackers=["prior"]).bounds
+    (bags,) = [bound.value for bound in bounds if "Theorem 3.3" in bound.source]
+    each = [unified2023.llp_advantage(part).value for part in uneven.reshape(-1, 8)]
+    assert bags == pytest.approx(np.mean(each), abs=1e-12)
+    assert {bound.basis for bound in found.bounds if "Lemma A.1" in bound.source} == {"claimed"}
+    assert violations(found) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"eta": "guess"}, "eta = 'guess'"),
+        ({"eta": "true"}, "eta = 'true'"),
+        ({"eta": np.full((USERS, 2), 0.6)}, "sums to 1.2"),
+        ({"eta": np.full((USERS, 2), [1.5, -0.5])}, "from 0 to 1"),
+        ({"eta": np.full((3, 2), 0.5)}, "shape (3, 2)"),
+        ({"eta": np.full((USERS, 3), 1 / 3)}, "shape (20000, 3)"),
+        ({"eta": np.full((USERS, 2), np.nan)}, "row 0"),
+        ({"utility": "cubic"}, "utility = 'cubic'"),
+        ({"attackers": ["best"]}, "attackers = ['best']"),
+        ({"attackers": []}, "attackers = []"),
+        ({"confidence": 1.0}, "confidence = 1.0"),
+        ({"seed": -1}, "seed = -1"),
+        ({"view": "nobody"}, "nobody"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(run, how, told):
+    with pytest.raises(InputError) as error:
+        attack(run, **how)
+    assert told in str(error.value)
+
+
+def test_everybody_looks():
+    run = p2p_sim.run(RandomizedResponse(1.0), Population.from_arrays(y=[True, False]), seed=1, trace="full")
+    with pytest.raises(InputError, match="nobody is left"):
+        attack(run, "learner+2*user", eta="prior")
+
+
+def test_what_eta_rules_out_is_said(run, people):
+    wrong = np.eye(2)[1 - people.y.astype(int)]
+    sure = p2p_sim.run(RandomizedResponse(np.inf), people, seed=1, trace="full")
+    row = rows(attack(sure, eta=wrong, attackers=["optimal"]))["optimal"]
+    assert row.basis == "refused"
+    assert "rules out" in row.why

@@ -1,0 +1,100 @@
+"""Label shares of nearest neighbours: scikit-learn's neighbours, ties by enumeration, and the same from both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from p2p_sim.core.errors import InputError
+from p2p_sim.leakage import nearest_neighbours
+from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
+
+Table = npt.NDArray[np.float32]
+
+
+def people(n: int, seed: int, numbers: int = 2) -> tuple[Table, npt.NDArray[np.int64]]:
+    """Return a table with three categories, a flag and some numbers, and three labels."""
+    rng = np.random.default_rng(seed)
+    parts: list[Any] = [np.eye(c)[rng.integers(0, c, n)] for c in (3, 7, 40)]
+    parts += [rng.integers(0, 2, (n, 1)), rng.normal(size=(n, numbers))]
+    return np.hstack(parts).astype(np.float32), rng.integers(0, 3, n)
+
+
+@pytest.mark.parametrize("exclude", [True, False])
+@pytest.mark.parametrize("k", [1, 7, 400])
+def test_neighbours_are_those_of_scikit_learn(k: int, exclude: bool) -> None:
+    x, y = people(900, k)
+    model = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(x)
+    found = model.kneighbors(None if exclude else x, return_distance=False)
+    expected = np.eye(3)[y][found].mean(axis=1)
+    assert label_shares(x, y, k, exclude_self=exclude) == pytest.approx(expected, abs=1e-12)
+
+
+def test_ties_share_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four at distance 1 compete for the two places that the nearest leaves: each gets half a place."""
+    x = np.array([[0.0], [0.1], [1.0], [1.0], [-1.0], [-1.0], [9.0]], np.float32)
+    y = np.array([0, 1, 1, 0, 0, 0, 1])
+    for _ in ("loops", "products"):
+        assert label_shares(x, y, 3)[0] == pytest.approx([(3 * 0.5) / 3, (1 + 0.5) / 3], abs=1e-12)
+        monkeypatch.setenv("P2P_SIM_NUMBA", "0")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_ways_agree_where_categories_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = people(700, seed, numbers=0)
+    fast = label_shares(x, y, 25, labels=5)
+    monkeypatch.setenv("P2P_SIM_NUMBA", "0")
+    assert np.array_equal(fast, label_shares(x, y, 25, labels=5))
+    assert fast.shape == (700, 5)
+    assert fast.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_sample_that_misleads_costs_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guess of the k-th distance is far too small where the sample is near and the rest is not."""
+    monkeypatch.setattr(nearest_neighbours, "_SAMPLE", 8)
+    x = np.random.default_rng(0).normal(size=(800, 1)).astype(np.float32)
+    x[::100] = x[::100] * 1e-3
+    y = np.arange(800) % 2
+    expected = np.eye(2)[y][NearestNeighbors(n_neighbors=90).fit(x).kneighbors(return_distance=False)].mean(
+        axis=1
+    )
+    assert label_shares(x, y, 90) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_order_of_rows_decides_nothing() -> None:
+    x, y = people(500, 5, numbers=0)
+    order = np.random.default_rng(1).permutation(500)
+    assert np.array_equal(label_shares(x[order], y[order], 40), label_shares(x, y, 40)[order])
+
+
+def test_scaled_lets_columns_count_alike() -> None:
+    x = np.column_stack([[0, 1, 1, 0], [10.0, 20.0, 30.0, 40.0], [7, 7, 7, 7]])
+    found = scaled(x)
+    assert np.array_equal(found[:, 0], [0, 1, 1, 0])
+    assert float(found[:, 1].std()) == pytest.approx(1, abs=1e-6)
+    assert not found[:, 2].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"k": 5}, "k = 5: must be a whole number from 1 to 4"),
+        ({"k": 0}, "k = 0"),
+        ({"k": True}, "k = True"),
+        ({"k": 1.5}, "k = 1.5"),
+        ({"y": [0, 1, 0, 1]}, "y of shape"),
+        ({"y": [0.5, 1, 0, 1, 1]}, "y of shape"),
+        ({"y": [0, 1, 2, 1, 1], "labels": 2}, "labels from 0 to 2"),
+        ({"y": [0, -1, 1, 1, 1]}, "labels from -1"),
+        ({"x": [[0.0], [1.0], [np.nan], [1.0], [2.0]]}, "NaN"),
+        ({"x": [0.0, 1.0, 2.0, 3.0, 4.0]}, "x of shape"),
+    ],
+)
+def test_bad_input_is_named(change: dict[str, Any], told: str) -> None:
+    given: dict[str, Any] = {"x": [[0.0], [1.0], [2.0], [3.0], [4.0]], "y": [0, 1, 0, 1, 1], "k": 2} | change
+    with pytest.raises(InputError, match=told):
+        label_shares(given["x"], given["y"], given["k"], labels=given.get("labels"))

@@ -1,0 +1,120 @@
+"""What each room says that a view tells of labels, against every way through its protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from p2p_sim.coalition import Coalition
+from p2p_sim.core import Population
+from p2p_sim.core.protocol import Protocol
+from p2p_sim.network.adjacency import complete
+from p2p_sim.privacy.registry import accounting
+from protocols import (
+    EncryptedShuffle,
+    LabelProportions,
+    NetworkShuffle,
+    PeerToPeer,
+    RandomizedResponse,
+)
+from tests.privacy.mechanisms.every_view import EveryWay, log_ratios
+
+ETA = np.array([0.2, 0.55, 0.7, 0.4])
+ETA_3 = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1]])
+TWO_CLUSTERS = [7, 3, 7, 7]
+
+PROTOCOLS: dict[str, tuple[Protocol, dict[str, Any]]] = {
+    "randomized-response": (RandomizedResponse(0.7), {"users": 3}),
+    "randomized-response-3": (RandomizedResponse(0.7, 3), {"users": 2}),
+    "encrypted-shuffle": (EncryptedShuffle(0.7), {"users": 3, "cluster": [7, 3, 7]}),
+    "encrypted-shuffle-everybody": (EncryptedShuffle(0.7, over="everybody", shufflers=2), {"users": 2}),
+    "encrypted-shuffle-3": (EncryptedShuffle(0.7, 3), {"users": 2}),
+    "network-shuffle": (NetworkShuffle(0.7, 1), {"users": 3, "edges": [(0, 1), (1, 2), (0, 2)]}),
+    "network-shuffle-0": (NetworkShuffle(0.7, 0), {"users": 3, "edges": [(0, 1), (1, 2)]}),
+    "network-shuffle-complete": (NetworkShuffle(0.7, 1), {"users": 2, "graph": complete(2)}),
+    "peer-to-peer-path": (PeerToPeer(0.2, 0.6, over="neighbours"), {"users": 3, "edges": [(0, 1), (1, 2)]}),
+    "peer-to-peer-3": (PeerToPeer(0.2, labels=3), {"users": 2}),
+    "peer-to-peer": (PeerToPeer(0.2), {"users": 3}),
+    "peer-to-peer-clusters": (PeerToPeer(0.2, 0.6), {"users": 3, "cluster": [2, 9, 2]}),
+    "label-proportions": (LabelProportions(2), {"users": 4, "cluster": TWO_CLUSTERS}),
+}
+VIEWS = (
+    "learner",
+    "user:0",
+    "learner+user:0",
+    "wire",
+    "learner+wire",
+    "user:0+wire",
+    "learner+user:0+user:1",
+)
+FURTHER: dict[str, tuple[str, ...]] = {
+    "label-proportions": ("aggregator", "learner+aggregator"),
+    "encrypted-shuffle": ("shuffler", "learner+shuffler"),
+    "encrypted-shuffle-everybody": ("learner+shuffler", "learner+shuffler2", "learner+shuffler+shuffler2"),
+}
+CASES = [
+    (name, view, channels)
+    for name in PROTOCOLS
+    for view in (*VIEWS, *FURTHER.get(name, ()))
+    for channels in ("plain", "encrypted")
+    if channels == "plain" or "wire" in view
+]
+LOWER: dict[str, set[str]] = {
+    "network-shuffle": {"learner", "learner+user:0", "learner+wire-encrypted"},
+    "network-shuffle-complete": {"learner+wire-plain", "learner+wire-encrypted"},
+    "peer-to-peer-path": {"learner", "learner+user:0"},
+}
+"""Views of which part is left out, by protocol."""
+
+
+@lru_cache(maxsize=1)  # views of one protocol come one after the other
+def every_way(name: str) -> tuple[EveryWay, Any]:
+    protocol, how = PROTOCOLS[name]
+    users, labels = how["users"], protocol.label_count()
+    y = np.zeros(users, bool if labels == 2 else np.uint8)
+    columns = {key: value for key, value in how.items() if key not in ("users", "edges", "graph")}
+    people = Population.from_arrays(y=y, **columns)
+    if "edges" in how:
+        people = people.with_graph(np.array(how["edges"]))
+    if "graph" in how:
+        people = replace(people, graph=how["graph"])
+    eta = np.stack([1 - ETA, ETA], axis=1)[:users] if labels == 2 else ETA_3[:users]
+    return EveryWay(protocol, people, labels), eta
+
+
+@pytest.mark.parametrize(("name", "view", "channels"), CASES)
+def test_posteriors_are_those_of_every_way(name: str, view: str, channels: str) -> None:
+    ways, eta = every_way(name)
+    protocol: Any = ways.protocol
+    own = Coalition.parse(view, protocol.roles()).users
+    certain = eta.copy()
+    for user in own:
+        certain[user] = np.eye(eta.shape[1])[-1]
+    others = np.array([user for user in range(len(eta)) if user not in own], np.int64)
+    entry: Any = accounting(type(protocol))
+    lower = bool(LOWER.get(name, set()) & {view, f"{view}-{channels}"})
+    right, best = np.zeros(len(others)), np.zeros(len(others))
+    bases = set[str]()
+    for seen, brute in ways.seen(view, channels, certain, most=10_000 if lower else 12):
+        found = entry.attack(protocol, seen, certain)
+        bases.add(found.basis)
+        assert not set(found.users.tolist()) & own
+        logs = np.zeros(eta.shape)
+        logs[found.users] = found.log
+        if found.basis == "exact":
+            with np.errstate(divide="ignore"):
+                expected = log_ratios(np.log(brute[others]))
+            np.testing.assert_allclose(log_ratios(logs[others]), expected, atol=1e-11)
+        joint = (brute * certain)[others]
+        guess = (np.exp(log_ratios(logs)) * certain)[others].argmax(axis=1)
+        right += joint[np.arange(len(others)), guess]
+        best += joint.max(axis=1)
+    assert ("lower" in bases) == lower
+    assert bases
+    if lower:  # a likelihood of part of what is seen: never worse than no look, nor better than the best
+        assert (right >= certain[others].max(axis=1) - 1e-12).all()
+        assert (right <= best + 1e-12).all()
