@@ -7,6 +7,7 @@ goes through scikit-learn's matrix products.
 from __future__ import annotations
 
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.crypto.pool import cores
 from p2p_sim.progress import Asked, reporter_of, showing
 
 Floats = npt.NDArray[np.float64]
@@ -146,12 +148,14 @@ def _packed(table: npt.NDArray[np.float32]) -> _Packed:
 
 
 def _loops() -> Any:
-    """Return the compiled loops; None where they are forbidden, or numba finds no folder for what it compiles."""
+    """Return the compiled loops; None where P2P_SIM_NUMBA=0 forbids them, or numba cannot compile."""
     if os.environ.get("P2P_SIM_NUMBA") == "0":
         return None
     try:
         from p2p_sim.leakage import nearest_loops
-    except (RuntimeError, OSError):
+    except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
+        fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
+        warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
         return None
     return nearest_loops
 
@@ -184,14 +188,13 @@ def _by_loops(
             out[start : start + size],
         )
 
-    with ThreadPoolExecutor(_processors()) as threads:
+    threads = ThreadPoolExecutor(cores())
+    try:
         for done, _ in enumerate(threads.map(block, starts), 1):
             tell("nearest neighbours", min(done * size, n), n)
+    finally:
+        threads.shutdown(cancel_futures=True)  # whoever interrupts waits for no more than what has begun
     return out
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _by_products(
@@ -200,7 +203,6 @@ def _by_products(
     from sklearn.metrics.pairwise import euclidean_distances
 
     n = len(y)
-    of_label = np.eye(count)[y]
     out = np.empty((n, count))
     size = max(1, _BLOCK // n)
     for start in range(0, n, size):
@@ -208,9 +210,15 @@ def _by_products(
         far = euclidean_distances(table[start:stop], table, squared=True)
         if exclude:
             far[np.arange(stop - start), np.arange(start, stop)] = np.inf
-        edge = np.partition(far, k - 1, axis=1)[:, k - 1 : k]
-        inside, tied = far < edge, far == edge
-        each = (k - inside.sum(axis=1)) / tied.sum(axis=1)
-        out[start:stop] = (inside @ of_label + each[:, None] * (tied @ of_label)) / k
+        edge = np.partition(far, k - 1, axis=1)[:, k - 1]
+        row, neighbour = np.nonzero(far <= edge[:, None])
+        tied = far[row, neighbour] == edge[row]
+        place, size_out = row * count + y[neighbour], (stop - start) * count
+        counts = [
+            np.bincount(place[which], minlength=size_out).reshape(stop - start, count)
+            for which in (~tied, tied)
+        ]
+        each = (k - counts[0].sum(axis=1)) / counts[1].sum(axis=1)
+        out[start:stop] = (counts[0] + counts[1] * each[:, None]) / k
         tell("nearest neighbours", stop, n)
     return out
