@@ -6,6 +6,7 @@ goes through scikit-learn's matrix products.
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,14 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.crypto.pool import cores
+from p2p_sim.privacy.bounds.bound import whole
 from p2p_sim.progress import Asked, reporter_of, showing
 
 Floats = npt.NDArray[np.float64]
 
 NARROW = 160
 """Columns, after columns of 0 and 1 are packed, up to which the compiled loops are the faster way."""
+_LARGEST = 1e15  # of a feature, so that squared distances fit a float32
 _SAMPLE = 4096  # rows that tell about how far the k-th nearest is
 _BLOCK = 1 << 24  # distances that are held at once, about
 
@@ -73,6 +76,7 @@ def scaled(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
             out[:, j] = column
             continue
         wide = column.astype(np.float64)
+        wide /= max(float(np.abs(wide).max()), math.ulp(0.0))  # or squares of large numbers would overflow
         deviation = float(wide.std())
         if deviation > 0:
             out[:, j] = (wide - wide.mean()) / deviation
@@ -93,18 +97,21 @@ def _matrix(x: npt.ArrayLike) -> npt.NDArray[Any]:
 def _checked(
     x: npt.ArrayLike, y: npt.ArrayLike, labels: int | None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], int]:
-    table, codes = _matrix(x).astype(np.float32), np.asarray(y)
+    table, codes = _matrix(x), np.asarray(y)
+    largest = max(abs(float(table.max())), abs(float(table.min())))
+    if largest > _LARGEST:
+        raise InputError(f"x holds a number of size {largest:g}: needs at most {_LARGEST:g}; see ``scaled``")
     if codes.shape != (len(table),) or codes.dtype.kind not in "biu":
         raise InputError(
             f"y of shape {codes.shape}, {codes.dtype}: needs a whole number for each of the {len(table):,} rows"
         )
     codes = codes.astype(np.int64)
-    count = int(codes.max()) + 1 if labels is None else labels
-    if not 1 <= count < 1 << 16 or int(codes.min()) < 0 or int(codes.max()) >= count:
+    count = int(codes.max()) + 1 if labels is None else whole("labels", labels, 1)
+    if count >= 1 << 16 or int(codes.min()) < 0 or int(codes.max()) >= count:
         raise InputError(
             f"y holds labels from {codes.min()} to {codes.max()}: needs labels from 0 to {count - 1}, at most 65,535"
         )
-    return table, codes, count
+    return table.astype(np.float32), codes, count
 
 
 @dataclass(frozen=True, eq=False)
