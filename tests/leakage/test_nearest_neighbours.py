@@ -72,7 +72,7 @@ def test_the_order_of_rows_decides_nothing() -> None:
 
 
 def test_scaled_lets_columns_count_alike() -> None:
-    x = np.column_stack([[0, 1, 1, 0], [10.0, 20.0, 30.0, 40.0], [7, 7, 7, 7]])
+    x = np.column_stack([[0, 1, 1, 0], [1e300, 2e300, 3e300, 4e300], [7, 7, 7, 7]])
     found = scaled(x)
     assert np.array_equal(found[:, 0], [0, 1, 1, 0])
     assert float(found[:, 1].std()) == pytest.approx(1, abs=1e-6)
@@ -92,6 +92,9 @@ def test_scaled_lets_columns_count_alike() -> None:
         ({"y": [0, -1, 1, 1, 1]}, "labels from -1"),
         ({"x": [[0.0], [1.0], [np.nan], [1.0], [2.0]]}, "NaN"),
         ({"x": [0.0, 1.0, 2.0, 3.0, 4.0]}, "x of shape"),
+        ({"x": [[0.0], [1.0], [1e16], [1.0], [2.0]]}, "x holds a number of size 1e\\+16"),
+        ({"labels": True}, "labels = True"),
+        ({"labels": 70_000}, "at most 65,535"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], told: str) -> None:
