@@ -12,6 +12,7 @@ from p2p_sim.cli import (
     check,
     data,
     diff,
+    generator,
     mechanisms,
     replay,
     report,
@@ -22,6 +23,6 @@ from p2p_sim.cli import (
 from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "audit", "bench", "calibrate", "check", "data", "diff", "main", "mechanisms", "replay", "report",
-    "run", "trace_pictures", "trace_tables",
+    "account", "app", "audit", "bench", "calibrate", "check", "data", "diff", "generator", "main", "mechanisms",
+    "replay", "report", "run", "trace_pictures", "trace_tables",
 ]  # fmt: skip
