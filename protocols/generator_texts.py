@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from p2p_sim.core import InputError
 from p2p_sim.core.number_texts import read_number, read_whole
 from p2p_sim.core.population import MAX_FEATURES
+from protocols import _pinned_files
 from protocols.gaussian_mixtures import GaussianMixtures
 from protocols.generators import GaussianClasses, Generator, Prototypes
 
@@ -32,9 +29,7 @@ def pinned(name: str, spec: Any) -> Any:
         return spec
     if not isinstance(spec, str):
         raise InputError(f"{name} = {spec!r}: give a Generator, or text: {FORMS}")
-    if spec.endswith(".csv"):
-        return f"{spec}@{hashlib.sha256(_content(name, spec)).hexdigest()[:16]}"
-    return spec
+    return _pinned_files.pinned(name, spec, FORMS)
 
 
 def generator_of(name: str, spec: Any, labels: int) -> Generator:
@@ -65,9 +60,8 @@ def _read(name: str, spec: str, labels: int) -> Generator:
         if not 1 <= width <= MAX_FEATURES:
             raise InputError(f"{name} = {spec!r}: features must be from 1 to {MAX_FEATURES:,}")
         return GaussianClasses(labels, width)
-    path, _, digest = spec.rpartition("@")
-    if path.endswith(".csv"):
-        return _of_file(name, path, digest, labels)
+    if _pinned_files.path_in(spec):
+        return _of_file(name, spec, labels)
     parts = [
         [_entry(name, spec, text) for text in part.split(";") if text.strip()] for part in spec.split("|")
     ]
@@ -90,25 +84,13 @@ def _weight(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _of_file(name: str, path: str, digest: str, labels: int) -> Generator:
+def _of_file(name: str, spec: str, labels: int) -> Generator:
     """Return the table of a file; raises InputError if it is not what it was, or holds something else."""
-    content, where = _content(name, path), f"{name} = {path!r}"
-    if hashlib.sha256(content).hexdigest()[:16] != digest:
-        raise InputError(
-            f"{where}: the file has changed since; its SHA-256 began with {digest}: give that file"
-        )
-    try:
-        lines = list(csv.reader(content.decode("utf-8-sig").splitlines()))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{where}: cannot be read as CSV in UTF-8: {error}") from None
-    header = [word.strip() for word in lines[0]] if lines else []
+    where, header, lines = _pinned_files.lines_of(name, spec, FORMS)
     features, noise = _columns(where, header)
     table: list[list[tuple[Fraction, list[float]]]] = [[] for _ in range(labels)]
     deviations: list[list[list[float]]] = [[] for _ in range(labels)]
-    for number, line in _numbered(lines):
-        at = f"{where}, line {number}"
-        if len(line) != len(header):
-            raise InputError(f"{at}: has {len(line)} values, the first line names {len(header)} columns")
+    for at, line in lines:
         values = dict(zip(header, line, strict=True))
         label, weight, row, spread = _of_line(at, values, features, noise)
         if not 0 <= label < labels:
@@ -140,27 +122,16 @@ def _columns(where: str, header: list[str]) -> tuple[list[str], list[str]]:
     return features, [word if word in header else "" for word in noise]
 
 
-def _numbered(lines: list[list[str]]) -> Iterable[tuple[int, list[str]]]:
-    return ((number, line) for number, line in enumerate(lines[1:], 2) if line)
-
-
 def _of_line(
     where: str, values: dict[str, str], features: list[str], noise: list[str]
 ) -> tuple[int, Fraction, list[float], list[float]]:
     """Return label, weight, features and their deviations."""
     try:
         return (
-            read_whole(values["label"].strip()),
-            _weight(values.get("weight", "1").strip()),
-            [read_number(values[word].strip()) for word in features],
-            [read_number(values[word].strip()) if word else 0.0 for word in noise],
+            read_whole(values["label"]),
+            _weight(values.get("weight", "1")),
+            [read_number(values[word]) for word in features],
+            [read_number(values[word]) if word else 0.0 for word in noise],
         )
     except ValueError as error:
         raise InputError(f"{where}: a value {error}") from None
-
-
-def _content(name: str, path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name} = {path!r}: cannot be read ({error.strerror}); give {FORMS}") from None
