@@ -55,9 +55,9 @@ def test_a_file_gives_phi_that_costs_nothing(sample: str) -> None:
     for each, words in ((protocol, "public sample"), (plain, "phi is public")):
         found = privacy.profile(each, view="learner")
         assert found.epsilon(0.0) <= 1.0
-        assert any(words in line and "includes nothing" in line for line in found.assumptions)
+        assert any(words in line and "includes nothing" in line for line in found.assumes)
     assert not any("includes nothing" in line for line in privacy.profile(
-        ClusterResponse(1.0, 10, phi_share=0.2), view="learner").assumptions)  # fmt: skip
+        ClusterResponse(1.0, 10, phi_share=0.2), view="learner").assumes)  # fmt: skip
     again = ClusterResponse(**protocol.parameters())
     assert again == protocol
     assert protocol.phi_sample.startswith(f"{sample}@")
