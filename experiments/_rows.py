@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import statistics
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -106,12 +107,48 @@ def code() -> str:
 @cache
 def content(name: str, *, multiclass: bool = False) -> str:
     """Return a fingerprint of a data set as it is read here: rows are of these examples.  Raises InputError."""
+    return _of_set(name, multiclass)[0]
+
+
+def described(name: str, y: Any, *, multiclass: bool = False, how: str = "", classes: int = 2) -> Row:
+    """Return what every row says of its data: name, fidelity, fingerprint, training rows and the shares of labels.
+
+    ``y`` (n,): labels of the training rows, 0 to ``classes`` - 1.  ``how``: what was done to the examples.
+    """
+    fingerprint, fidelity = _of_set(name, multiclass)
+    counts = np.bincount(np.asarray(y).astype(np.int64), minlength=classes)
+    return {
+        "data": name,
+        "examples": f"{fidelity}, {how}" if how else fidelity,
+        "content": fingerprint,
+        "n": len(y),
+        "class_shares": " ".join(f"{share:.4f}" for share in counts / len(y)),
+    }
+
+
+def synthetic(y: Any, how: str) -> Row:
+    """Return what a row says of made-up users; ``how`` they are made; see ``described``."""
+    labels = np.asarray(y).astype(np.int64)
+    shares = np.bincount(labels, minlength=2) / len(labels)
+    return {
+        "data": "synthetic",
+        "examples": f"made up, {how}",
+        "content": hashlib.sha256(labels.tobytes()).hexdigest(),
+        "n": len(labels),
+        "class_shares": " ".join(f"{share:.4f}" for share in shares),
+    }
+
+
+def standard_error(found: Sequence[float]) -> str:
+    """Return the standard error of the mean of several trials; empty for one."""
+    return f"{statistics.stdev(found) / len(found) ** 0.5:.4f}" if len(found) > 1 else ""
+
+
+@cache
+def _of_set(name: str, multiclass: bool) -> tuple[str, str]:
+    """Return fingerprint and fidelity of a data set."""
     data = datasets.load(name, multiclass=multiclass)
-    digest = hashlib.sha256()
-    for column in (data.x, data.y, data.test):
-        if column is not None:
-            digest.update(f"{column.dtype} {column.shape} ".encode() + np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
+    return data.content(), data.fidelity()
 
 
 def _beside(place: Path | None) -> Path | None:

@@ -25,6 +25,7 @@ from p2p_sim.core.exact import LAPLACE_LIMIT
 from p2p_sim.core.message import Vector
 from p2p_sim.network.bags import once
 from protocols.laplace_label_proportions import MOST_MOVED, check_tail
+from protocols.public_phi import phi_of_file, pinned_sample
 
 Array = npt.NDArray[Any]
 
@@ -84,6 +85,8 @@ class ClusterResponse(Protocol):
     the labels, in place of the public one; ``noise_share`` divides the rest.  The estimate is 2 (1 - the mean over
     users of the sum of squared label shares of their cluster), which phi cannot exceed, with discrete Laplace noise.
     The learner is not told lambda then, so no model is corrected.
+    ``phi_sample``: of "cluster", a .csv file with the columns label and cluster of a public sample, and features at
+    will. ``phi`` is then that of the sample, which costs nothing; see ``protocols.public_phi``.
 
     Settings of your own: ``ClusterResponse.given``.  The learner returns columns ``sender``, ``cluster`` and ``y``
     (uint8) of each label, and of each cluster ``q_cluster``, its number, and ``weights``, (c, k): the distribution is
@@ -101,6 +104,7 @@ class ClusterResponse(Protocol):
     noise_share: float = 2 / 3
     grid: int = 1
     phi_share: float = 0.0
+    phi_sample: str = ""
     own: tuple[Fraction, Fraction | None, Fraction, Fraction] | None = field(default=None, repr=False)
     """tau, sigma (None: infinite), lambda and beta, set by ``given``; None: from epsilon and the preset."""
 
@@ -118,6 +122,8 @@ class ClusterResponse(Protocol):
         check_labels("labels", self.labels)
         check_whole("grid", self.grid, 1, FINEST)
         if self.own is None:
+            if self.phi_sample:
+                self._take_sample()
             check_range("epsilon", self.epsilon, 0, LARGEST, open_low=True)
             check_range("phi", self.phi, 0, 2, open_low=True)
             check_range("noise_share", self.noise_share, 0, 1, open_low=True)
@@ -127,12 +133,31 @@ class ClusterResponse(Protocol):
             if self.preset not in PRESETS:
                 more = "; settings of your own: ClusterResponse.given" if self.preset == GIVEN else ""
                 raise InputError(f"preset = {self.preset!r}: must be one of {', '.join(PRESETS)}{more}")
-        elif self.preset != GIVEN or self.phi_share or self.epsilon != total(self.settings()):
+        elif (
+            self.preset != GIVEN
+            or self.phi_share
+            or self.phi_sample
+            or self.epsilon != total(self.settings())
+        ):
             raise InputError(
-                f"own = {self.own!r}: contradicts epsilon = {self.epsilon!r}, preset = {self.preset!r} or "
-                f"phi_share = {self.phi_share!r}; use ClusterResponse.given(tau=, sigma=, lam=)"
+                f"own = {self.own!r}: contradicts epsilon = {self.epsilon!r}, preset = {self.preset!r}, "
+                f"phi_share = {self.phi_share!r} or phi_sample = {self.phi_sample!r}; use "
+                "ClusterResponse.given(tau=, sigma=, lam=)"
             )
         self._check_noise()
+
+    def _take_sample(self) -> None:
+        """Take phi from the public sample."""
+        sample = pinned_sample("phi_sample", self.phi_sample)
+        phi = phi_of_file("phi_sample", sample, self.labels)
+        if self.preset != CLUSTER or self.phi_share or self.phi not in (PHI, phi):
+            raise InputError(
+                f"phi_sample = {self.phi_sample!r} with preset = {self.preset!r}, phi = {self.phi!r}, phi_share = "
+                f'{self.phi_share!r}: phi is {phi!r} in the sample, of preset = "{CLUSTER}"; give one of '
+                "phi, phi_share and phi_sample"
+            )
+        object.__setattr__(self, "phi_sample", sample)
+        object.__setattr__(self, "phi", phi)
 
     def _check_estimate(self) -> None:
         """Check that phi is public or can be estimated, and that what is left can be spent at any estimate."""

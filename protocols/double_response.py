@@ -22,7 +22,8 @@ from p2p_sim.core import (
 )
 from p2p_sim.core.errors import MissingColumnError
 from protocols.dummy_features import uniform_response
-from protocols.generators import Generator, features_of, generator_of, pinned
+from protocols.generator_texts import generator_of, pinned
+from protocols.generators import Generator, features_of
 
 Array = npt.NDArray[Any]
 
@@ -42,8 +43,8 @@ class DoubleResponse(Protocol):
 
     ``lam``: lambda, from 0 to 1.
     ``generator``: of features given a label: "gaussian:2" as made-up users have; a table such as "3*0;1*1|1*0;3*1", for
-    each label rows with weights; or a .csv file with the columns label, weight and features.  In Python also a
-    ``Generator``.  It must be made without the users' labels.
+    each label rows with weights; or a .csv file with the columns label, weight and features, and deviation where
+    noise is added to rows.  In Python also a ``Generator``.  It must be made without the users' labels.
     ``labels``: k, from 2 to 256.
     ``truth``: where users' features come from: "public" or "unknown", their own; or what draws them given their label,
     written as the generator is.  Privacy depends on it: public features are the same whatever the label, drawn ones

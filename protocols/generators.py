@@ -5,16 +5,13 @@ Values come from ``draw`` alone, by integer thresholds, so that they are the sam
 
 from __future__ import annotations
 
-import csv
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import lcm
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,14 +19,9 @@ import numpy.typing as npt
 
 from p2p_sim.core import InputError
 from p2p_sim.core.exact import gaussian_thresholds
-from p2p_sim.core.number_texts import read_number, read_whole
-from p2p_sim.core.population import MAX_FEATURES
 from p2p_sim.core.synthetic import STEPS, centres
 
 Array = npt.NDArray[Any]
-
-FORMS = '"gaussian:2", a table such as "3*0;1*1|1*0;3*1", or a .csv file with the columns label, weight and features'
-"""How a generator is written."""
 
 MOST_WEIGHT = 1 << 62
 """Sum of the weights of a label's rows, as whole numbers, up to which they are drawn."""
@@ -126,15 +118,29 @@ class Prototypes(Generator):
             )
         return sums
 
+    @property
+    def rows(self) -> Array:
+        """The rows of all labels, (m, width), those of label 0 first."""
+        return self._rows
+
+    @property
+    def shares(self) -> list[npt.NDArray[np.float64]]:
+        """The probabilities of the rows of each label among themselves."""
+        return [np.diff([0, *sums]) / float(sums[-1]) for sums in self._sums]
+
     def drawn(self, draw: Any, name: str, labels: Array) -> Array:
         """Return one row of its label a party."""
+        return np.asarray(self._rows[self.places(draw, name, labels)])
+
+    def places(self, draw: Any, name: str, labels: Array) -> npt.NDArray[np.intp]:
+        """Draw which of ``rows`` each party has, one of its label."""
         totals = np.array([sums[-1] for sums in self._sums])
         words = draw.below(name, totals[labels])
         place = np.empty(len(labels), np.intp)
         for label, sums in enumerate(self._sums):
             mine = labels == label
             place[mine] = self._starts[label] + np.searchsorted(np.array(sums), words[mine], side="right")
-        return np.asarray(self._rows[place])
+        return place
 
     def finite(self) -> tuple[Array, list[list[Fraction]]]:
         """Return the table itself."""
@@ -177,36 +183,6 @@ def _gaussian() -> tuple[tuple[int, ...], int]:
     return tuple(high - low for low, high in pairwise(ends)), least
 
 
-def pinned(name: str, spec: Any) -> Any:
-    """Return what a parameter is kept as: of a file its name and 16 digits of its SHA-256, so that it stays the same.
-
-    Raises InputError for what is neither text nor a ``Generator``.
-    """
-    if isinstance(spec, Generator):
-        return spec
-    if not isinstance(spec, str):
-        raise InputError(f"{name} = {spec!r}: give a Generator, or text: {FORMS}")
-    if spec.endswith(".csv"):
-        return f"{spec}@{hashlib.sha256(_content(name, spec)).hexdigest()[:16]}"
-    return spec
-
-
-def generator_of(name: str, spec: Any, labels: int) -> Generator:
-    """Return the generator that a parameter gives; raises InputError for one of other labels than 0 to k - 1."""
-    found = spec if isinstance(spec, Generator) else _read(name, spec, labels)
-    if getattr(found, "labels", None) != labels:
-        raise InputError(
-            f"{name} = {spec!r}: has rows of {getattr(found, 'labels', None)} labels, but labels = {labels}; give a "
-            f"generator that has each label from 0 to {labels - 1}"
-        )
-    width = getattr(found, "width", None)
-    if isinstance(width, bool) or not isinstance(width, int) or not 1 <= width <= MAX_FEATURES:
-        raise InputError(
-            f"{name} = {spec!r}: width = {width!r}: must be an integer from 1 to {MAX_FEATURES:,}"
-        )
-    return found
-
-
 def features_of(name: str, generator: Generator, draw: Any, labels: Array, steps: str) -> Array:
     """Draw features (n, width); ``steps``: the draw's name.  Raises InputError if the generator gives other shapes."""
     found = np.asarray(generator.drawn(draw, steps, labels))
@@ -216,94 +192,3 @@ def features_of(name: str, generator: Generator, draw: Any, labels: Array, steps
             f"{generator.width} gives numbers of shape {(len(labels), generator.width)}"
         )
     return found
-
-
-@lru_cache(maxsize=16)
-def _read(name: str, spec: str, labels: int) -> Generator:
-    """Return the generator that a text describes."""
-    kind, _, size = spec.partition(":")
-    if kind == "gaussian":
-        try:
-            width = read_whole(size)
-        except ValueError as error:
-            raise InputError(f"{name} = {spec!r}: features {error}") from None
-        if not 1 <= width <= MAX_FEATURES:
-            raise InputError(f"{name} = {spec!r}: features must be from 1 to {MAX_FEATURES:,}")
-        return GaussianClasses(labels, width)
-    path, _, digest = spec.rpartition("@")
-    if path.endswith(".csv"):
-        return _of_file(name, path, digest, labels)
-    parts = [
-        [_entry(name, spec, text) for text in part.split(";") if text.strip()] for part in spec.split("|")
-    ]
-    return Prototypes(parts, f"{name} = {spec!r}")
-
-
-def _entry(name: str, spec: str, text: str) -> tuple[Fraction, list[float]]:
-    """Return the weight and the row of an entry such as 3*0,1."""
-    weight, star, row = text.rpartition("*")
-    try:
-        return _weight(weight.strip() if star else "1"), [
-            read_number(part.strip()) for part in row.split(",")
-        ]
-    except ValueError as error:
-        raise InputError(f"{name} = {spec!r}: {text.strip()!r} {error}; give {FORMS}") from None
-
-
-def _weight(text: str) -> Fraction:
-    read_number(text)
-    return Fraction(text)
-
-
-def _of_file(name: str, path: str, digest: str, labels: int) -> Prototypes:
-    """Return the table of a file; raises InputError if it is not what it was, or holds something else."""
-    content, where = _content(name, path), f"{name} = {path!r}"
-    if hashlib.sha256(content).hexdigest()[:16] != digest:
-        raise InputError(
-            f"{where}: the file has changed since; its SHA-256 began with {digest}: give that file"
-        )
-    try:
-        lines = list(csv.reader(content.decode("utf-8-sig").splitlines()))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{where}: cannot be read as CSV in UTF-8: {error}") from None
-    header = [word.strip() for word in lines[0]] if lines else []
-    if "label" not in header or len(set(header)) < len(header) or not set(header) - {"label", "weight"}:
-        raise InputError(
-            f"{where}: its first line is {header}; it must name the columns: label, at will weight, and features"
-        )
-    table: list[list[tuple[Fraction, list[float]]]] = [[] for _ in range(labels)]
-    for number, line in _numbered(lines):
-        if len(line) != len(header):
-            raise InputError(
-                f"{where}, line {number}: has {len(line)} values, the first line names {len(header)} columns"
-            )
-        label, entry = _of_line(
-            f"{where}, line {number}", dict(zip(header, line, strict=True)), header, labels
-        )
-        table[label].append(entry)
-    return Prototypes(table, where)
-
-
-def _numbered(lines: list[list[str]]) -> Iterable[tuple[int, list[str]]]:
-    return ((number, line) for number, line in enumerate(lines[1:], 2) if line)
-
-
-def _of_line(
-    where: str, values: dict[str, str], header: list[str], labels: int
-) -> tuple[int, tuple[Fraction, list[float]]]:
-    try:
-        label = read_whole(values["label"].strip())
-        weight = _weight(values.get("weight", "1").strip())
-        row = [read_number(values[word].strip()) for word in header if word not in ("label", "weight")]
-    except ValueError as error:
-        raise InputError(f"{where}: a value {error}") from None
-    if not 0 <= label < labels:
-        raise InputError(f"{where}: label {label} is none of 0 to {labels - 1}")
-    return label, (weight, row)
-
-
-def _content(name: str, path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name} = {path!r}: cannot be read ({error.strerror}); give {FORMS}") from None

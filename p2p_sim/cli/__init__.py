@@ -13,6 +13,7 @@ from p2p_sim.cli import (
     check,
     data,
     diff,
+    generator,
     leakage,
     mechanisms,
     replay,
@@ -24,6 +25,6 @@ from p2p_sim.cli import (
 from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "leakage", "main",
+    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "generator", "leakage", "main",
     "mechanisms", "replay", "report", "run", "trace_pictures", "trace_tables",
 ]  # fmt: skip

@@ -199,7 +199,9 @@ def _make(kind: type[Protocol], offered: dict[str, Parameter], values: dict[str,
             f"{kind.command_name()} needs {closed[0]!r}, which cannot be given here: only numbers, text and true or "
             "false can; give it a default, or run the protocol from Python"
         )
-    return Chosen(kind(**every), tuple(name for name in every if name not in values))
+    made = kind(**every)
+    kept = made.parameters()  # one parameter may follow from another
+    return Chosen(made, tuple(name for name in every if name not in values and kept[name] == every[name]))
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:

@@ -221,7 +221,8 @@ def parameters(document: Mapping[str, Any]) -> str:
     """Return a protocol's parameters as text; those that were not given are marked as defaults."""
     defaults = document["defaults"]
     shown = [
-        f"{k} = {v}" + (" (default)" if k in defaults else "") for k, v in document["parameters"].items()
+        f"{k} = {'none' if v == '' else v}" + (" (default)" if k in defaults else "")
+        for k, v in document["parameters"].items()
     ]
     return ", ".join(shown) or "no parameters"
 

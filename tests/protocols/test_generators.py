@@ -17,7 +17,8 @@ from p2p_sim.core import exact
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.synthetic import STEPS, centres
 from protocols import DoubleResponse
-from protocols.generators import GaussianClasses, Generator, Prototypes, _gaussian, generator_of
+from protocols.generator_texts import generator_of
+from protocols.generators import GaussianClasses, Generator, Prototypes, _gaussian
 
 TABLE = "3*0,1;1*1,2.5|1*0,1;0*7,7;2*-3,0"
 

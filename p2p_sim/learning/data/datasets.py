@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,22 @@ class Dataset:
     def rows_in_file(self) -> int:
         """How many rows the file has, those left out too."""
         return len(self.y) if self.kept is None else self.total
+
+    def content(self) -> str:
+        """Return the SHA-256 of features, labels and test part as they are here, as hex."""
+        digest = hashlib.sha256()
+        for column in (self.x, self.y, self.test):
+            if column is not None:
+                digest.update(f"{column.dtype} {column.shape} ".encode())
+                digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()
+
+    def fidelity(self) -> str:
+        """Return "exact" for a named set with every example as published, "as given" for a file; or what is not."""
+        named = NAMED.get(self.name)
+        if named is None or not self.source.startswith(("bundled", "folder", "OpenML")):
+            return "as given"
+        return "exact" if self.source.startswith("OpenML") else named.copy
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ class Named:
     numeric: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
     openml: OpenML | None = None
+    copy: str = "exact"
+    """What the bundled or downloaded copy is: every example as published, or what it lacks."""
 
     @property
     def rows(self) -> int:
@@ -153,12 +155,13 @@ _ALL = (
         ("vehicle (airplane, automobile, ship, truck)", "animal (bird, cat, deer, dog, frog, horse)"), 3072,
         counts=((5000,) * 10, (1000,) * 10), values=_OBJECTS, files=("cifar10/cifar10_jpeg.tar.gz",),
         shape=(32, 32, 3), openml=OpenML(40927, "CIFAR_10 v1"),
+        copy="lossy: JPEG copies, order lost",
     ),
     Named(
         "clicks", "clicks", "click", ("1",), ("click = 0", "click = 1"), 180,
         counts=((59713, 287),), values=("0", "1"), files=_CLICKS,
         columns=("campaign", "policy", "item", "position", *_USER, "propensity_score", *_AFFINITY, "click"),
-        numeric=("propensity_score", *_AFFINITY),
+        numeric=("propensity_score", *_AFFINITY), copy="a sample of Open Bandit Data",
     ),
 )  # fmt: skip
 

@@ -31,11 +31,15 @@ from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits
 from p2p_sim.privacy.theorems import Promise, nothing, promise
 from protocols import ClusterResponse
-from protocols.cluster_response import total
+from protocols.cluster_response import CLUSTER, total
 
 PAPER = "Clustering 2022, Algorithm 1"
 TRUSTED = "the curator is trusted: she sees every label"
 PUBLIC = "clusters are public and depend on no label"
+PUBLIC_PHI = "phi is public and depends on no label: epsilon includes nothing for it"
+SAMPLED_PHI = (
+    "phi is that of a public sample, which depends on no user's label: epsilon includes nothing for it"
+)
 KNOWN = "the learner may know all other labels of the cluster"
 
 
@@ -52,6 +56,8 @@ def law(protocol: ClusterResponse, setting: Setting) -> PrivacyProfile:
         return PrivacyProfile.refused(setting.text, why)
     basis, source, found = _of_learner(protocol, setting)
     known = [ONCE, TRUSTED, PUBLIC, KNOWN]
+    if protocol.preset == CLUSTER and not protocol.phi_share:
+        known.append(SAMPLED_PHI if protocol.phi_sample else PUBLIC_PHI)
     known += ["noise whose tails are not cut"] if protocol.settings().sigma is not None else []
     if setting.composition is not None and protocol.labels > 2:
         known.append("her label and the others' are 0 or 1")
