@@ -21,7 +21,15 @@ from p2p_sim.privacy import theorems as shared
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
-from p2p_sim.privacy.laws.random_size_shuffle import CUT, crowd_size_tails, crowded, likely
+from p2p_sim.privacy.laws.random_size_shuffle import (
+    CUT,
+    CoinTails,
+    Tails,
+    certain,
+    crowd_size_tails,
+    crowded,
+    likely,
+)
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
@@ -133,9 +141,9 @@ def _after_one_step(
         return min(1.0, (1 + there * comes) / users)
 
     coin = comes * reached(others) * (1 - 1e-12)
-    tails = np.asarray(binom.sf(np.arange(others + 1) - 1, others, coin))
+    tails: Tails = CoinTails(others, coin)
     if comes == 1 and not wrong.drop and others + 1 == users:  # every hop ends in the crowd
-        tails = np.ones(others + 1)
+        tails = certain(others)
     read = stays * (1 - wrong.loss) * colluders / users
     hidden = stays * reached(honest - 1)
     cases = (
@@ -148,7 +156,7 @@ def _after_one_step(
 @lru_cache(maxsize=2)
 def _crowd_size_tails(
     people: Population, steps: int, arrives: float = 1.0
-) -> tuple[npt.NDArray[np.float64], str]:
+) -> tuple[Tails, str]:
     """Return ``crowd_size_tails``, once for a table of views and for a search."""
     assert people.graph is not None
     return crowd_size_tails(people.graph, steps, arrives)
