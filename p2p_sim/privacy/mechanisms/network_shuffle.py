@@ -154,9 +154,7 @@ def _after_one_step(
 
 
 @lru_cache(maxsize=2)
-def _crowd_size_tails(
-    people: Population, steps: int, arrives: float = 1.0
-) -> tuple[Tails, str]:
+def _crowd_size_tails(people: Population, steps: int, arrives: float = 1.0) -> tuple[Tails, str]:
     """Return ``crowd_size_tails``, once for a table of views and for a search."""
     assert people.graph is not None
     return crowd_size_tails(people.graph, steps, arrives)
