@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,43 @@ _DENSE = 4.0  # products of sparse matrices do so much less a second than dense 
 _ULP = 2.0**-53
 
 
+class Tails(Protocol):
+    """P(M >= m) for m = 0 .. their number - 1, not increasing: an array, or what computes those that are looked at."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+
+    def __getitem__(self, m: int, /) -> float:
+        """Return P(M >= m)."""
+
+
+@dataclass(frozen=True)
+class CoinTails:
+    """The same where each of ``coins`` users is in the crowd with a chance of ``heads``, but for ``known`` of them.
+
+    Whoever is known hides nobody: M = 0 where no more than these are in it.  Of millions a few dozen tails are looked
+    at, so they are no table.
+    """
+
+    coins: int
+    heads: float
+    known: int = 0
+
+    def __len__(self) -> int:
+        return self.coins - self.known + 1
+
+    def __getitem__(self, m: int) -> float:
+        from scipy.stats import binom
+
+        return float(binom.sf(m + self.known - 1, self.coins, self.heads)) if m else 1.0
+
+
+def certain(others: int) -> Tails:
+    """Return the tails of a crowd of all ``others``: 1 each."""
+    tails: Tails = np.broadcast_to(1.0, others + 1)
+    return tails
+
+
 def places(graph: Members, steps: int) -> tuple[Floats, float]:
     """Return the law of every walk's end, shape (users, users), and a bound of its entries' relative errors.
 
@@ -53,7 +92,7 @@ def places(graph: Members, steps: int) -> tuple[Floats, float]:
     return out, steps * (users + 3.0) * _ULP
 
 
-def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Floats, str]:
+def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[Tails, str]:
     """Return a lower bound of P(M >= m) for every user and m = 0 .. users - 1, and how it was found.
 
     ``graph``: connected, not complete.  ``arrives``: the chance that a report arrives, wherever it walks.  M of
@@ -71,7 +110,7 @@ def crowd_size_tails(graph: Members, steps: int, arrives: float = 1.0) -> tuple[
         ], f"from the spectral gap, which is below the {wanted:.3g} that it would take"
     far = excess * (1 - spectral_gap(graph)) ** steps
     how = f"from the spectral gap, a numerical figure: p(j) is within a share of {far:.3g} of its limit"
-    return _alike(users, max(0.0, (1 - far) / (1 + far)) * arrives), how
+    return CoinTails(users - 1, max(0.0, (1 - far) / (1 + far)) * arrives), how
 
 
 def _exactly(laws: Floats, error: float, arrives: float) -> Floats:
@@ -107,13 +146,6 @@ def _tails(coins: Floats) -> Floats:
     return np.maximum(0.0, 1 - below * (1 + 8 * (len(coins) + 2) * _ULP))
 
 
-def _alike(users: int, coin: float) -> Floats:
-    """Return the same where all others' coins are alike."""
-    from scipy.stats import binom
-
-    return np.asarray(binom.sf(np.arange(users) - 1, users - 1, coin))
-
-
 LEVELS = (1e-10, 1e-7, 1e-5, 1e-3, 0.05, 0.3, 0.7)
 """Where crowds are cut into groups: each counts as its smallest."""
 
@@ -144,7 +176,7 @@ class Ceiling(Law):
         return self.law.start(delta)
 
 
-def crowded(tails: Floats, epsilon0: float, labels: int = 2) -> Law:
+def crowded(tails: Tails, epsilon0: float, labels: int = 2) -> Law:
     """Return an upper bound of what shuffled randomized response shows of one of 1 + M users.
 
     ``tails``: a lower bound of P(M >= m) for m = 0, 1, ..., not increasing; M may be less with a further chance of
@@ -153,10 +185,10 @@ def crowded(tails: Floats, epsilon0: float, labels: int = 2) -> Law:
     local = LocalResponse(epsilon0, labels)
     if len(tails) == 1 or tails[1] == 0 or guarantee(epsilon0, labels) is not None:
         return local
-    below = 1 - tails  # P(M < m), at most
     cuts = _cuts(tails)
-    ends = [*(float(below[m]) for m in cuts[1:]), 1.0]
-    cases: list[tuple[float, Law]] = [(CUT + float(below[cuts[0]]), local)]
+    first, *below = (1 - float(tails[m]) for m in cuts)  # P(M < m), at most
+    ends = [*below, 1.0]
+    cases: list[tuple[float, Law]] = [(CUT + first, local)]
     start = 0.0
     for size, end in zip(cuts, ends, strict=True):
         cases.append((end - start, _shuffle(size + 1, epsilon0, labels)))
@@ -164,7 +196,7 @@ def crowded(tails: Floats, epsilon0: float, labels: int = 2) -> Law:
     return Mixture(tuple(cases))
 
 
-def _cuts(tails: Floats) -> list[int]:
+def _cuts(tails: Tails) -> list[int]:
     """Return at which m the groups begin, ascending."""
     if len(tails) <= CUTS:
         return [m for m in range(len(tails)) if tails[m] > 0]
@@ -175,9 +207,9 @@ def _cuts(tails: Floats) -> list[int]:
     return cuts
 
 
-def likely(tails: Floats, level: float) -> int:
+def likely(tails: Tails, level: float) -> int:
     """Return the largest m so that M is at least m but with probability ``level``."""
-    return int(np.searchsorted(1 - tails, level, "right")) - 1
+    return bisect_right(range(len(tails)), level, key=lambda m: 1 - tails[m]) - 1
 
 
 def _shuffle(users: int, epsilon0: float, labels: int) -> Law:

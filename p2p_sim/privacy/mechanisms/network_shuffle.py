@@ -23,7 +23,15 @@ from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
-from p2p_sim.privacy.laws.random_size_shuffle import CUT, crowd_size_tails, crowded, likely
+from p2p_sim.privacy.laws.random_size_shuffle import (
+    CUT,
+    CoinTails,
+    Tails,
+    certain,
+    crowd_size_tails,
+    crowded,
+    likely,
+)
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
 from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, flat_lies, readable, whole
@@ -144,9 +152,9 @@ def _after_one_step(
         return min(1.0, (1 + there * comes) / users)
 
     coin = comes * reached(others) * (1 - 1e-12)
-    tails = np.asarray(binom.sf(np.arange(others + 1) - 1, others, coin))
+    tails: Tails = CoinTails(others, coin)
     if comes == 1 and not wrong.drop and others + 1 == users:  # every hop ends in the crowd
-        tails = np.ones(others + 1)
+        tails = certain(others)
     read = stays * (1 - wrong.loss) * colluders / users
     hidden = stays * reached(honest - 1)
     cases = (
@@ -157,9 +165,7 @@ def _after_one_step(
 
 
 @lru_cache(maxsize=2)
-def _crowd_size_tails(
-    people: Population, steps: int, arrives: float = 1.0
-) -> tuple[npt.NDArray[np.float64], str]:
+def _crowd_size_tails(people: Population, steps: int, arrives: float = 1.0) -> tuple[Tails, str]:
     """Return ``crowd_size_tails``, once for a table of views and for a search."""
     assert people.graph is not None
     return crowd_size_tails(people.graph, steps, arrives)

@@ -6,6 +6,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -15,7 +16,15 @@ from p2p_sim.core.groups import Members, neighbours
 from p2p_sim.network.topologies import build
 from p2p_sim.network.walks import distribution
 from p2p_sim.privacy.laws import random_size_shuffle as companies
-from p2p_sim.privacy.laws.random_size_shuffle import Ceiling, crowd_size_tails, crowded, likely, places
+from p2p_sim.privacy.laws.random_size_shuffle import (
+    Ceiling,
+    CoinTails,
+    certain,
+    crowd_size_tails,
+    crowded,
+    likely,
+    places,
+)
 from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from tests.privacy import walking
 
@@ -191,6 +200,51 @@ def test_groups_of_sizes_are_above_the_mixture_of_all_sizes() -> None:
             w * ShuffledBits.of(m + 1, 2.0).delta(epsilon).value for m, w in enumerate(weights) if w > 1e-15
         )
         assert every <= law.delta(epsilon).upper <= 1.6 * every
+
+
+@pytest.mark.parametrize(
+    ("coins", "heads", "known"), [(4, 0.6, 0), (9, 0.5, 3), (299, 0.6, 0), (40_000, 0.02, 70)]
+)
+def test_tails_that_are_computed_where_they_are_looked_at_give_the_figures_of_a_table(
+    coins: int, heads: float, known: int
+) -> None:
+    tails = CoinTails(coins, heads, known)
+    table = np.asarray(binom.sf(np.arange(len(tails)) + known - 1, coins, heads))
+    table[0] = 1.0
+    assert [tails[m] for m in range(min(len(table), 400))] == table[:400].tolist()
+    for level in (companies.CUT, 1e-6, 0.3, 0.999):
+        assert likely(tails, level) == int(np.flatnonzero(1 - table <= level)[-1])
+    for epsilon in (0.0, 0.1, 0.4):
+        assert crowded(tails, 2.0).delta(epsilon) == crowded(table, 2.0).delta(epsilon)
+
+
+def test_tails_of_many_coins_against_forty_digits() -> None:
+    """The sum of P(n heads) from n = m on, each from the one before."""
+    coins = 10_000
+    with mpmath.workdps(40):
+        odds = mpmath.mpf(0.9) / (1 - mpmath.mpf(0.9))
+        for m in (8_800, 9_000, 9_090):
+            chance = mpmath.binomial(coins, m) * mpmath.mpf(0.9) ** m * (1 - mpmath.mpf(0.9)) ** (coins - m)
+            exact = mpmath.mpf(0)
+            for n in range(m, coins + 1):
+                exact += chance
+                chance *= odds * (coins - n) / (n + 1)
+            assert CoinTails(coins, 0.9)[m] == pytest.approx(float(exact), rel=1e-10)
+
+
+def test_of_a_billion_users_a_few_hundred_tails_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    tail = CoinTails.__getitem__
+    monkeypatch.setattr(CoinTails, "__getitem__", lambda self, m: looks.append(m) or tail(self, m))
+    users = 10**9
+    law = crowded(CoinTails(users - 1, 0.9), 1.0)
+    assert len(looks) < 300
+    assert law.delta(1e-4).upper < certain_delta(users // 2)
+
+
+def certain_delta(users: int) -> float:
+    """Return delta at 1e-4 where all of some users are in the crowd."""
+    return crowded(certain(users - 1), 1.0).delta(1e-4).upper
 
 
 def test_large_crowds_have_a_certified_bound() -> None:

@@ -14,12 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from p2p_sim.core.faults import Faults
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.mixtures import Mixture
-from p2p_sim.privacy.laws.random_size_shuffle import CUT, crowded
+from p2p_sim.privacy.laws.random_size_shuffle import CUT, CoinTails, crowded
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanisms.peer_to_peer.tilted import TiltedLaw
 
@@ -92,14 +90,10 @@ class RetriedReports:
 
         Of them, as many are left out as colluders may know: each asks so often.
         """
-        from scipy.stats import binom
-
-        most = self.others - self.colluders * self.turns
-        if most < 1:
+        known = self.colluders * self.turns
+        if self.others <= known:
             return LocalResponse.flipping(self.alpha)
-        numbers = np.arange(most + 1) + self.colluders * self.turns
-        tails = np.asarray(binom.sf(numbers - 1, self.others, max(0.0, chance * _LESS)))
-        tails[0] = 1.0
+        tails = CoinTails(self.others, max(0.0, chance * _LESS), known)
         return crowded(tails, LocalResponse.flipping(self.alpha).epsilon0)
 
     def _leaning(self, drawn: Law, local: Law) -> Law:
