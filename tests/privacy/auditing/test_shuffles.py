@@ -129,11 +129,13 @@ def test_broken_permutations_are_found(twin: Permutes, view: str, found: bool) -
     assert audit.failed == found
 
 
-def test_worlds_in_which_users_talk_a_lot_are_run_few_at_once() -> None:
+def test_worlds_in_which_users_talk_a_lot_are_run_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert users_a_batch(PeerPermutation(0.2), 100, 10**6) == 100_000
     assert users_a_batch(PeerPermutation(0.2), 3000, 10**6) == 6000
     assert users_a_batch(EncryptedShuffle(1.0), 100, 10**6) == 1_000_000
-    audit = privacy.audit(PeerPermutation(0.2), cluster_size=200, epsilon=0.1, trials=400)
+    monkeypatch.setattr(PeerPermutation, "users_at_once", lambda self, size: 20 * size)
+    assert users_a_batch(PeerPermutation(0.2), 30, 10**6) == 20 * 30
+    audit = privacy.audit(PeerPermutation(0.2), cluster_size=30, epsilon=0.1, trials=400)
     assert not audit.failed
 
 
