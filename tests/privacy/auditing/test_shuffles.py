@@ -33,10 +33,9 @@ VIEWS = [
 
 
 @pytest.mark.parametrize(("protocol", "view", "channels"), VIEWS)
-@pytest.mark.parametrize("point", [{"delta": 0.02}, {"epsilon": 0.3}])
-def test_views_follow_their_law(
-    protocol: Protocol, view: str, channels: str, point: dict[str, float]
-) -> None:
+def test_views_follow_their_law(protocol: Protocol, view: str, channels: str) -> None:
+    """Each view at one point: at a δ or at an ε, in turn."""
+    point = ({"delta": 0.02}, {"epsilon": 0.3})[VIEWS.index((protocol, view, channels)) % 2]
     audit = privacy.audit(protocol, view, cluster_size=5, channels=channels, **point, **SETTINGS)
     assert audit.statistic == "exact likelihood ratio"
     assert not audit.failed, audit.why
