@@ -42,6 +42,18 @@ def population(request: pytest.FixtureRequest, protocol: Any) -> Population:
     return people_of(protocol, request.param, USERS)
 
 
+@pytest.fixture
+def traced(request: pytest.FixtureRequest, protocol: Any, population: Population) -> p2p_sim.Run:
+    """The run of seed 7, in one block with a whole trace, made once for all tests that only look at it."""
+    name = request.node.callspec.id
+    if name not in RUNS:
+        RUNS[name] = p2p_sim.run(protocol, population, seed=7, blocks=1, trace="full")
+    return RUNS[name]
+
+
+RUNS: dict[str, p2p_sim.Run] = {}
+
+
 def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return list(one) == list(other) and all(np.array_equal(one[name], other[name]) for name in one)
 
@@ -51,9 +63,11 @@ def test_every_shipped_protocol_is_in_the_battery() -> None:
 
 
 @pytest.mark.slow
-def test_equal_bits_for_any_number_of_blocks(protocol: Any, population: Population) -> None:
-    whole = p2p_sim.run(protocol, population, seed=7, blocks=1, trace="full")
-    for blocks in (3, 7, USERS):
+def test_equal_bits_for_any_number_of_blocks(
+    protocol: Any, population: Population, traced: p2p_sim.Run
+) -> None:
+    whole = traced
+    for blocks in (7, USERS):
         parts = p2p_sim.run(protocol, population, seed=7, blocks=blocks, trace="full")
         assert parts.digest == whole.digest
         assert parts.counts == whole.counts
@@ -73,32 +87,34 @@ def test_equal_bits_with_and_without_numba(
 
 
 @pytest.mark.slow
-def test_a_trace_changes_nothing(protocol: Any, population: Population) -> None:
-    levels = ("none", "counts", "sample=9", "full")
-    assert len({p2p_sim.run(protocol, population, seed=7, trace=level).digest for level in levels}) == 1
+def test_a_trace_changes_nothing(protocol: Any, population: Population, traced: p2p_sim.Run) -> None:
+    for level in ("none", "counts", "sample=9"):
+        assert p2p_sim.run(protocol, population, seed=7, trace=level).digest == traced.digest
 
 
 @pytest.mark.slow
-def test_the_digest_is_sensitive(protocol: Any, population: Population) -> None:
+def test_the_digest_is_sensitive(protocol: Any, population: Population, traced: p2p_sim.Run) -> None:
     """Twin of the tests above: another seed or other labels give another digest."""
     other = replace(population, y=population.y ^ True)
-    cases = ((population, 7), (population, 8), (other, 7))
-    digests = {p2p_sim.run(protocol, people, seed=seed).digest for people, seed in cases}
+    cases = ((population, 8), (other, 7))
+    digests = {traced.digest, *(p2p_sim.run(protocol, people, seed=seed).digest for people, seed in cases)}
     drawing = not isinstance(protocol, LabelProportions)  # there the seed decides nothing
     assert len(digests) == (3 if drawing else 2)
 
 
-def test_without_a_digest_the_output_is_the_same(protocol: Any, population: Population) -> None:
+def test_without_a_digest_the_output_is_the_same(
+    protocol: Any, population: Population, traced: p2p_sim.Run
+) -> None:
     plain = p2p_sim.run(protocol, population, seed=7, digest=False)
     assert plain.digest is None
-    assert equal(plain.output("learner"), p2p_sim.run(protocol, population, seed=7).output("learner"))
+    assert equal(plain.output("learner"), traced.output("learner"))
 
 
 @pytest.mark.slow
-def test_replay_of_every_user_equals_the_run(protocol: Any, population: Population) -> None:
-    run = p2p_sim.run(protocol, population, seed=7, blocks=4, trace="full")
+def test_replay_of_users_equals_the_run(protocol: Any, traced: p2p_sim.Run) -> None:
+    run = traced
     messages = {kind: run.messages(kind) for kind in protocol.messages()}
-    for user in range(0, USERS, 4):
+    for user in range(0, USERS, 9):  # of every cluster
         life = run.replay(user)
         for end, mine in (("sender", life.sent), ("recipient", life.received)):
             for kind, columns in mine.items():
@@ -116,8 +132,8 @@ def test_replay_needs_only_the_closed_world() -> None:
     assert p2p_sim.run(RandomizedResponse(1.0), people, seed=0).replay(3).world == 1
 
 
-def test_messages_hold_declared_fields_only(protocol: Any, population: Population) -> None:
-    run = p2p_sim.run(protocol, population, seed=7, trace="full")
+def test_messages_hold_declared_fields_only(protocol: Any, traced: p2p_sim.Run) -> None:
+    run = traced
     for kind, message in protocol.messages().items():
         columns = run.messages(kind)
         assert list(columns) == [*STANDARD, *message.fields, "nbytes"]
@@ -143,8 +159,8 @@ def test_the_population_is_untouched(protocol: Any, population: Population) -> N
 
 
 @pytest.mark.slow
-def test_saved_and_loaded_runs_are_equal(protocol: Any, population: Population, tmp_path: Any) -> None:
-    run = p2p_sim.run(protocol, population, seed=7, trace="full")
+def test_saved_and_loaded_runs_are_equal(protocol: Any, traced: p2p_sim.Run, tmp_path: Any) -> None:
+    run = traced
     run.save(tmp_path / "run")
     loaded = p2p_sim.load(tmp_path / "run")
     assert (loaded.digest, loaded.counts, loaded.parameters) == (run.digest, run.counts, run.parameters)

@@ -7,11 +7,16 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from p2p_sim import cli
+from tests.cli.conftest import Done
 from tests.docs.test_documents import PAGES, ROOT, blocks
+
+Ran = Callable[[str, Path, Path], Done]
 
 PAGE = PAGES["docs/own-protocols.md"]
 (TOML,), (MODULE,), (PRINTED,) = (blocks(PAGE, language) for language in ("toml", "python", "text"))
@@ -24,30 +29,41 @@ def lines(*parts: str) -> int:
     return sum(bool(line.strip()) for part in parts for line in part.splitlines())
 
 
-def ran(command: str, folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
-    """What a command of the page leaves in a folder; ``path``: where packages are, as if they were installed."""
-    program, *words = shlex.split(command)
-    start = "import sys; from p2p_sim import cli; sys.exit(cli.main())"
-    options = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index", "-q"]
-    start_of = {
-        "p2p-sim": [sys.executable, "-c", start, *words],
-        "pip": [sys.executable, "-m", "pip", *words, *options, "--target", str(path)],
-    }
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(path), str(ROOT)])}
-    return subprocess.run(
-        start_of[program], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Ran]:
+    """What a command of the page leaves in a folder; ``path``: where packages are, as if they were installed.
+
+    In this process, as a new one takes a second to import all there is: the module is forgotten between commands.
+    """
+
+    def run(command: str, folder: Path, path: Path) -> Done:
+        monkeypatch.chdir(folder)
+        program, *words = shlex.split(command)
+        if program == "pip":
+            options = "--no-deps --no-build-isolation --disable-pip-version-check --no-index -q --target"
+            words = [sys.executable, "-m", program, *words, *options.split(), str(path)]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            return Done(done.returncode, done.stdout, done.stderr)
+        sys.modules.pop("forced", None)
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(str(path))
+            status = cli.main(words)
+        return Done(status, *capsys.readouterr())
+
+    yield run
+    sys.modules.pop("forced", None)
 
 
-def all_ran(commands: list[str], folder: Path, path: Path) -> dict[str, str]:
+def all_ran(ran: Ran, commands: list[str], folder: Path, path: Path) -> dict[str, str]:
     """What each command printed, by its verb; all succeed."""
     printed = {}
     for command in commands:
         done = ran(command, folder, path)
-        assert done.returncode == 0, f"{command}: {done.stderr}"
-        assert "warning" not in done.stderr, f"{command}: {done.stderr}"
+        assert done.status == 0, f"{command}: {done.err}"
+        assert "warning" not in done.err, f"{command}: {done.err}"
         words = shlex.split(command)
-        printed[" ".join(words[1 : 3 if words[1] == "trace" else 2])] = done.stdout
+        printed[" ".join(words[1 : 3 if words[1] == "trace" else 2])] = done.out
     return printed
 
 
@@ -67,13 +83,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Path) -> None:
+def test_an_installed_package_is_known_to_every_verb(ran: Ran, folder: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     assert PACKAGED[0] == "pip install ."
-    all_ran(PACKAGED[:1], folder, installed)
+    all_ran(ran, PACKAGED[:1], folder, installed)
     assert (installed / "forced.py").is_file()
     (folder / "forced.py").unlink()  # what is found from now on is what was installed
-    told = all_ran(PACKAGED[1:], folder, installed)
+    told = all_ran(ran, PACKAGED[1:], folder, installed)
     for verb, line in zip(("account", "calibrate", "audit", "replay"), PRINTED.splitlines(), strict=True):
         assert line in told[verb], told[verb]
     assert "nothing is read" in told["account"]  # the registered law's words
@@ -87,9 +103,9 @@ def test_an_installed_package_is_known_to_every_verb(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_file_is_enough_and_its_law_is_found(folder: Path, tmp_path: Path) -> None:
+def test_a_file_is_enough_and_its_law_is_found(ran: Ran, folder: Path, tmp_path: Path) -> None:
     (folder / "forced.py").write_text(WITHOUT_LAW)
-    told = all_ran(ALONE, folder, tmp_path / "nothing")
+    told = all_ran(ran, ALONE, folder, tmp_path / "nothing")
     assert PRINTED.splitlines()[0] in told["account"]
     assert "found on the program by enumerating one user's draws" in told["account"]
     assert PRINTED.splitlines()[3] in told["replay"]
@@ -97,6 +113,15 @@ def test_a_file_is_enough_and_its_law_is_found(folder: Path, tmp_path: Path) -> 
     assert "found on the program" in (folder / "mine/report.html").read_text()
     command = ALONE[3].removesuffix(" --protocol forced:ForcedResponse")
     assert command != ALONE[3]
-    refused = ran(command, folder, tmp_path / "nothing")
+    start = "import sys; from p2p_sim import cli; sys.exit(cli.main())"  # a process that never saw the file
+    words = [sys.executable, "-c", start, *shlex.split(command)[1:]]
+    refused = subprocess.run(
+        words,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert refused.returncode == 2
     assert "add --protocol forced:ForcedResponse" in refused.stderr

@@ -193,6 +193,8 @@ def test_theorem3_writes_tables_and_figures_whole(tmp_path: Path, monkeypatch: p
     }
     assert {path.name for path in tmp_path.iterdir()} == names
     assert read_csv(tmp_path / "theorem3.csv") == BOUNDS[:1]
+    for name in ("bounds", "utility"):  # no second time: they are slow
+        monkeypatch.setattr(_theorem3_figures, name, lambda *_: None)
     monkeypatch.setattr(theorem3, "row", lambda *_: BOUNDS[0] | {"verdict": "violated"})
     assert theorem3.main(["--quick", "--fresh", "--out", str(tmp_path)]) == 1
 
@@ -211,6 +213,8 @@ def test_theorem3_opens_one_session_for_all_rows(tmp_path: Path, monkeypatch: py
         told.append(f"{rule} {size} {where['address']}")
         return BOUNDS[0]
 
+    for name in ("bounds", "utility"):
+        monkeypatch.setattr(_theorem3_figures, name, lambda *_: None)
     monkeypatch.setattr(theorem3.backends, "opened", opened)
     monkeypatch.setattr(theorem3, "row", row)
     learned = [({"data": "all"}, lambda: told.append("learned") or UTILITY)]

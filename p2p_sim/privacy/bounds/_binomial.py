@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 Floats = npt.NDArray[np.float64]
 FLOOR = -1.0e5
@@ -98,6 +98,8 @@ def meets(curve: Callable[[float], float], level: float, ceiling: float) -> floa
 
     The bracket grows from 1e-6 by fours until the curve is below; ``ceiling`` is the answer if it never is.
     """
+    from scipy.optimize import brentq  # as slow to import as all the rest
+
     if curve(0.0) <= level:
         return 0.0
     low, high = 0.0, min(ceiling, 1e-6)
@@ -105,7 +107,7 @@ def meets(curve: Callable[[float], float], level: float, ceiling: float) -> floa
         low, high = high, min(ceiling, 4 * high)
     if curve(high) > level:
         return ceiling
-    root = optimize.brentq(lambda x: max(curve(x) - level, FLOOR), low, high, xtol=1e-16, rtol=1e-13)
+    root = brentq(lambda x: max(curve(x) - level, FLOOR), low, high, xtol=1e-16, rtol=1e-13)
     step = max(1e-13 * root, 1e-300)
     while root < ceiling and curve(root) > level:
         root, step = min(ceiling, root + step), 2 * step

@@ -56,7 +56,7 @@ def test_honest_protocols_are_not_accused(case: str) -> None:
     for seed in range(SEEDS):
         audit = privacy.audit(
             **CASES[case],
-            trials=2000,
+            trials=1000,
             confidence=CONFIDENCE,
             seed=seed,
             false_alarm=FALSE_ALARM / SEEDS / len(CASES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.finite import Atoms
@@ -21,19 +22,17 @@ def rr(epsilon0: float, labels: int = 2) -> PrivacyProfile:
     return of(LocalResponse(epsilon0, labels))
 
 
+@cache
 def shuffled(users: int, ones: int, flip: float = 0.25) -> Atoms:
     """The law of the sum of noisy bits, from its definition: no tails, no cuts."""
+    lie, whole = Fraction(flip).as_integer_ratio()  # counted in units of 1 / whole ** users
 
     def law(count: int) -> list[Fraction]:
-        mass = [Fraction(1)]
+        mass = [1]
         for i in range(users):
-            p = Fraction(1 - flip) if i < count else Fraction(flip)
-            grown = [Fraction(0)] * (len(mass) + 1)
-            for k, m in enumerate(mass):
-                grown[k] += m * (1 - p)
-                grown[k + 1] += m * p
-            mass = grown
-        return mass
+            p = whole - lie if i < count else lie
+            mass = [k * p + m * (whole - p) for k, m in zip([0, *mass], [*mass, 0], strict=True)]
+        return [Fraction(m, whole**users) for m in mass]
 
     return Atoms.of(law(ones), law(ones + 1))
 

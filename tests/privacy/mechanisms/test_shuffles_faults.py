@@ -27,10 +27,17 @@ CROWD, LABELS = EncryptedShuffle(1.0, over="everybody"), EncryptedShuffle(1.0, l
 
 
 def enumerated(protocol: Any, users: int, view: str, faults: list[str]) -> dict[float, float]:
-    """Delta over all labels of the others, by following every draw and every fault both ways."""
+    """Delta over all labels of the others, by following every draw and every fault both ways.
+
+    Of two labels, not over those that are others turned, unless a fault prefers a label: all labels turned give the
+    same two worlds, turned, the one for the other.
+    """
     worst = dict.fromkeys(EPSILONS, 0.0)
     kinds = range(protocol.label_count())
+    turns = len(kinds) == 2 and not any("constant" in fault for fault in faults)
     for others in itertools.combinations_with_replacement(kinds, users - 1):
+        if turns and 2 * sum(others) > len(others):
+            continue
         labels = np.array([0, *others], np.uint8)
         people = Population.from_arrays(y=labels if protocol.label_count() > 2 else labels > 0)
         law = privacy.enumerate_view(protocol, people, view=view, faults=faults)

@@ -117,21 +117,28 @@ class _Start:
             self.gain, self.error = (part * scale for part in draws.gain(self.m, epsilon))
         self.p = draws.counts / draws.urn.size
         value, whole = np.zeros(len(self.p)), np.zeros(len(self.p))
-        value[1:] += keep * draws.ones.mass
-        value[:-1] -= (keep + price) * draws.ones.mass
-        whole[1:] += keep * draws.ones.mass
-        whole[:-1] += (keep + price) * draws.ones.mass
-        value = np.where(np.abs(value) < _UNIT * whole, np.copysign(_UNIT * whole, value), value)
-        logs, terms, common = _binomial_logs(self.m, self.k - 1, draws.urn.size, draws.counts)
-        top = float(logs.max())
-        self.scale = math.exp(top + common)
-        self.z = value * np.exp(logs - top)
+        gained, paid = keep * draws.ones.mass, (keep + price) * draws.ones.mass
+        value[1:] = whole[1:] = gained
+        value[:-1] -= paid
+        whole[:-1] += paid
+        size = np.abs(value)
+        small = size < _UNIT * whole
+        if small.any():
+            value = np.where(small, np.copysign(_UNIT * whole, value), value)
+            size = np.abs(value)
+        if self.m:
+            logs, terms, common = _binomial_logs(self.m, self.k - 1, draws.urn.size, draws.counts)
+            top = float(logs.max())
+            self.scale = math.exp(top + common)
+            self.z = value * np.exp(logs - top)
+        else:  # no report shows no one, whatever the urn holds
+            terms, self.scale, self.z = 4.0, 1.0, value.copy()
         self.z[np.abs(self.z) < _FLUSH] = 0
         slip = margin_error(draws.urn.alpha) * scale / keep
         self.rounding = 8 * (self.m + 8) * _UNIT
         # By what a part of z may be off: its signs stay, and so does how much its two terms cancelled.
         unit = (2 * len(window.mass) + len(value) + terms) * _UNIT
-        each = unit * np.abs(value) + ((len(value) + 8) * _UNIT + slip) * whole
+        each = unit * size + ((len(value) + 8) * _UNIT + slip) * whole
         self.rough = self.p * np.divide(each, value, out=np.zeros_like(value), where=value != 0)
 
 
