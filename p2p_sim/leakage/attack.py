@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.argument_checks import check_range
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population, check_seed
@@ -69,7 +70,7 @@ def attack(
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
-    belief = _belief(eta, run, program, people, seed)
+    belief = _belief(eta, run, program, people, seed, tell)
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, belief.rows.shape[1]))
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
@@ -186,10 +187,12 @@ def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
     return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
 
 
-def _belief(eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int) -> Eta:
+def _belief(
+    eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int, tell: Progress
+) -> Eta:
     labels = program.label_count()
     if isinstance(eta, str):
-        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"))
+        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
         return eta
