@@ -198,9 +198,7 @@ def _chances(predicted: metrics.Predicted, labels: int) -> Floats:
 
 Attacker = Callable[[Knowledge], Guesses]
 
-ATTACKERS: dict[str, Attacker] = {
-    "prior": prior,
-    "simple-prediction": simple_prediction,
-    "optimal": optimal,
-}
+PRIOR, SIMPLE, OPTIMAL = "prior", "simple-prediction", "optimal"
+
+ATTACKERS: dict[str, Attacker] = {PRIOR: prior, SIMPLE: simple_prediction, OPTIMAL: optimal}
 """Attackers by name, the weakest first."""

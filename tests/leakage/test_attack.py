@@ -174,6 +174,14 @@ def test_per_user_is_the_posterior(run, people, true):
     assert (found.right == (posterior.argmax(axis=1) == people.y)).all()
 
 
+def test_the_order_of_names_changes_nothing(run, true):
+    one, other = (
+        attack(run, eta=true, attackers=names) for names in (["optimal", "prior"], ["prior", "optimal"])
+    )
+    assert one.rows == other.rows
+    assert (one.per_user.posterior == other.per_user.posterior).all()
+
+
 def test_canaries_of_a_model_that_learns_labels_by_heart():
     """With as many features as users a model tells every coin; where labels are pure noise it tells none."""
     y = np.arange(120) % 2 == 0
