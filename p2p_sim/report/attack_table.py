@@ -22,6 +22,9 @@ Document = Mapping[str, Any]
 REFUSED = "refused"
 WEIGHTED = "weighted"
 OPTIMAL = "optimal"
+CANARIES = "canaries"
+"""The attacker who guesses which labels of planted users were flipped: by chance, half of them."""
+
 LEARNER = "learner"
 ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
@@ -100,8 +103,9 @@ def _ends(found: Interval) -> dict[str, float | None]:
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the attacker who guesses most; None if all are refused."""
-    done = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
+    """Return the attacker who guesses most users' labels, if there is none that of canaries; None if all are refused."""
+    every = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
+    done = [each for each in every if each["name"] != CANARIES] or every
     return max(done, key=lambda each: (each["utility"]["value"], each["name"] == OPTIMAL), default=None)
 
 
@@ -130,7 +134,8 @@ def _guesses(attacked: Document, one: Document) -> str:
         (people for people in _PEOPLE if abs(with_them - without) * people >= 1 - _HAIR), _PEOPLE[0]
     )
     right, blind = (round(share * people) for share in (with_them, without))
-    who = f"Of {people:,} people, an attacker with these messages guesses"
+    whom = "flips of planted users' labels" if one["name"] == CANARIES else "people"
+    who = f"Of {people:,} {whom}, an attacker with these messages guesses"
     if right <= blind:  # she may leave them out
         return f"{who} {blind:,} right, as many as without them."
     return f"{who} {right:,} right; without them {blind:,}."
