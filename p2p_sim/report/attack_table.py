@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage.advantage import CANARIES, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
@@ -22,9 +22,6 @@ Document = Mapping[str, Any]
 REFUSED = "refused"
 WEIGHTED = "weighted"
 OPTIMAL = "optimal"
-CANARIES = "canaries"
-"""The attacker who guesses which labels of planted users were flipped: by chance, half of them."""
-
 LEARNER = "learner"
 ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
@@ -103,7 +100,7 @@ def _ends(found: Interval) -> dict[str, float | None]:
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the attacker who guesses most users' labels, if there is none that of canaries; None if all are refused."""
+    """Return the attacker who guesses most, of users rather than of canaries; None if all are refused."""
     every = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
     done = [each for each in every if each["name"] != CANARIES] or every
     return max(done, key=lambda each: (each["utility"]["value"], each["name"] == OPTIMAL), default=None)
