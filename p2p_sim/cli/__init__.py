@@ -6,12 +6,14 @@ typer reads the words and makes the dataclass; ``main`` does the work and owns t
 # each adds its verb, or its verbs
 from p2p_sim.cli import (
     account,
+    attack,
     audit,
     bench,
     calibrate,
     check,
     data,
     diff,
+    leakage,
     mechanisms,
     replay,
     report,
@@ -22,6 +24,6 @@ from p2p_sim.cli import (
 from p2p_sim.cli.app import app, main
 
 __all__ = [
-    "account", "app", "audit", "bench", "calibrate", "check", "data", "diff", "main", "mechanisms", "replay", "report",
-    "run", "trace_pictures", "trace_tables",
+    "account", "app", "attack", "audit", "bench", "calibrate", "check", "data", "diff", "leakage", "main",
+    "mechanisms", "replay", "report", "run", "trace_pictures", "trace_tables",
 ]  # fmt: skip

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from p2p_sim import catalogue
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.options import (
@@ -33,6 +32,7 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
+from p2p_sim.cli.saved_run import contradicts, program_of
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.sealing import MODELLED
@@ -64,7 +64,7 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     path = Path(command.run)
     run = load(path)
     audit_file.check(path, run)
-    program = _program(command, run)
+    program = program_of(command.words, command.run, run, "audit")
     _check(command, run)
     world = world_of(run, _views(command, program), command.cluster_size, protocol=program)
     other = code_versions.other_code(run, program)
@@ -88,42 +88,16 @@ def audit_run(command: Any, kind: str, at: float, progress: Any) -> tuple[dict[s
     return found, run
 
 
-def _program(command: Any, run: RunRecord) -> Protocol:
-    """Return the protocol of a run; raises InputError if the arguments contradict it, or must name it and do not."""
-    from p2p_sim.cli import parameters
-
-    words, offered = parameters.resolve(command.words)
-    if not words:
-        if run.source is None:
-            raise InputError(
-                f"{run.protocol} is not a shipped protocol: name it, p2p-sim audit {run.protocol} --run {command.run}"
-            )
-        return run.source
-    if run.source is not None and words[0].startswith("-"):
-        words = [run.source.command_name(), *words]
-    named, _, values = parameters.parse(words, offered, "audit")
-    if catalogue.class_name(named) != run.protocol:
-        raise _contradicts(named.command_name(), command.run, run.protocol)
-    for name, value in values.items():
-        if value != run.parameters.get(name):
-            raise _contradicts(f"{option(name)} {value}", command.run, f"{run.parameters.get(name)}")
-    return named(**run.parameters)
-
-
 def _check(command: Any, run: RunRecord) -> None:
     """Raise InputError for options that contradict the run's own settings."""
     faults = Faults.of(command.fault)
     if command.fault and faults != run.faults:
         own = "none" if run.faults is None else ", ".join(run.faults.texts())
-        raise _contradicts(f"--fault {', '.join(command.fault)}", command.run, own)
+        raise contradicts(f"--fault {', '.join(command.fault)}", command.run, own)
     for name, kept in {"graph": _graph(run) or "none", "crypto": run.crypto}.items():
         value = getattr(command, name)
         if value is not None and value != kept:
-            raise _contradicts(f"{option(name)} {value}", command.run, kept)
-
-
-def _contradicts(given: str, run: str, own: str) -> InputError:
-    return InputError(f"{given} contradicts run {run!r}, which has {own}: leave it out")
+            raise contradicts(f"{option(name)} {value}", command.run, kept)
 
 
 def _graph(run: RunRecord) -> str | None:

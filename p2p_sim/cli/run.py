@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from dataclasses import dataclass, fields, replace
@@ -135,6 +136,14 @@ class RunCommand(TableOptions):
         bool,
         flag(OUTPUT, "Do not save labels and seed; then nothing can be replayed.", "--no-population"),
     ] = False
+    attack: Annotated[
+        bool,
+        flag(
+            OUTPUT,
+            "Also guess the labels with what the learner sees, as p2p-sim attack does, and keep that.",
+            "--attack",
+        ),
+    ] = False
     no_digest: Annotated[bool, flag(OUTPUT, "Do not compute the digest, which is faster.", "--no-digest")] = (
         False
     )
@@ -151,7 +160,7 @@ class RunCommand(TableOptions):
         from p2p_sim.cli import parameters, run_folders
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
-        from p2p_sim.report import privacy_table, run_summary
+        from p2p_sim.report import attack_file, privacy_table, run_summary
 
         as_json = wants_json(self.json, self.format)
         words, offered = parameters.resolve(self.words)
@@ -185,13 +194,31 @@ class RunCommand(TableOptions):
                 chosen.protocol, run.population, run.faults, self.delta
             )
             run.timings["privacy"] = time.perf_counter() - before
+            guessed = self._attacked(run, chosen.protocol, progress)
             progress("writing the run", 0, 0)
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
+            if guessed is not None:
+                attack_file.add(path, run, guessed)
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
+        result |= {} if guessed is None else {"label_inference": guessed["views"]}
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
         return 0
+
+    def _attacked(self, run: Run, protocol: Protocol, progress: Any) -> dict[str, Any] | None:
+        """Return what the learner guesses of the labels, as p2p-sim attack does; None where that is not asked for."""
+        if not self.attack:
+            return None
+        from p2p_sim.privacy.table_rows import named_rows
+        from p2p_sim.report import attack_table
+
+        before = time.perf_counter()
+        learner = named_rows(protocol, [attack_table.LEARNER])
+        _, rows = attack_table.rows_of(run, learner, progress, must=False)
+        run.timings["attack"] = time.perf_counter() - before
+        command = shlex.join(run.notes["command"])
+        return {"channels": "plain", "eta": attack_table.ETA, "seed": 0, "command": command, "views": rows}
 
     def _repeat_command(self, protocol: Protocol) -> list[str]:
         """Return the command that repeats the run in a new folder, with every parameter and the seed."""
@@ -256,6 +283,10 @@ class RunCommand(TableOptions):
             numbers_of("--shares", self.shares)
         backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
         TraceLevel.parse(self.trace)
+        if self.no_population and self.attack:
+            raise InputError(
+                "--attack tells of the labels, and --no-population leaves them out: leave one of them out"
+            )
         if self.no_population:
             seeds.check_secret(self.seed, None, option("no_population"))
         for channel in (self.channel, self.server_channel):

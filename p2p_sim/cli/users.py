@@ -12,6 +12,7 @@ from p2p_sim.network import edges, room, topologies
 
 if TYPE_CHECKING:
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.learning.experiment import Examples
 
 
 Joined = tuple[Population, dict[str, Any] | None]
@@ -38,6 +39,25 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
     ``TableOptions``.
     """
     from p2p_sim.learning import experiment
+
+    found, total = gathered(command, protocol, command.seed, progress)
+    return experiment.join(
+        protocol,
+        found.population,
+        command.graph,
+        command.seed,
+        progress,
+        rows=found.rows,
+        total=total,
+    )
+
+
+def gathered(command: Any, protocol: Protocol, seed: int, progress: Any) -> tuple[Examples, int]:
+    """Read the data set of a command; return the users of a run with it, and how many rows the file has.
+
+    ``seed``: of the test rows and of k-means.
+    """
+    from p2p_sim.learning import experiment
     from p2p_sim.learning.data import datasets
 
     progress(f"reading {command.data}", 0, 0)
@@ -48,14 +68,6 @@ def users_of_data(command: Any, protocol: Protocol, progress: Any) -> Joined:
         numbers=protocol.numbers() is not None, classes=command.declared(), reading=command.reading(),
     )  # fmt: skip
     found = experiment.gather(
-        protocol, data, clusters=command.clusters, test=command.test, seed=command.seed, progress=progress
+        protocol, data, clusters=command.clusters, test=command.test, seed=seed, progress=progress
     )
-    return experiment.join(
-        protocol,
-        found.population,
-        command.graph,
-        command.seed,
-        progress,
-        rows=found.rows,
-        total=data.rows_in_file,
-    )
+    return found, data.rows_in_file

@@ -3,7 +3,7 @@
 Columns of codes are compared a register of bytes at a time, so that a pair of rows costs about a nanosecond.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator,assignment"
 from __future__ import annotations
 
 from typing import Any

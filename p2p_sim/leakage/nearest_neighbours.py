@@ -1,12 +1,14 @@
 """``label_shares``: how often each label occurs among the rows nearest to each row, an estimate of P(y | x).
 
-Exact for any number of rows.  Tables become codes and numbers, and compiled loops compare them; what has more columns
-goes through scikit-learn's matrix products.
+Exact for any number of rows.  Of many rows, tables become codes and numbers, and compiled loops compare them; what has
+more columns goes through scikit-learn's matrix products.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.crypto.pool import cores
+from p2p_sim.privacy.bounds.bound import whole
 from p2p_sim.progress import Asked, reporter_of, showing
 
 Floats = npt.NDArray[np.float64]
 
+SMALL = 10**9
+"""Differences of numbers up to which numpy is quick enough: loading the compiled loops takes seconds the first time."""
+
 NARROW = 160
 """Columns, after columns of 0 and 1 are packed, up to which the compiled loops are the faster way."""
+_LARGEST = 1e15  # of a feature, so that squared distances fit a float32
 _SAMPLE = 4096  # rows that tell about how far the k-th nearest is
 _BLOCK = 1 << 24  # distances that are held at once, about
 
@@ -50,11 +58,12 @@ def label_shares(
         of = f"{n:,} rows{', without the row itself' if exclude_self else ''}"
         raise InputError(f"k = {k!r}: must be a whole number from 1 to {n - spare:,}, of {of}")
     tell = reporter_of(progress) or (lambda *_: None)
-    packed = _packed(table)
-    compiled = _loops() if packed.columns <= NARROW else None
-    if compiled is None:
-        return _by_products(table, codes, int(k), exclude_self, count, tell)
-    return _by_loops(compiled, packed, codes, int(k), exclude_self, count, tell)
+    if table.size * n > SMALL or os.environ.get("P2P_SIM_NUMBA") == "1":
+        packed = _packed(table)
+        compiled = _loops() if packed.columns <= NARROW else None
+        if compiled is not None:
+            return _by_loops(compiled, packed, codes, int(k), exclude_self, count, tell)
+    return _by_blocks(table, codes, int(k), exclude_self, count, tell)
 
 
 def scaled(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -71,6 +80,7 @@ def scaled(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
             out[:, j] = column
             continue
         wide = column.astype(np.float64)
+        wide /= max(float(np.abs(wide).max()), math.ulp(0.0))  # or squares of large numbers would overflow
         deviation = float(wide.std())
         if deviation > 0:
             out[:, j] = (wide - wide.mean()) / deviation
@@ -91,18 +101,21 @@ def _matrix(x: npt.ArrayLike) -> npt.NDArray[Any]:
 def _checked(
     x: npt.ArrayLike, y: npt.ArrayLike, labels: int | None
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], int]:
-    table, codes = _matrix(x).astype(np.float32), np.asarray(y)
+    table, codes = _matrix(x), np.asarray(y)
+    largest = max(abs(float(table.max())), abs(float(table.min())))
+    if largest > _LARGEST:
+        raise InputError(f"x holds a number of size {largest:g}: needs at most {_LARGEST:g}; see ``scaled``")
     if codes.shape != (len(table),) or codes.dtype.kind not in "biu":
         raise InputError(
             f"y of shape {codes.shape}, {codes.dtype}: needs a whole number for each of the {len(table):,} rows"
         )
     codes = codes.astype(np.int64)
-    count = int(codes.max()) + 1 if labels is None else labels
-    if not 1 <= count < 1 << 16 or int(codes.min()) < 0 or int(codes.max()) >= count:
+    count = int(codes.max()) + 1 if labels is None else whole("labels", labels, 1)
+    if count >= 1 << 16 or int(codes.min()) < 0 or int(codes.max()) >= count:
         raise InputError(
             f"y holds labels from {codes.min()} to {codes.max()}: needs labels from 0 to {count - 1}, at most 65,535"
         )
-    return table, codes, count
+    return table.astype(np.float32), codes, count
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +159,14 @@ def _packed(table: npt.NDArray[np.float32]) -> _Packed:
 
 
 def _loops() -> Any:
-    """Return the compiled loops; None where they are forbidden, or numba finds no folder for what it compiles."""
+    """Return the compiled loops; None where P2P_SIM_NUMBA=0 forbids them, or numba cannot compile."""
     if os.environ.get("P2P_SIM_NUMBA") == "0":
         return None
     try:
         from p2p_sim.leakage import nearest_loops
-    except (RuntimeError, OSError):
+    except (RuntimeError, OSError) as error:  # numba finds no folder that it can write to
+        fix = "set NUMBA_CACHE_DIR to a folder that can be written to"
+        warnings.warn(f"numba cannot compile here ({error}): running without it, slower; {fix}", stacklevel=2)
         return None
     return nearest_loops
 
@@ -184,33 +199,46 @@ def _by_loops(
             out[start : start + size],
         )
 
-    with ThreadPoolExecutor(_processors()) as threads:
+    threads = ThreadPoolExecutor(cores())
+    try:
         for done, _ in enumerate(threads.map(block, starts), 1):
             tell("nearest neighbours", min(done * size, n), n)
+    finally:
+        threads.shutdown(cancel_futures=True)  # whoever interrupts waits for no more than what has begun
     return out
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _by_products(
+def _by_blocks(
     table: npt.NDArray[np.float32], y: npt.NDArray[np.int64], k: int, exclude: bool, count: int, tell: Any
 ) -> Floats:
-    from sklearn.metrics.pairwise import euclidean_distances
-
     n = len(y)
-    of_label = np.eye(count)[y]
     out = np.empty((n, count))
     size = max(1, _BLOCK // n)
     for start in range(0, n, size):
         stop = min(start + size, n)
-        far = euclidean_distances(table[start:stop], table, squared=True)
+        far = _distances(table[start:stop], table)
         if exclude:
             far[np.arange(stop - start), np.arange(start, stop)] = np.inf
-        edge = np.partition(far, k - 1, axis=1)[:, k - 1 : k]
-        inside, tied = far < edge, far == edge
-        each = (k - inside.sum(axis=1)) / tied.sum(axis=1)
-        out[start:stop] = (inside @ of_label + each[:, None] * (tied @ of_label)) / k
+        edge = np.partition(far, k - 1, axis=1)[:, k - 1]
+        row, neighbour = np.nonzero(far <= edge[:, None])
+        tied = far[row, neighbour] == edge[row]
+        place, size_out = row * count + y[neighbour], (stop - start) * count
+        counts = [
+            np.bincount(place[which], minlength=size_out).reshape(stop - start, count)
+            for which in (~tied, tied)
+        ]
+        each = (k - counts[0].sum(axis=1)) / counts[1].sum(axis=1)
+        out[start:stop] = (counts[0] + counts[1] * each[:, None]) / k
         tell("nearest neighbours", stop, n)
     return out
+
+
+def _distances(queries: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """Return squared distances (queries, n): by differences where there are few, else by products, which round more."""
+    if table.size * len(table) > SMALL:
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        return np.asarray(euclidean_distances(queries, table, squared=True))
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(queries, table, "sqeuclidean"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from p2p_sim.privacy import bounds, building_blocks, mechanisms
 from p2p_sim.privacy.accountant import by_cluster, profile
 from p2p_sim.privacy.auditing.audit import Audit, audit
+from p2p_sim.privacy.auditing.own_attack import Attack
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.building_blocks import gaussian, laplace, shuffled_response
@@ -26,7 +27,7 @@ from p2p_sim.privacy.setting import Setting, crowd, fits
 from p2p_sim.privacy.theorems import Promise
 
 __all__ = [
-    "Accounting", "Atoms", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "DenseMatrices",
+    "Accounting", "Atoms", "Attack", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "DenseMatrices",
     "EnumeratedView", "Evidence", "LabelMatrices", "LabelNoise", "Law", "LocalBudget", "LocalResponse",
     "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError", "ResamplingMatrices",
     "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds", "building_blocks", "by_cluster",

@@ -27,6 +27,7 @@ from p2p_sim.privacy.theorems import Promise
 
 if TYPE_CHECKING:
     from p2p_sim.observed_view import View
+    from p2p_sim.privacy.auditing.own_attack import Attack
     from p2p_sim.privacy.auditing.statistic import Statistic
     from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
 
@@ -113,7 +114,8 @@ class Accounting(Generic[P]):
     promise counts.
 
     ``statistic(protocol, coalition, size, composition, channels)``: returns what an audit counts, with its exact law
-    in worlds of ``size`` users, of whose honest others ``composition`` have label 1; None where there is no such law.
+    in worlds of ``size`` users, of whose honest others ``composition`` have label 1; or an attack without a law, a
+    function from ``privacy.Seen`` to a number for each world; None where there is neither.
 
     ``local_epsilon(protocol)``: returns epsilon of what a user does to her own label, which protects her from
     everybody; None if nothing does.
@@ -149,7 +151,7 @@ class Accounting(Generic[P]):
     law: LawOf[P] | None = None
     under_faults: Callable[[LawOf[P], P, Setting, Faults], PrivacyProfile] | None = None
     theorems: Callable[[P, str, Sequence[int], float], list[Promise]] | None = None
-    statistic: Callable[[P, Coalition, int, int, str], Statistic | None] | None = None
+    statistic: Callable[[P, Coalition, int, int, str], Statistic | Attack | None] | None = None
     local_epsilon: Callable[[P], float | None] | None = None
     noise: Callable[[P], LabelNoise | None] | None = None
     smallest_is_worst: Callable[[P, Coalition, bool], bool] | None = None

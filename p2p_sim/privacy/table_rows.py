@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p2p_sim.coalition import WIRE, Coalition
@@ -71,6 +72,16 @@ def rows(protocol: Protocol) -> list[TableRow]:
         several += [row(name, f"{name}: deviating users", "deviating")]
         several += [row(server, f"{server}: deviating server", ALL_DEVIATING)]
     return [*alone, peer, few, *several, *together, row(WIRE), row(f"{main}+{WIRE}")]
+
+
+def named_rows(protocol: Protocol, names: Sequence[str]) -> list[TableRow]:
+    """Return the rows of some views, once each, of the table or new; raises InputError for unknown parts."""
+    every, chosen = rows(protocol), list[TableRow]()
+    for name in names:
+        who = Coalition.parse(name, protocol.roles())
+        found = [view for view in every if view.coalition == who] or [TableRow(name, str(who), who)]
+        chosen += [view for view in found if view not in chosen]
+    return chosen
 
 
 def _passing_on(protocol: Protocol) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
-from p2p_sim.report import audit_file, privacy_table, run_summary, several_runs, terminal
+from p2p_sim.report import attack_file, audit_file, privacy_table, run_summary, several_runs, terminal
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import number
 from p2p_sim.run import Run, load
@@ -245,7 +245,7 @@ def document(
         "run": name,
         "privacy": (notes.get("privacy") if delta is None else None) or _privacy(run, delta),
         "costs": notes.get("costs") or _costs(run),
-        "attacks": _attacks(run, path, seed),
+        "attacks": _kept(audit_file.read(path, run), seed),
         "messages": _messages(run),
         "versions": run.versions,
         "command": _command(run, seed),
@@ -253,6 +253,8 @@ def document(
         "seed": run.seed if seed or run.seed is None else WITHHELD,
         "data": notes.get("data") or {"name": "a population of your own", "source": "given from Python"},
     }
+    if guesses := _kept(attack_file.read(path, run), seed):
+        result["label_inference"] = guesses
     del result["peak_memory"], result["directory"]
     plain: dict[str, Any] = terminal.plain(result)
     return plain
@@ -304,11 +306,13 @@ def _costs(run: Run) -> dict[str, Any] | str:
         return f"not known: {error}"
 
 
-def _attacks(run: Run, path: Path, seed: bool) -> list[dict[str, Any]]:
-    """Return the saved audits of a run; raises InputError if their file cannot be read."""
-    found = audit_file.read(path, run)
-    hidden = [row | {"seed": WITHHELD, "command": _without_seed(row["command"])} for row in found]
-    return found if seed else hidden
+def _kept(found: list[dict[str, Any]], seed: bool) -> list[dict[str, Any]]:
+    """Return saved audits or attacks, without their seeds unless these are wanted."""
+    return (
+        found
+        if seed
+        else [row | {"seed": WITHHELD, "command": _without_seed(row["command"])} for row in found]
+    )
 
 
 def _without_seed(command: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from p2p_sim import privacy
-from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
@@ -21,7 +20,7 @@ from p2p_sim.privacy.composition.compose import check_times, repeated
 from p2p_sim.privacy.composition.grouped import check_group
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.profile import PrivacyProfile
-from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, rows
+from p2p_sim.privacy.table_rows import ALL_DEVIATING, TableRow, named_rows, rows
 from p2p_sim.privacy.theorems import Promise
 from p2p_sim.report import terminal
 from p2p_sim.report.delta import DELTA, delta_warning
@@ -82,13 +81,7 @@ class AccountRequest:
 
     def views(self) -> list[TableRow]:
         """Return the rows; raises InputError for a view with parts that the protocol does not have."""
-        every, roles = rows(self.protocol), self.protocol.roles()
-        chosen: list[TableRow] = []
-        for name in self.only:
-            who = Coalition.parse(name, roles)
-            found = [view for view in every if view.coalition == who] or [TableRow(name, str(who), who)]
-            chosen += [view for view in found if view not in chosen]
-        return chosen if self.only else every
+        return named_rows(self.protocol, self.only) if self.only else rows(self.protocol)
 
     def sizes(self) -> list[int]:
         """Return the distinct cluster sizes, ascending."""

@@ -15,6 +15,7 @@ from p2p_sim.report import (
     run_summary,
     terminal,
 )
+from p2p_sim.report.attacked_labels import guesses_section
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import Number, number_text, percent, seconds
 from p2p_sim.report.page_layout import (
@@ -322,6 +323,7 @@ def sections(runs: Sequence[Document]) -> list[Section]:
     made = [
         ("Setting", _setting(runs)),
         ("Privacy", privacy_section(runs)),
+        ("Label inference", guesses_section(runs)),
         ("Utility", _utility(runs)),
         ("Attacks", attacks_section(runs)),
         ("Costs", _costs(runs)),

@@ -11,7 +11,7 @@ from typing import Any
 from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import coalition_of
 from p2p_sim.render.web.overview import Viewers
-from p2p_sim.report import audit_file, audit_table, privacy_table
+from p2p_sim.report import attack_file, attack_table, audit_file, audit_table, privacy_table, users_at_risk
 from p2p_sim.report.delta import DELTA
 from p2p_sim.report.figure_text import bound_text, bracket_text, number_text
 from p2p_sim.rundir.run_json import on_command_line
@@ -24,10 +24,13 @@ MEANINGS = {
     "upper": "proven: at most this",
     "lower": "the worst case looked at: at least this, perhaps more",
     "claimed": "a theorem as printed, not checked here",
-    "measured": "at least this, by attacks on the program, with a confidence",
+    "measured": "at least this, by attacks on the program, or on this run's labels, with a confidence",
     "refused": "no figure where it would be a guess",
 }
 """The meaning of each basis of a figure."""
+
+SURE = ("prior", "posterior")
+"""Of whom an attacker is how sure: before the messages, and with them."""
 
 _MAX_EPSILON = 20
 """Odds are given up to this epsilon; beyond it they say nothing more."""
@@ -39,9 +42,9 @@ def view_privacy(
     """Return rows of basis, text and source for a view such as "learner+user:17", within about two seconds.
 
     ``delta``: in [0, 1); None: that of the run's own table.  Also returns the meanings of the bases and a note.
-    What users learn does not depend on which users they are.  The
-    last row is the saved audit of the view, if there is one.  Raises InputError for an unknown view; and, unless there
-    is an audit, for a run saved without its population or a protocol that is not shipped.
+    What users learn does not depend on which users they are.  The last rows are the saved audit of the view and attacks
+    on labels, if there are some.  Raises InputError for an unknown view; and, unless there are such rows, for a run
+    saved without its population or a protocol that is not shipped.
     """
     attacks = _attacks(run, view, channels)
     try:
@@ -54,13 +57,13 @@ def view_privacy(
     return _summary(view, rows + attacks, f"Of the whole run: one label, replaced; ε in nats{wire}.")
 
 
-def _summary(view: str, rows: list[dict[str, str]], note: str) -> dict[str, Any]:
+def _summary(view: str, rows: list[dict[str, Any]], note: str) -> dict[str, Any]:
     here = {row["basis"] for row in rows}
     bases = {basis: meaning for basis, meaning in MEANINGS.items() if basis in here}
     return {"view": view, "rows": rows, "bases": bases, "note": note}
 
 
-def _known(run: RunRecord, view: str, channels: str, delta: float | None) -> list[dict[str, str]]:
+def _known(run: RunRecord, view: str, channels: str, delta: float | None) -> list[dict[str, Any]]:
     """Return the rows that need no audit; the first one may have the odds."""
     if run.population is None:
         raise InputError(
@@ -105,16 +108,18 @@ def _odds(exact: Mapping[str, Any]) -> str:
     )
 
 
-def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, str]]:
-    """Return the rows of saved audits of a view; a row says so if their file cannot be read."""
+def _attacks(run: RunRecord, view: str, channels: str) -> list[dict[str, Any]]:
+    """Return the rows of saved audits of a view, and of attacks; a row says so if their file cannot be read."""
     folder = getattr(run, "folder", None)  # a run that is in memory alone has none
     if folder is None:
         return []
-    try:
-        audits = audit_file.read(folder, run)
-    except InputError as error:
-        return [_row("not shown", str(error))]
-    return [_measured(row) for row in audits if _same(row, view, channels)]
+    found = []
+    for file, row_of in ((audit_file, _measured), (attack_file, _guessed)):
+        try:
+            found += [row_of(row) for row in file.read(folder, run) if _same(row, view, channels)]
+        except InputError as error:
+            found.append(_row("not shown", str(error)))
+    return found
 
 
 def _same(row: Mapping[str, Any], view: str, channels: str) -> bool:
@@ -131,6 +136,27 @@ def _measured(row: Mapping[str, Any]) -> dict[str, str]:
     worlds = f"{row['trials']:,} worlds a label, of {size:,} user{'s' if size > 1 else ''}"
     source = f"Attack by {attack}, advantage {number_text(advantage)}; {audit_table.requirement(row)}"
     return _row("measured", text, f"{source}; {worlds}; p2p-sim audit, {row['when']}")
+
+
+def _guessed(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of an attack on labels: its sentences, and of how many users the attacker is how sure."""
+    one = attack_table.best(row)
+    by = (
+        ""
+        if one is None
+        else f"Attack by {one['name']}, advantage {attack_table.interval(one['advantage'])}; "
+    )
+    shown = _row(
+        "measured",
+        " ".join([*row["sentences"], *row["above"]]),
+        f"{by}{row['eta_from']}; p2p-sim attack, {row['when']}",
+    )
+    counts = row["per_user"]
+    return (
+        shown
+        if counts is None
+        else shown | {"sure": {name: users_at_risk.at_least(counts[name]) for name in SURE}}
+    )
 
 
 def _unnamed(view: str) -> str:

@@ -297,6 +297,72 @@ class AuditFile(TypedDict):
     checksum: NotRequired[str]
 
 
+class _Interval(TypedDict):
+    lower: Figure | None
+    value: Figure | None
+    upper: Figure | None
+
+
+class _Attacker(TypedDict):
+    name: str
+    basis: Literal["exact", "measured", "lower", "refused"]
+    source: str
+    why: str
+    utility: _Interval
+    baseline: _Interval
+    advantage: _Interval
+    ratio: _Interval
+
+
+class _AdvantageBound(TypedDict):
+    value: Figure | None
+    quantity: str
+    holds: bool
+    why: str
+    source: str
+    basis: str
+
+
+Counts = Annotated[list[Number], Field(min_length=100, max_length=100)]
+"""Users in each percent of a probability."""
+
+
+class _PerUser(TypedDict):
+    users: Number
+    prior: Counts
+    posterior: Counts
+    right: Counts
+
+
+class _Attack(TypedDict):
+    view: str
+    name: str
+    channels: str
+    when: str
+    version: str
+    users: Number
+    labels: Number
+    eta: str
+    eta_from: str
+    utility: Literal["0/1", "weighted"]
+    confidence: float
+    attackers: list[_Attacker]
+    bounds: list[_AdvantageBound]
+    per_user: _PerUser | None
+    sentences: list[str]
+    above: list[str]
+    failed: bool
+    command: str
+
+
+class AttackFile(TypedDict):
+    """``attack.json``."""
+
+    format: Number
+    attacks: list[_Attack]
+    checksum: NotRequired[str]
+
+
 @functools.cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

@@ -26,6 +26,7 @@ VERBS = {
     "report": ("report", "r", "--out"),
     "page": ("trace", "serve", "r", "--export"),
     "plot": (*ACCOUNT, "--plot"),
+    "risk": ("attack", "randomized-response", "--epsilon", "1", "--users", "10", "--eta", "prior", "--plot"),
 }
 NAME = "place.svg"  # an ending that --plot takes
 

@@ -224,7 +224,7 @@ def test_chance_has_one_source(path):
 
 @pytest.mark.parametrize("package", ["privacy", "report"])
 def test_no_figure_depends_on_a_clock(package):
-    may = {"evidence.py", "audit_file.py"}  # progress of an audit, and the day it was made
+    may = {"evidence.py", "kept_file.py"}  # progress of an audit, and the day a result was made
     for path in (p for p in SOURCES if layer(module_of(p)) == package and p.name not in may):
         clocks = [name for name in imports(path) if name.split(".")[0] in ("time", "datetime")]
         assert clocks == [], path

@@ -36,7 +36,7 @@ def given_point(epsilon: float | None, delta: float | None) -> tuple[str, float]
     return name, float(value)  # type: ignore[arg-type]
 
 
-def check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str) -> None:
+def check(trials: Any, confidence: Any, seed: Any, statistic: Any, channels: str) -> None:
     """Check the numbers and names of an audit; raises InputError."""
     check_seed(seed)
     counted = isinstance(trials, (int, np.integer)) and not isinstance(trials, bool)
@@ -46,12 +46,13 @@ def check(trials: Any, confidence: Any, seed: Any, statistic: str, channels: str
         )
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence = {confidence!r}: must be a number above 0 and below 1, such as 0.95")
-    for name, value, allowed in (
-        ("statistic", statistic, STATISTICS),
-        ("channels", channels, CHANNELS),
-    ):
-        if value not in allowed:
-            raise InputError(f"{name} = {value!r}: must be one of {', '.join(allowed)}")
+    if not callable(statistic) and statistic not in STATISTICS:
+        raise InputError(
+            f"statistic = {statistic!r}: must be one of {', '.join(STATISTICS)}, or in Python a function from "
+            "privacy.Seen to a number for each world"
+        )
+    if channels not in CHANNELS:
+        raise InputError(f"channels = {channels!r}: must be one of {', '.join(CHANNELS)}")
 
 
 def given_composition(composition: Any, honest: int) -> str | int:

@@ -43,6 +43,7 @@ from p2p_sim.privacy.auditing.confidence_bounds import probability
 from p2p_sim.privacy.auditing.law_test import LawTest
 from p2p_sim.privacy.auditing.looks import Look, Looked, Plan
 from p2p_sim.privacy.auditing.measure import Measured, Point
+from p2p_sim.privacy.auditing.own_attack import Attack
 from p2p_sim.privacy.auditing.pairs import choose, given_pair
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
@@ -56,8 +57,8 @@ from p2p_sim.run import Run
 
 def statistic_of(
     protocol: Protocol, coalition: Coalition, *, size: int, composition: int, channels: str = "plain"
-) -> Statistic | None:
-    """Return the statistic of a view with the exact law of it, or None for a protocol without one.
+) -> Statistic | Attack | None:
+    """Return what is registered for audits of a view: a statistic with its exact law, an attack, or None.
 
     ``coalition``: its users are ``size`` - 1 at most, and never the victim.  ``size``: users of a world.
     ``composition``: honest others with label 1.  ``channels``: "plain" or "encrypted", towards the wire.
@@ -161,7 +162,7 @@ def audit(
     backend: str = "local",
     shards: int | None = None,
     address: str | None = None,
-    statistic: str = "auto",
+    statistic: str | Attack = "auto",
     composition: str | int = "worst",
     channels: str = "plain",
     against: Protocol | PrivacyProfile | None = None,
@@ -184,8 +185,11 @@ def audit(
     law: sees what the law speaks of, and no leak beside it), "classifier" (learned on half of the worlds, counted on
     the other: of everything that the view shows), "auto" (where there is a law of these messages the first with 4/5 of
     the error, and the second, on up to 10,000 further worlds a label and learned quickly, with the rest; elsewhere the
-    second).  ``pair``: two labels of the victim; "all" pairs of labels; None for all if they are at most 3, else the 3
-    that show most in a pilot with worlds of its own.  The error is shared over the pairs.
+    second, beside an attack that is registered, if one is); or an attack of one's own, a function of what is seen
+    (``privacy.Seen``) that returns a number for each world, with all of the error: whatever it returns, half of the
+    worlds choose what is counted on the others.
+    ``pair``: two labels of the victim; "all" pairs of labels; None for all if they are at most 3, else the 3 that show
+    most in a pilot with worlds of its own.  The error is shared over the pairs.
     ``composition``: how many of the other honest users have the second label of the pair; "worst": as bad as the law
     says, and without a law the worst of none, half and all in a pilot, which need not be the worst of all.
     ``against``: the protocol, or the profile, that is claimed to describe this one; by default itself.
@@ -211,7 +215,9 @@ def audit(
         faults, graph, crypto, public = world.faults, world.graph, world.crypto, world.public or public
     kind, at = given_point(epsilon, delta)
     check(trials, confidence, seed, statistic, channels)
-    check_enough(trials, confidence, learning=statistic == "classifier")  # before a law is computed
+    check_enough(
+        trials, confidence, learning=statistic == "classifier" or callable(statistic)
+    )  # before a law is computed
     probability("false_alarm", false_alarm)
     check_given({} if claims is None else claims, kind)
     check_models(protocol, against)
@@ -234,9 +240,10 @@ def audit(
     edges = None if joined is None else joined.graph
     situation = Situation(protocol, coalition, size, ones, channels, edges, columns)
     exact = model.statistic(situation, statistic)
+    attack = None if exact is not None else model.attack(situation, statistic)
     check_enough(trials, confidence, learning=exact is None)
     plan = Plan(
-        situation, statistic, exact, chosen, honest, functools.cache(model.law_at), (kind, at), trials, seed,
+        situation, statistic, exact, attack, chosen, honest, functools.cache(model.law_at), (kind, at), trials, seed,
         false_alarm, settings, reporter_of(progress) or (lambda _label, _done, _total: None),
     )  # fmt: skip
     with backends.opened(settings, users_a_batch(protocol, size, trials, columns)):
@@ -258,7 +265,8 @@ def audit(
         found.true_positive, found.false_positive, _assumes(protocol, columns), tuple(each.look for each in looked),
         not_varied.sentences(
             pairs, size, honest, best.composition, _how(best, chosen, asked), graph=joined is not None, run=about,
-            alone=exact is not None and not any(each.look.statistic.startswith("classifier") for each in looked),
+            alone="" if any(each.look.statistic.startswith("classifier") for each in looked)
+            else "own attack" if exact is None else "exact statistic",
         ),
     )  # fmt: skip
 
@@ -312,21 +320,38 @@ class _Model:
         found = law.at_worst(where) if math.isfinite(where) else law
         return found.composition
 
-    def statistic(self, situation: Situation, asked: str) -> Statistic | None:
+    def statistic(self, situation: Situation, asked: str | Attack) -> Statistic | None:
         """Return the statistic of the exact law; None without one.  Raises InputError where that one was asked for."""
         found, model = None, self.protocol
         if model is not None and self.profile.law is not None and alike(situation.protocol, model):
             ones, channels = situation.composition, situation.channels
-            if asked != "classifier":
-                found = statistic_of(
+            if asked in ("auto", "exact"):
+                known_of = statistic_of(
                     model, situation.coalition, size=self.size, composition=ones, channels=channels
                 )
+                found = known_of if isinstance(known_of, Statistic) else None
         if asked == "exact" and found is None:
             raise InputError(
                 f"statistic = 'exact': no law of view {self.view!r} of these messages is known; give 'auto' or "
                 "'classifier'"
             )
         return found
+
+    def attack(self, situation: Situation, asked: str | Attack) -> Attack | None:
+        """Return the attack that is given, or for "auto" the one registered for what runs, or for the model."""
+        if not isinstance(asked, str):
+            return asked
+        models = [situation.protocol]
+        if self.protocol is not None and alike(situation.protocol, self.protocol):
+            models.append(self.protocol)
+        for model in models if asked == "auto" else []:
+            found = statistic_of(
+                model, situation.coalition, size=self.size, composition=situation.composition,
+                channels=situation.channels,
+            )  # fmt: skip
+            if found is not None and not isinstance(found, Statistic):
+                return found
+        return None
 
     def law_at(self, composition: int) -> Law | None:
         """Return the law where so many honest others have label 1."""

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
-from p2p_sim.privacy.auditing import classifier, rest_of_view
+from p2p_sim.privacy.auditing import classifier, own_attack, rest_of_view
+from p2p_sim.privacy.auditing.own_attack import Attack
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Situation, batches
 
@@ -89,15 +90,17 @@ def by_learning(
     settings: backends.Settings,
     progress: Progress,
     statistic: Statistic | None = None,
+    *,
+    quick: bool = False,
 ) -> Evidence:
     """Learn a score on the first half of the worlds of each label, and count the others.
 
-    ``statistic``: that the classifier stands beside, whose ratios are noted; it then learns from few worlds, quickly.
+    ``statistic``: that the classifier stands beside, whose ratios are noted.  ``quick``: from few worlds.
     """
     tables: tuple[list[Table], list[Table]] = ([], [])
     scores: tuple[list[Array], list[Array]] = ([], [])
     ratios: tuple[list[Array], list[Array]] = ([], [])
-    pace, left = _Pace(progress, trials), min(trials // 2, _MOST if statistic is None else _QUICK)
+    pace, left = _Pace(progress, trials), min(trials // 2, _QUICK if quick else _MOST)
     around = (1.0, 0.0, 1.0)
     wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
     for seen in batches(situation, trials, seed, settings, draws=True):
@@ -117,7 +120,7 @@ def by_learning(
         if not left and scorer is None:
             progress("learning to tell the worlds apart", 0, 0)
             first, second, names = _two(*tables)
-            scorer = classifier.fit(first, second, quick=statistic is not None)
+            scorer = classifier.fit(first, second, quick=quick)
             above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
             if statistic is not None:
                 learned = np.concatenate([scorer.scores(first), scorer.scores(second)])
@@ -135,6 +138,34 @@ def by_learning(
     if statistic is not None:
         found.ratios = np.concatenate(ratios[0])[wanted:], np.concatenate(ratios[1])[wanted:]
     return found
+
+
+def by_attack(
+    situation: Situation,
+    attack: Attack,
+    point: tuple[str, float],
+    trials: int,
+    seed: int,
+    settings: backends.Settings,
+    progress: Progress,
+) -> Evidence:
+    """Score every world by an attack of one's own; choose events on the first half of each label, count the others.
+
+    ``point``: of a bound at which the chosen events are good.
+    """
+    parts: tuple[list[Array], list[Array]] = ([], [])
+    pace = _Pace(progress, trials)
+    for seen in batches(situation, trials, seed, settings, draws=True):
+        found, ones = own_attack.values(attack, seen), seen.ones
+        assert ones is not None
+        for part, mask in zip(parts, (~ones, ones), strict=True):
+            part.append(found[mask])
+        pace(seen.worlds // 2)
+    half = trials // 2
+    first, second = (np.concatenate(part) for part in parts)
+    read, above, below = own_attack.chosen(first[:half], second[:half], point)
+    how = f"own attack {own_attack.named(attack)}, its events chosen on {half:,} other worlds a label"
+    return Evidence((read(first[half:]), read(second[half:])), how, {}, above, below)
 
 
 def _two(first: list[Table], second: list[Table]) -> tuple[Array, Array, list[str]]:

@@ -9,9 +9,10 @@ from p2p_sim import backends
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
-from p2p_sim.privacy.auditing.evidence import BESIDE, Evidence, Progress, by_law, by_learning
+from p2p_sim.privacy.auditing.evidence import BESIDE, Evidence, Progress, by_attack, by_law, by_learning
 from p2p_sim.privacy.auditing.law_test import LawTest, law_test
 from p2p_sim.privacy.auditing.measure import Measured, measured, worst_of_few
+from p2p_sim.privacy.auditing.own_attack import Attack
 from p2p_sim.privacy.auditing.pairs import Pair, Pairs, pair_seed, seed_of
 from p2p_sim.privacy.auditing.rest_of_view import p_value
 from p2p_sim.privacy.auditing.statistic import Statistic
@@ -19,7 +20,7 @@ from p2p_sim.privacy.auditing.worlds import Situation
 from p2p_sim.privacy.law import Law
 
 EXACT_SHARE = 0.8
-"""Part of the error that the exact statistic has, where a classifier looks beside it and has the rest."""
+"""Part of the error that the exact statistic, or a registered attack, has, where a classifier has the rest."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,15 @@ class Looked:
 class Plan:
     """What is looked for in every pair of labels.
 
-    ``statistic``: what was asked for.  ``exact``: of labels 0 and 1, None where no law is known.  ``chosen``: honest
+    ``statistic``: what was asked for.  ``exact``: of labels 0 and 1, None where no law is known.  ``attack``: given, or
+    registered, to look where there is no exact one.  ``chosen``: honest
     others with the second label, None if a pilot has to tell.  ``here``: returns the exact law with so many.
     """
 
     situation: Situation
-    statistic: str
+    statistic: str | Attack
     exact: Statistic | None
+    attack: Attack | None
     chosen: int | None
     honest: int
     here: Callable[[int], Law | None]
@@ -94,11 +97,9 @@ class Plan:
                     f"statistic = 'exact': no law of labels {pair[0]} and {pair[1]} is known; give 'auto' or "
                     "'classifier'"
                 )
-            return [self._learned(pair, confidence)], None
+            return self._without_law(pair, confidence), None
         situation = replace(self.situation, labels=pair)
-        beside = min(self.trials, BESIDE) if self.statistic == "auto" else 0
-        part = EXACT_SHARE if _enough(beside, 1 - (1 - EXACT_SHARE) * (1 - confidence)) else 1.0
-        sure = 1 - part * (1 - confidence) if part < 1 else confidence
+        beside, sure, rest = self._shared(confidence)
         seed = pair_seed(self.seed, pair)
         evidence = by_law(situation, exact, self.trials, seed, self.settings, self.progress)
         test = law_test(exact, evidence.columns, seed, self.false_alarm)
@@ -106,10 +107,10 @@ class Plan:
             odd = f"messages {evidence.late!r} came in several rounds; the law knows of one"
             test = replace(test, p_value=0.0, rejected=True, why=odd)
         looked = [self._looked(situation, evidence, sure)]
-        if part < 1:
+        if rest is not None:
             seed = seed_of(seed, "classifier beside the law")
-            evidence = by_learning(situation, beside, seed, self.settings, self.progress, exact)
-            looked.append(self._looked(situation, evidence, 1 - (1 - part) * (1 - confidence)))
+            evidence = by_learning(situation, beside, seed, self.settings, self.progress, exact, quick=True)
+            looked.append(self._looked(situation, evidence, rest))
             assert evidence.ratios is not None
             assert evidence.above is not None
             assert evidence.below is not None
@@ -118,17 +119,37 @@ class Plan:
             )
         return looked, test
 
-    def _learned(self, pair: Pair, confidence: float) -> Looked:
-        """Return what a classifier alone measured."""
+    def _shared(self, confidence: float) -> tuple[int, float, float | None]:
+        """Return the worlds of a classifier beside, the first look's confidence, and its own; None for none."""
+        beside = min(self.trials, BESIDE) if self.statistic == "auto" else 0
+        rest = 1 - (1 - EXACT_SHARE) * (1 - confidence)
+        return (
+            (beside, 1 - EXACT_SHARE * (1 - confidence), rest)
+            if _enough(beside, rest)
+            else (0, confidence, None)
+        )
+
+    def _without_law(self, pair: Pair, confidence: float) -> list[Looked]:
+        """Return what an attack measured, and a classifier, or the latter alone."""
         situation, seed, pilot = replace(self.situation, labels=pair), pair_seed(self.seed, pair), ""
         if self.chosen is None:
-            ones, pilot = worst_of_few(
-                situation, self.honest, self.point, self.trials, seed, self.settings, self.progress
-            )
+            ones, pilot = worst_of_few(situation, self.honest, self.point, self.trials, seed, self._evidence)
             situation = replace(situation, composition=ones)
-        evidence = by_learning(situation, self.trials, seed, self.settings, self.progress)
+        beside, sure, rest = (0, confidence, None) if self.attack is None else self._shared(confidence)
+        evidence = self._evidence(situation, self.trials, seed)
         evidence.how += pilot
-        return replace(self._looked(situation, evidence, confidence), pilot=pilot)
+        looked = [replace(self._looked(situation, evidence, sure), pilot=pilot)]
+        if rest is not None:
+            seed = seed_of(seed, "classifier beside an attack")
+            evidence = by_learning(situation, beside, seed, self.settings, self.progress, quick=True)
+            looked.append(replace(self._looked(situation, evidence, rest), pilot=pilot))
+        return looked
+
+    def _evidence(self, situation: Situation, trials: int, seed: int) -> Evidence:
+        """Return the scores of worlds, by the attack or, without one, by a classifier."""
+        if self.attack is None:
+            return by_learning(situation, trials, seed, self.settings, self.progress)
+        return by_attack(situation, self.attack, self.point, trials, seed, self.settings, self.progress)
 
     def _looked(self, situation: Situation, evidence: Evidence, confidence: float) -> Looked:
         ones = situation.composition

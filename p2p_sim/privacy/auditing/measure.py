@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim import backends
 from p2p_sim.privacy.auditing import confidence_bounds, detectable
 from p2p_sim.privacy.auditing.claims import CONSISTENT, INCONCLUSIVE, VIOLATED
-from p2p_sim.privacy.auditing.evidence import Evidence, Progress, by_learning
+from p2p_sim.privacy.auditing.evidence import Evidence
 from p2p_sim.privacy.auditing.worlds import Situation
 from p2p_sim.privacy.enumeration.recent_results import memoized
 from p2p_sim.privacy.law import Law
@@ -234,12 +233,12 @@ def worst_of_few(
     point: tuple[str, float],
     trials: int,
     seed: int,
-    settings: backends.Settings,
-    progress: Progress,
+    look: Callable[[Situation, int, int], Evidence],
 ) -> tuple[int, str]:
     """Return the composition that shows most, of all zeros, half ones and all ones, and a sentence about it.
 
-    Its worlds, a tenth of ``trials`` for each, have draws of their own and are not counted.  ``honest``: others.
+    ``look``: scores so many worlds a label of a situation, with a seed.  The worlds here, a tenth of ``trials`` for
+    each, have draws of their own and are not counted.  ``honest``: others.
     """
     few = sorted({0, honest // 2, honest})
     if len(few) == 1:
@@ -248,13 +247,7 @@ def worst_of_few(
 
     def shown(ones: int) -> float:
         name = hashlib.sha256(f"pilot/{seed}/{ones}".encode()).digest()
-        evidence = by_learning(
-            replace(situation, composition=ones),
-            worlds,
-            int.from_bytes(name[:8], "little"),
-            settings,
-            progress,
-        )
+        evidence = look(replace(situation, composition=ones), worlds, int.from_bytes(name[:8], "little"))
         return measured(*point, evidence, PILOT_CONFIDENCE, None).lower
 
     found = {ones: shown(ones) for ones in few}

@@ -6,13 +6,13 @@ from p2p_sim.privacy.auditing.pairs import Pairs
 
 
 def sentences(
-    pairs: Pairs, size: int, honest: int, composition: int, how: str, *, graph: bool, run: str, alone: bool
+    pairs: Pairs, size: int, honest: int, composition: int, how: str, *, graph: bool, run: str, alone: str
 ) -> tuple[str, ...]:
     """Return what stood still while one label of the victim was replaced; nothing where there was no choice.
 
     ``honest``: other users who do not look.  ``composition``: how many of them have the second label, and ``how``
     this was chosen.  ``graph``: whether one joins the users.  ``run``: whose worlds they are, empty for none.
-    ``alone``: whether the exact statistic looked, and no classifier beside it.
+    ``alone``: "exact statistic" or "own attack" where it looked and no classifier beside it, else empty.
     """
     found = []
     if len(pairs.looked_at) < pairs.of:
@@ -23,7 +23,9 @@ def sentences(
         found.append(
             f"pairs of labels: {len(pairs.looked_at)} of {pairs.of} were measured ({named}; {chosen})"
         )
-    if alone:
+    if alone == "own attack":
+        found.append("what the own attack does not look at: no classifier looked beside it")
+    elif alone:
         found.append(
             "what the law does not speak of: the exact statistic looked alone, as was asked, or since there were too "
             "few trials for a classifier beside it"

@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.population import Population
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import said_by_victim
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.laws.finite import Atoms
 from p2p_sim.privacy.mechanism_parts.entry_difference import differences
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, of_senders, readable
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
@@ -142,6 +145,15 @@ def unbiased(protocol: Alibi, scores: npt.NDArray[Any]) -> Array:
     return np.asarray(weights + (1 - weights.sum(axis=1, keepdims=True)) / protocol.labels)
 
 
+def attack(protocol: Alibi, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what the noisy scores that the view reads say of their senders' labels."""
+    check_prior_rows(view, eta, protocol.labels)
+    reports = readable(view, "report")
+    scores = reports["scores"].reshape(-1, protocol.labels)
+    rate = float(protocol.epsilon) / protocol.grid
+    return of_senders(view, reports["sender"], rate * np.clip(scores, 0, protocol.grid), SOURCE)
+
+
 register(
     Alibi,
     Accounting(
@@ -150,6 +162,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        attack=attack,
         others_matter=False,
     ),
 )

@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows
 from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
@@ -53,6 +56,12 @@ def local_epsilon(protocol: BinnedResponse) -> float:
     return math.inf if protocol.never_lies(bins) else float(protocol.epsilon)
 
 
+def attack(protocol: BinnedResponse, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each bin that the view reads says of its sender's label."""
+    check_prior_rows(view, eta, protocol.labels)
+    return by_matrix(view, matrix(protocol), SOURCE, field="bin")
+
+
 register(
     BinnedResponse,
     Accounting(
@@ -60,6 +69,7 @@ register(
         under_faults=under_faults,
         statistic=statistic,
         local_epsilon=local_epsilon,
+        attack=attack,
         others_matter=False,
     ),
 )

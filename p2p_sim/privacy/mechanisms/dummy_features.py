@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows, flat_lies
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, lying, response
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -53,6 +56,13 @@ def noise(protocol: DummyFeatures) -> LabelNoise:
     return LabelNoise(lying(protocol.lam, protocol.labels), protocol.labels, "everybody")
 
 
+def attack(protocol: DummyFeatures, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each report that the view reads says of its sender: messages have senders, though releases do not."""
+    check_prior_rows(view, eta, protocol.labels)
+    rows = flat_lies(float(lying(protocol.lam, protocol.labels)), protocol.labels)
+    return by_matrix(view, rows, SOURCE)
+
+
 register(
     DummyFeatures,
     Accounting(
@@ -63,6 +73,7 @@ register(
         local_epsilon=local_epsilon,
         noise=noise,
         group=group,
+        attack=attack,
         others_matter=False,
     ),
 )

@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.exact import WORD
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Atoms, Nothing
+from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows
 from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, register
@@ -70,6 +73,12 @@ def local_epsilon(protocol: IntervalResponse) -> float:
     return worst(protocol).pure()
 
 
+def attack(protocol: IntervalResponse, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each output that the view reads says of its sender's label."""
+    check_prior_rows(view, eta, protocol.labels)
+    return by_matrix(view, matrix(protocol), SOURCE, field="output")
+
+
 register(
     IntervalResponse,
     Accounting(
@@ -77,6 +86,7 @@ register(
         under_faults=under_faults,
         statistic=statistic,
         local_epsilon=local_epsilon,
+        attack=attack,
         others_matter=False,
     ),
 )

@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.composition.parallel import parallel
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.label_matrices import Evidence
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, of_senders, readable
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.mechanisms import prior_response
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -146,6 +149,25 @@ def _clusters(columns: Columns, people: Population) -> npt.NDArray[np.int64]:
     )
 
 
+def attack(protocol: MultiStage, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each report that the view reads says of its sender's label, under the prior that she was told.
+
+    A view that reads reports reads the priors, too, since both are of the learner.  Peers who do not read reports are
+    told a prior, which comes from those of their cluster: that is left out, and the basis is "lower".
+    """
+    check_prior_rows(view, eta, protocol.labels)
+    reports, told = readable(view, "report"), readable(view, "prior", "recipient")
+    prior = np.full((len(reports["y"]), protocol.labels), 1 / protocol.labels)
+    asked = np.isin(reports["sender"], told["recipient"])
+    place = np.searchsorted(told["recipient"], reports["sender"][asked])
+    prior[asked] = told["p"].reshape(-1, protocol.labels)[place]
+    chances = prior_response.likelihoods(protocol.response, prior, reports["y"].astype(np.int64))
+    peers = set(told["recipient"].tolist()) & view.coalition.users
+    blind = bool(peers) and not np.isin(reports["sender"], list(view.coalition.users), invert=True).any()
+    with np.errstate(divide="ignore"):
+        return of_senders(view, reports["sender"], np.log(chances), SOURCE, "lower" if blind else "exact")
+
+
 register(
     MultiStage,
     Accounting(
@@ -153,5 +175,6 @@ register(
         under_faults=under_faults,
         local_epsilon=local_epsilon,
         noise=noise,
+        attack=attack,
     ),
 )

@@ -13,11 +13,14 @@ import numpy.typing as npt
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.label_matrices import SHOWN, Evidence, ResamplingMatrices
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, of_senders, readable, rows_of
 from p2p_sim.privacy.mechanism_parts.one_report import answer, read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
@@ -99,9 +102,7 @@ def of_reports(
     ``otherwise``: what to do, beside the forward correction, where there is no unbiased loss.
     """
     said, m = (np.broadcast_to(each, (len(sender), *each.shape[1:])) for each in _reportable(protocol, prior))
-    truth, lie = _chances(protocol, m)
-    likelihood = np.where(said, lie[:, None], 1 / m[:, None])
-    likelihood[np.arange(len(y)), y] = truth
+    likelihood = likelihoods(protocol, prior, y)
 
     def unbiased() -> npt.NDArray[np.float64]:
         if (m < protocol.labels).any():
@@ -117,6 +118,17 @@ def of_reports(
             "their noise has no inverse, so the corrected model uses the forward loss, which needs none"
         )
     return Evidence(sender, likelihood, unbiased, note)
+
+
+def likelihoods(
+    protocol: PriorResponse, prior: npt.NDArray[Any], y: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return P(report | label), (m, k), of reports ``y`` (m,); ``prior``: of each, (m, k), or one of all, (1, k)."""
+    said, m = (np.broadcast_to(each, (len(y), *each.shape[1:])) for each in _reportable(protocol, prior))
+    truth, lie = _chances(protocol, m)
+    chances = np.where(said, lie[:, None], 1 / m[:, None])
+    chances[np.arange(len(y)), y] = truth
+    return chances
 
 
 def _reportable(
@@ -166,6 +178,21 @@ def local_epsilon(protocol: PriorResponse) -> float:
     return float(protocol.epsilon) if protocol.lying(2) else math.inf
 
 
+def attack(protocol: PriorResponse, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each report that the view reads says of its sender's label, under her public prior."""
+    check_prior_rows(view, eta, protocol.labels)
+    reports, prior = readable(view, "report"), protocol.shared_prior()
+    if prior is not None:
+        prior = prior[None]
+    elif "public/prior" in view.public:
+        prior = view.public["public/prior"][rows_of(view, reports["sender"])]
+    else:
+        raise InputError(f'view = {view.name!r}: has no public column "prior", under which users answered')
+    chances = likelihoods(protocol, prior, reports["y"].astype(np.int64))
+    with np.errstate(divide="ignore"):
+        return of_senders(view, reports["sender"], np.log(chances), SOURCE)
+
+
 register(
     PriorResponse,
     Accounting(
@@ -174,6 +201,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        attack=attack,
         others_matter=False,
     ),
 )

@@ -11,10 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
-from p2p_sim.network.bags import largest, smallest
+from p2p_sim.network.bags import bag_numbers, largest, smallest
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing import common_statistics
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws import noise
 from p2p_sim.privacy.laws.finite import BLIND, Nothing
@@ -26,6 +29,9 @@ from p2p_sim.privacy.mechanism_parts.bag_sums import (
     full_disclosure,
     sees_aggregator,
 )
+from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, members, readable, rows_of, whole
+from p2p_sim.privacy.mechanism_parts.told_sums import BagSums, LogNoise, of_sums, without_noise
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import LEARNER, Setting, fits
@@ -217,6 +223,73 @@ def secure(
     )
 
 
+def attack(protocol: SecureAggregation, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what the sums of bags say of each label in them; colluders take their shares of the noise away.
+
+    "lower" where users of the view collude with who sees masked values: a user with so many of them among her
+    neighbours that they recover her secrets is not looked at; and in bags where users are missing, for a view that may
+    know who.
+    """
+    check_prior_rows(view, eta, 2)
+    told = readable(view, "total", "bag")
+    there = ~told["refused"].astype(np.bool_)
+    if not there.any():
+        return LabelLikelihoods.silent(2, "the view reads no sum")
+    whole(view)
+    sums = BagSums(*(told[name][there].astype(np.int64) for name in ("bag", "size", "total")))
+    known, gone = _own_noise(protocol, view, sums)
+    of_honest = _shares_of(protocol, sums.size - gone) if protocol.noisy else without_noise
+    honest = BagSums(sums.bag, sums.size, sums.total - known)
+    source = f"{PAPER}, Theorem 6.3, with the noise of those who stayed"
+    found = of_sums(view, eta, protocol.bag_size, honest, of_honest, protocol.grid, source)
+    masked = AGGREGATOR in view.coalition.servers or view.coalition.wire
+    return replace(found, basis="lower") if masked and view.coalition.users else found
+
+
+def _own_noise(protocol: SecureAggregation, view: View, sums: BagSums) -> tuple[Ints, Ints]:
+    """Return the noise of the view's own users in each sum, in steps, and how many of them are in it."""
+    noise, many = np.zeros(len(sums.bag), np.int64), np.zeros(len(sums.bag), np.int64)
+    own = members(view)
+    if not len(own):
+        return noise, many
+    number = bag_numbers(clusters_of(view), np.arange(len(view.public["user"])), protocol.bag_size)
+    stayed = np.isin(own, view.messages["report"]["sender"])
+    bag = np.where(stayed, number[rows_of(view, own)], -1)
+    place = {int(each): at for at, each in enumerate(sums.bag.tolist())}
+    for each in bag.tolist():
+        if each in place:
+            many[place[each]] += 1
+    for stream, sign in (("noise up", 1), ("noise down", -1)):
+        for name, drawn in view.draws.items() if protocol.noisy else ():
+            if name.startswith(f"user/{stream}/"):
+                for user, value in zip(drawn["party"].tolist(), drawn["value"].tolist(), strict=True):
+                    at = place.get(int(bag[np.searchsorted(own, user)]))
+                    if at is not None:
+                        noise[at] += sign * value
+    return noise, many
+
+
+def _shares_of(protocol: SecureAggregation, sharers: Ints) -> LogNoise:
+    """Return ln P(the noise that so many users of each bag add together); raises InputError if it is too fine."""
+    rate, steps = float(protocol.epsilon) / protocol.grid, int(protocol.grid)
+    tables = {}
+    for count in np.unique(sharers).tolist():
+        if count and not noise.fits(rate, count / protocol.least, steps):
+            raise InputError(f"grid = {steps}: {TOO_FINE}")
+        with np.errstate(divide="ignore"):
+            tables[count] = np.log(noise.table(rate, count / protocol.least)[0] if count else np.ones(1))
+
+    def log_noise(rest: Ints, which: Ints) -> Floats:
+        found = np.full(len(rest), -np.inf)
+        for count, logs in tables.items():
+            at = rest + len(logs) // 2
+            mine = (sharers[which] == count) & (at >= 0) & (at < len(logs))
+            found[mine] = logs[at[mine]]
+        return found
+
+    return log_noise
+
+
 register(
     SecureAggregation,
     Accounting(
@@ -225,5 +298,6 @@ register(
         theorems=_shares,
         statistic=secure,
         servers_may_deviate=True,
+        attack=attack,
     ),
 )

@@ -14,9 +14,11 @@ import numpy as np
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import Population
 from p2p_sim.core.protocol import Protocol
+from p2p_sim.core.trace_level import TraceLevel
 from p2p_sim.observed_view import LazyColumns, View
 from p2p_sim.privacy.enumeration.enumerate import Way, _observations, _own, _ways
-from p2p_sim.trace.slices import cut, in_order
+from p2p_sim.rundir.trace_reader import sorted_trace
+from p2p_sim.trace.slices import cut
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -68,14 +70,10 @@ class EveryWay:
     def _view(self, name: str, coalition: Coalition, channels: str, y: tuple[int, ...], way: Way) -> View:
         kinds = self.protocol.messages()
         people = replace(self.people, y=np.array(y, bool if self.labels == 2 else np.uint8))
-        kept = {kind: in_order(way.trace[kind]) for kind in kinds if way.trace.get(kind)}
+        kept = sorted_trace(self.protocol, way.trace, TraceLevel("full"))
 
         def shown(kind: str) -> Any:
-            if kind in kept:
-                return cut(coalition, kinds[kind], kept[kind], channels)
-            none = np.zeros(0, np.int64)
-            names = ("round", "sender", "recipient", "seq", *kinds[kind].fields)
-            return dict.fromkeys(names, none) | {"readable": none.astype(bool)}
+            return cut(coalition, kinds[kind], kept[kind], channels)
 
         draws: dict[str, Any] = {}
         for role, log in way.drawn.items():

@@ -15,17 +15,27 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.adjacency import complete
 from p2p_sim.privacy.registry import accounting
 from protocols import (
+    BinnedResponse,
+    ClusterResponse,
+    DoubleResponse,
+    DummyFeatures,
     EncryptedShuffle,
+    IntervalResponse,
     LabelProportions,
+    MultiStage,
     NetworkShuffle,
     PeerToPeer,
+    PriorResponse,
     RandomizedResponse,
+    UnbiasedResponse,
 )
 from tests.privacy.mechanisms.every_view import EveryWay, log_ratios
 
 ETA = np.array([0.2, 0.55, 0.7, 0.4])
 ETA_3 = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.1, 0.8, 0.1]])
 TWO_CLUSTERS = [7, 3, 7, 7]
+
+TABLE = "3*0;1*1|1*0;3*1"
 
 PROTOCOLS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "randomized-response": (RandomizedResponse(0.7), {"users": 3}),
@@ -40,6 +50,23 @@ PROTOCOLS: dict[str, tuple[Protocol, dict[str, Any]]] = {
     "peer-to-peer-3": (PeerToPeer(0.2, labels=3), {"users": 2}),
     "peer-to-peer": (PeerToPeer(0.2), {"users": 3}),
     "peer-to-peer-clusters": (PeerToPeer(0.2, 0.6), {"users": 3, "cluster": [2, 9, 2]}),
+    "prior-response": (PriorResponse(0.7, 3, "0.6,0.3,0.1"), {"users": 2}),
+    "prior-response-public": (
+        PriorResponse(1.5, prior="public"),
+        {"users": 2, "public": {"prior": np.array([[0.9, 0.1], [0.4, 0.6]])}},
+    ),
+    "multi-stage": (MultiStage(1.0), {"users": 2}),
+    "interval-response": (IntervalResponse(0.7, 3), {"users": 2}),
+    "binned-response": (BinnedResponse(0.7, 3), {"users": 2}),
+    "unbiased-response": (UnbiasedResponse(1.0, 2), {"users": 2}),
+    "dummy-features": (DummyFeatures(0.4, 3), {"users": 2}),
+    "double-response": (DoubleResponse(0.4, TABLE, truth="2*0;1*1|1*0;5*1"), {"users": 1}),
+    "double-response-public": (DoubleResponse(0.4, TABLE), {"users": 1, "x": np.array([[1.0]])}),
+    "double-response-unknown": (
+        DoubleResponse(0.4, TABLE, truth="unknown"),
+        {"users": 1, "x": np.array([[1.0]])},
+    ),
+    "cluster-response": (ClusterResponse(1.0, preset="uniform"), {"users": 3, "cluster": [4, 5, 4]}),
     "label-proportions": (LabelProportions(2), {"users": 4, "cluster": TWO_CLUSTERS}),
 }
 VIEWS = (
@@ -52,6 +79,7 @@ VIEWS = (
     "learner+user:0+user:1",
 )
 FURTHER: dict[str, tuple[str, ...]] = {
+    "cluster-response": ("curator", "learner+curator"),
     "label-proportions": ("aggregator", "learner+aggregator"),
     "encrypted-shuffle": ("shuffler", "learner+shuffler"),
     "encrypted-shuffle-everybody": ("learner+shuffler", "learner+shuffler2", "learner+shuffler+shuffler2"),
@@ -61,11 +89,19 @@ CASES = [
     for name in PROTOCOLS
     for view in (*VIEWS, *FURTHER.get(name, ()))
     for channels in ("plain", "encrypted")
-    if channels == "plain" or "wire" in view
+    if (channels == "plain" or "wire" in view) and view.count("user:") <= PROTOCOLS[name][1]["users"] - 1
 ]
 LOWER: dict[str, set[str]] = {
     "network-shuffle": {"learner", "learner+user:0", "learner+wire-encrypted"},
     "network-shuffle-complete": {"learner+wire-plain", "learner+wire-encrypted"},
+    "double-response-unknown": {
+        "learner",
+        "learner+user:0",
+        "wire-plain",
+        "learner+wire",
+        "user:0+wire-plain",
+    },
+    "multi-stage": {"user:0", "user:0+wire-encrypted"},
     "peer-to-peer-path": {"learner", "learner+user:0"},
 }
 """Views of which part is left out, by protocol."""

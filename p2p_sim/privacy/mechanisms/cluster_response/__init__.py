@@ -22,6 +22,7 @@ from p2p_sim.privacy.mechanism_parts.arrivals import label_arrives, upper
 from p2p_sim.privacy.mechanism_parts.bag_sums import full_disclosure
 from p2p_sim.privacy.mechanism_parts.entry_difference import differences
 from p2p_sim.privacy.mechanism_parts.one_report import ONCE
+from p2p_sim.privacy.mechanisms.cluster_response.attack import attack
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
 from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
 from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic
@@ -141,5 +142,7 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
 
 register(
     ClusterResponse,
-    Accounting(law=law, under_faults=under_faults, theorems=theorems, statistic=statistic, noise=noise),
+    Accounting(
+        law=law, under_faults=under_faults, theorems=theorems, statistic=statistic, noise=noise, attack=attack
+    ),
 )

@@ -14,19 +14,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.coalition import Coalition
+from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.common_statistics import chance_ratio, said_by_victim
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.bounds import Bound, Renyi, release2023
+from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Atoms
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, flat_lies, of_senders, readable
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
-from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, response
+from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, lying, response
 from p2p_sim.privacy.mechanisms.double_response.feature_table import Table, joint, perfect, places
 from p2p_sim.privacy.mechanisms.double_response.undone_noise import noise
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -34,7 +38,7 @@ from p2p_sim.privacy.registry import Accounting, register
 from p2p_sim.privacy.setting import Setting
 from p2p_sim.privacy.theorems import Promise, local, nothing, promise
 from protocols import DoubleResponse
-from protocols.double_response import PUBLIC, UNKNOWN
+from protocols.double_response import FEATURES, PUBLIC, UNKNOWN
 
 Array = npt.NDArray[np.float64]
 
@@ -228,6 +232,40 @@ def local_epsilon(protocol: DoubleResponse) -> float | None:
     return None if found is None else found.pure()
 
 
+def attack(protocol: DoubleResponse, view: View, eta: Floats) -> LabelLikelihoods:
+    """Return what each report that the view reads, features and label, says of its sender's label.
+
+    Given the true label both are independent.  Public features say nothing that ``eta`` does not.  "lower" where
+    features are drawn by a law that is known only as a density, or not at all: then they are not looked at.
+    """
+    check_prior_rows(view, eta, protocol.labels)
+    reports = readable(view, "report")
+    said = flat_lies(float(lying(protocol.lam, protocol.labels)), protocol.labels)
+    chances, basis = said.T[reports["y"].astype(np.int64)], _basis(protocol) if len(reports["y"]) else "exact"
+    if protocol.truth not in (PUBLIC, UNKNOWN):
+        chances = chances * _of_features(protocol, reports["x"].reshape(-1, protocol.width))
+    with np.errstate(divide="ignore"):
+        return of_senders(view, reports["sender"], np.log(chances), "Release 2023, Mechanism 2", basis)
+
+
+def _basis(protocol: DoubleResponse) -> Literal["exact", "lower"]:
+    """Return whether all that features say is known exactly."""
+    if protocol.truth == PUBLIC or protocol.lam == 1:
+        return "exact"
+    return "lower" if protocol.truth == UNKNOWN or joint(protocol) is None else "exact"
+
+
+def _of_features(protocol: DoubleResponse, x: Array) -> Array:
+    """Return how likely released features ``x`` (m, width) are given each label, (m, k), up to a factor of each row."""
+    table = joint(protocol)
+    if table is not None:
+        return table.shown.T[places(table.rows, FEATURES.encoded(x, "features"))]
+    density = protocol.model().likelihood(x) if perfect(protocol) else None
+    if density is None:
+        return np.ones((len(x), protocol.labels))
+    return np.asarray((1 - protocol.lam) * density + protocol.lam * density.mean(axis=1, keepdims=True))
+
+
 register(
     DoubleResponse,
     Accounting(
@@ -237,6 +275,7 @@ register(
         statistic=statistic,
         local_epsilon=local_epsilon,
         noise=noise,
+        attack=attack,
         others_matter=False,
     ),
 )

@@ -115,7 +115,31 @@ function figure(row, place) {
   make("span", { class: "basis" }, row.basis + ": ", line);
   line.append(...unbroken(row.text));
   if (row.odds) make("p", {}, row.odds, place);
+  if (row.sure) atRisk(row.sure, place);
   if (row.source) make("p", { class: "source" }, row.source, place);
+}
+
+const RISK = { width: 270, height: 118, left: 44, top: 8, right: 6, bottom: 20 };
+
+/** Draw of how many users an attacker is how sure: `prior` and `posterior` say of how many at least from each percent on. */
+function atRisk(sure, place) {
+  const lines = [["prior", sure.prior], ["posterior", sure.posterior]], users = Math.max(1, sure.prior[0]);
+  const first = Math.max(0, Math.min(...lines.map(([, counts]) => counts.findIndex((count) => count < counts[0]))) - 1);
+  const x = (percent) => RISK.left + ((RISK.width - RISK.left - RISK.right) * (percent - first)) / (100 - first);
+  const y = (share) => RISK.top + (RISK.height - RISK.top - RISK.bottom) * (1 - share);
+  const svg = draw("svg", { class: "risk", viewBox: `0 0 ${RISK.width} ${RISK.height}`, role: "img", "aria-label": "Of how many users an attacker is how sure, before the messages and with them" }, place);
+  for (const share of [0, 0.5, 1]) {
+    draw("line", { x1: RISK.left, x2: RISK.width - RISK.right, y1: y(share), y2: y(share), class: "lane" }, svg);
+    draw("text", { x: RISK.left - 4, y: y(share) + 4, "text-anchor": "end" }, svg, 100 * share + " %");
+  }
+  for (const percent of [first, Math.round((first + 100) / 2), 100]) {
+    draw("text", { x: x(percent), y: RISK.height - 4, "text-anchor": percent === 100 ? "end" : "middle" }, svg, percent + " %");
+  }
+  for (const [kind, counts] of lines) {
+    const steps = counts.slice(first).map((count, i) => `H${x(first + i).toFixed(1)}V${y(count / users).toFixed(1)}`);
+    draw("path", { class: kind, d: `M${x(first)} ${y(counts[first] / users).toFixed(1)}${steps.join("")}H${x(100)}` }, svg);
+  }
+  make("p", { class: "source" }, "Users of whose label she is at least so sure: dotted before the messages, the line with them.", place);
 }
 
 function figures(found) {

@@ -1,0 +1,183 @@
+"""Instance-based losses of a table's people as one document: the largest, how many lose more than tau, and a flip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from p2p_sim.leakage import estimated_loss, instance_loss
+from p2p_sim.leakage.estimated_loss import EstimatedLoss
+from p2p_sim.leakage.label_inference import Interval
+from p2p_sim.report import terminal
+
+_ROWS = 8  # taus of a table, about
+_POINTS = 240  # of a curve
+
+Document = Mapping[str, Any]
+
+
+def document(found: EstimatedLoss, flip: float, taus: Sequence[float]) -> dict[str, Any]:
+    """Return the losses with a flip as JSON values: ``nu_max``, ``above`` at each tau, ``curve``, least and mean.
+
+    taus in nats; empty: some between the least and the largest loss.  Raises InputError.
+    """
+    prior = found.prior.value
+    low, high = estimated_loss.ends(found, flip)
+    margin = 0.02 * (high - low) + 0.01
+    curve = [_at(found, flip, float(tau)) for tau in np.linspace(low - margin, high + margin, _POINTS)]
+    return {
+        "flip": flip,
+        "epsilon": math.log1p(-flip) - math.log(flip),
+        "nu_max": interval(found.nu_max(flip)),
+        "least": float(instance_loss.nu_bar(instance_loss.least_eta(prior), prior, flip)),
+        "mean": float(np.mean(found.value)) + float(instance_loss.h(flip)),
+        "above": [
+            _at(found, flip, tau) | {"thresholds": list(instance_loss.thresholds(tau, prior, flip))}
+            for tau in (taus or even(low, high))
+        ],
+        "curve": curve,
+    }
+
+
+def basis(found: EstimatedLoss) -> dict[str, Any]:
+    """Return what the estimates rest on, as JSON values."""
+    smooth = found.smoothness
+    return {
+        "people": found.n, "k": found.k, "confidence": found.confidence,
+        "smoothness": {"exponent": smooth.exponent, "constant": smooth.constant},
+        "prior": interval(found.prior), "eta_smallest": interval(found.smallest),
+        "eta_largest": interval(found.largest), "one_label_around": found.alike,
+        "radius": estimated_loss.radius(found.n, found.k, 1 - found.confidence, smooth),
+        "theorem1": estimated_loss.theorem1(found.n, found.k, 1 - found.confidence, smooth).value,
+        "basis": "measured", "conditional_on": condition(found),
+    }  # fmt: skip
+
+
+def condition(found: EstimatedLoss) -> str:
+    """Return in words what the intervals take for granted."""
+    smooth = found.smoothness
+    if smooth.constant == 0:
+        return (
+            f"P(y = 1 | x) does not change among a person's {found.k:,} nearest neighbours; say --smoothness "
+            "EXPONENT,CONSTANT if it may"
+        )
+    return (
+        f"P(y = 1 | x) of two people differs by at most {smooth.constant:g} times the share of people in between to "
+        f"the power {smooth.exponent:g}"
+    )
+
+
+def interval(found: Interval) -> dict[str, float]:
+    """Return an interval as JSON values."""
+    return {"lower": found.lower, "estimate": found.value, "upper": found.upper}
+
+
+def even(low: float, high: float) -> list[float]:
+    """Return about eight round numbers between two."""
+    step = 10.0 ** math.floor(math.log10(max(high - low, 1e-9) / _ROWS))
+    step *= next(by for by in (1, 2, 5, 10) if step * by * _ROWS >= high - low)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [float(f"{step * i:.6g}") for i in range(first, last + 1)]
+
+
+def _at(found: EstimatedLoss, flip: float, tau: float) -> dict[str, Any]:
+    return {"tau": tau} | interval(found.above(tau, flip))
+
+
+def as_text(told: Document) -> str:
+    """Return a document of ``p2p-sim leakage`` as text."""
+    share = 100 * told["prior"]["estimate"]
+    head = (
+        f"{told['data']}: {told['people']:,} people, {share:.3g} % with {told['positive']}; {told['k']:,} nearest "
+        f"neighbours by {told['features']:,} features; confidence {100 * told['confidence']:g} %"
+    )
+    parts = [terminal.visible(head), *map(terminal.visible, told["notes"])]
+    if told["flip"] is not None:
+        largest = told["nu_max"]
+        parts += [
+            f"flip {told['flip']:.6g}: ε = {told['epsilon']:.4g} nats if features said nothing\n"
+            f"largest loss ν_max: {_ends(largest)}\n"
+            f"mean loss: estimated {_nats(told['mean'])}",
+            terminal.table(
+                (
+                    "tau, nats",
+                    "more than tau: at least, %",
+                    "estimated, %",
+                    "at most, %",
+                    "eta below",
+                    "or above",
+                ),
+                [
+                    [
+                        row["tau"],
+                        *(100 * row[end] for end in ("lower", "estimate", "upper")),
+                        *row["thresholds"],
+                    ]
+                    for row in told["above"]
+                ],
+            ),
+        ]
+    parts += told["sentences"]
+    parts.append(f"All of it is conditional: {told['conditional_on']}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _ends(found: Mapping[str, float]) -> str:
+    least, estimate, most = (_nats(found[name]) for name in ("lower", "estimate", "upper"))
+    return f"estimated {estimate}; at least {least}, " + (
+        "no upper limit" if most == _LIMITLESS else f"at most {most}"
+    )
+
+
+_LIMITLESS = "without limit"
+
+
+def _nats(value: float) -> str:
+    return _LIMITLESS if math.isinf(value) else f"{value:.4g} nats"
+
+
+def sentences(told: Document) -> list[str]:
+    """Return what a document says, in plain words."""
+    said = []
+    if told["flip"] is not None:
+        said += [_of_people(row) for row in _told_rows(told)]
+    if told["one_label_around"]:
+        said.append(
+            f"The neighbours of {told['one_label_around']:,} people all have one label: an estimated P(y = 1 | x) of "
+            "0 or 1, whose loss is infinite, is no measurement; read the interval."
+        )
+    if told["tuning"] is not None:
+        said.append(_of_tuning(told["tuning"]))
+    return said
+
+
+def _told_rows(told: Document) -> Sequence[Mapping[str, Any]]:
+    """Return the taus that were asked for; else the one that is nearest to epsilon."""
+    if told["taus_asked"]:
+        rows: Sequence[Mapping[str, Any]] = told["above"]
+        return rows
+    return [min(told["above"], key=lambda row: abs(row["tau"] - told["epsilon"]))]
+
+
+def _of_people(row: Mapping[str, Any]) -> str:
+    odds = math.exp(min(row["tau"], 700.0))
+    many = f"{odds:,.3g}" if odds < 1e6 else f"e^{row['tau']:.3g}"
+    lower, estimate, upper = (f"{100 * row[end]:.3g}" for end in ("lower", "estimate", "upper"))
+    return (
+        f"Of 100 people, {estimate} (at least {lower}, at most {upper}) lose more than {row['tau']:.4g} nats: features "
+        f"and flipped label multiply the odds of their true label, against the prior, by more than {many} (the "
+        "geometric mean over reports)."
+    )
+
+
+def _of_tuning(tuning: Mapping[str, Any]) -> str:
+    promise = f"at most {tuning['at_most']:g} % of people lose more than {tuning['above']:g} nats"
+    likely = "no flip" if tuning["estimate"] is None else f"{tuning['estimate']:.6g}"
+    if tuning["flip"] is None:
+        return f"No flip is sure to keep that {promise}: {tuning['why']}. By the estimated losses alone: {likely}."
+    return (
+        f"With a flip of {tuning['flip']:.6g} or more, {promise} (by the estimated losses alone: {likely})."
+    )

@@ -1,0 +1,208 @@
+"""``p2p-sim attack``: of a fresh run and of a saved one, what it prints, writes and keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+import p2p_sim
+from p2p_sim.leakage.attack import attack
+from p2p_sim.report import attack_table
+from protocols import RandomizedResponse
+from tests.report.guesses import bound, inference
+
+FRESH = ("attack", "randomized-response", "--epsilon", "1", "--users", "400", "--eta", "prior")
+
+
+def attackers(view: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each for each in view["attackers"]}
+
+
+def test_a_fresh_run_is_attacked_as_in_python(cli) -> None:
+    done = cli(*FRESH, "--share", "0.3", "--seed", "7", "--json")
+    assert done.status == 0
+    found = done.json
+    (view,) = found["views"]
+    people = p2p_sim.Population.synthetic(users=400, positive=0.3, seed=7)
+    run = p2p_sim.run(RandomizedResponse(1.0), people, seed=7)
+    same = attack(run, "learner", eta="prior", seed=7)
+    assert attackers(view).keys() == {each.name for each in same.rows}
+    for each in same.rows:
+        if each.basis != "refused":
+            assert attackers(view)[each.name]["utility"] == each.utility._asdict()
+    assert view["per_user"]["users"] == 400
+    given = "--epsilon 1.0 --labels 2 --eta prior --users 400 --share 0.3 --seed 7"
+    assert found["command"] == f"p2p-sim attack randomized-response {given}"
+    again = cli(*shlex.split(found["command"])[1:], "--json").json
+    assert again["views"] == [view]
+
+
+def test_the_text_says_it_in_plain_words(cli) -> None:
+    done = cli(*FRESH)
+    assert "guessed right (95 %)" in done.out
+    assert "people, an attacker with these messages guesses" in done.out
+    assert done.err == ""
+
+
+def test_all_views_have_a_table_or_a_reason(cli) -> None:
+    done = cli(
+        "attack",
+        "peer-to-peer",
+        "--users",
+        "60",
+        "--cluster-size",
+        "6",
+        "--eta",
+        "prior",
+        "--all-views",
+        "--json",
+    )
+    assert done.status == 0
+    assert [view["name"] for view in done.json["views"]] == [
+        "learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire"
+    ]  # fmt: skip
+
+
+def test_users_and_the_plot_are_written(cli, tmp_path: Path) -> None:
+    done = cli(*FRESH, "--view", "learner", "--view", "wire", "--per-user", "users.csv", "--plot", "risk.svg")
+    assert done.status == 0
+    table = pandas.read_csv(tmp_path / "users.csv")
+    assert table["view"].value_counts().to_dict() == {"learner": 400, "wire": 400}
+    assert (table["posterior"] >= 0.5).all()
+    assert stat.S_IMODE((tmp_path / "users.csv").stat().st_mode) == 0o600
+    assert (tmp_path / "risk.svg").read_text().startswith("<svg")
+
+
+@pytest.fixture
+def saved(cli, tmp_path: Path) -> Path:
+    made = (
+        "run",
+        "randomized-response",
+        "--epsilon",
+        "1",
+        "--data",
+        "breast-cancer",
+        "--model",
+        "none",
+        "--seed",
+        "3",
+    )
+    assert cli(*made, "--out", "mine").status == 0
+    return tmp_path / "mine"
+
+
+def test_a_saved_run_keeps_what_was_found(cli, saved: Path) -> None:
+    done = cli("attack", "--run", "mine", "--eta", "prior")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.endswith("Kept in mine/attack.json\n")
+    kept = json.loads((saved / "attack.json").read_text())
+    assert stat.S_IMODE((saved / "attack.json").stat().st_mode) == 0o600
+    assert [each["name"] for each in kept["attacks"]] == ["learner"]
+    cli("attack", "--run", "mine", "--eta", "prior", "--seed", "1")
+    cli("attack", "--run", "mine", "--eta", "prior", "--utility", "weighted")
+    again = json.loads((saved / "attack.json").read_text())["attacks"]
+    assert [(each["utility"], each["seed"]) for each in again] == [("0/1", 1), ("weighted", 0)]
+
+
+def test_features_of_a_saved_run_come_from_its_data(cli, saved: Path) -> None:
+    without = cli("attack", "--run", "mine")
+    assert "a run does not keep its users' features" in without.err
+    with_them = cli("attack", "--run", "mine", "--data", "breast-cancer", "--eta", "model", "--json")
+    assert "logistic-regression" in with_them.json["views"][0]["eta_from"]
+    other = cli("attack", "--run", "mine", "--data", "breast-cancer", "--test", "0.3", "--eta", "model")
+    assert other.status == 2
+    assert "these are not the users of run 'mine'; give the data, and the options" in other.err
+    assert len(json.loads((saved / "attack.json").read_text())["attacks"]) == 2
+
+
+def test_run_attacks_at_once_where_it_is_asked_to(cli, tmp_path: Path) -> None:
+    made = ("run", "randomized-response", "--epsilon", "1", "--users", "300", "--seed", str(2**63))
+    assert "an attacker" not in cli(*made, "--out", "quiet").out
+    assert not (tmp_path / "quiet" / "attack.json").exists()
+    done = cli(*made, "--attack", "--out", "loud")
+    assert "people, an attacker with these messages guesses" in done.out
+    (kept,) = json.loads((tmp_path / "loud" / "attack.json").read_text())["attacks"]
+    assert kept["name"] == "learner"
+    refused = cli(*made, "--attack", "--no-population")
+    assert refused.status == 2
+    assert "--attack tells of the labels" in refused.err
+
+
+def test_an_attack_that_beats_the_law_of_its_view_ends_with_status_1(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for allowed, status in ((0.2, 0), (0.01, 1)):
+        monkeypatch.setattr(
+            attack_table, "attack", lambda *_, at=allowed, **__: inference(bounds=(bound(at),))
+        )
+        done = cli(*FRESH)
+        assert done.status == status
+        assert (attack_table.ABOVE in done.out) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("attack", "randomized-response", "--epsilon", "1"), "there are no users: give --data"),
+        ((*FRESH, "--data", "digits"), "--data and --users are both given"),
+        ((*FRESH, "--eta", "guess"), "--eta is given twice"),
+        ((*FRESH, "--utility", "3"), "--utility '3': must be one of 0/1, weighted"),
+        ((*FRESH, "--channels", "no"), "--channels 'no': must be one of plain, encrypted"),
+        ((*FRESH, "--all-views", "--view", "wire"), "--all-views and --view are both given"),
+        ((*FRESH, "--view", "curator"), "curator"),
+        ((*FRESH, "--attacker", "oracle"), "oracle"),
+        ((*FRESH, "--confidence", "2"), "confidence = 2"),
+        ((*FRESH, "--plot", "a.pdf"), "--plot 'a.pdf': the name must end in .svg or .png"),
+        ((*FRESH, "--per-user", "a.txt"), "--per-user 'a.txt': the name must end in .csv or .parquet"),
+        ((*FRESH, "--per-user", "no/a.csv"), "--per-user 'no/a.csv': give a file in a folder that exists"),
+        (("attack", "--run", "none"), "none"),
+        (("attack", "--run", "mine", "--users", "3"), "--users is for a fresh run, and --run names one"),
+        (("attack", "peer-to-peer", "--run", "mine"), "peer-to-peer contradicts run 'mine'"),
+        (("attack", "--run", "mine", "--epsilon", "2"), "--epsilon 2.0 contradicts run 'mine', which has 1.0"),
+        ((*FRESH[:4], "--data", "digits", "--share", "0.5"), "--share needs --users"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(cli, saved: Path, words: tuple[str, ...], text: str) -> None:
+    done = cli(*words)
+    assert (done.status, done.out) == (2, "")
+    assert text in done.err
+    assert not (saved / "attack.json").exists()
+
+
+TWIN = '''
+"""Randomized response that is said to lie more often than it does."""
+
+from p2p_sim import privacy
+from p2p_sim.core import Party, Rounds
+from protocols import RandomizedResponse
+
+
+class Twin(RandomizedResponse):
+    """Users say that they lie, and do not."""
+
+    def user(self, me: Party) -> Rounds:
+        yield self.report(y=me.y)
+
+
+privacy.register(Twin, privacy.accounting(RandomizedResponse))
+'''
+
+
+def test_a_program_with_less_noise_than_its_law_says_ends_with_status_1(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaky_twin.py").write_text(TWIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ("--epsilon", "0.5", "--users", "400", "--eta", "prior")
+    done = cli("attack", "leaky_twin:Twin", *words)
+    assert done.status == 1
+    assert "guesses 100 right" in done.out
+    assert attack_table.ABOVE in done.out
+    assert cli("attack", "randomized-response", *words).status == 0

@@ -1,0 +1,135 @@
+"""``p2p-sim leakage``: the table, its plot, a flip for a promise, and what it refuses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from p2p_sim.leakage import estimated_loss, instance_loss, nearest_neighbours
+from p2p_sim.learning.data import datasets
+
+DATA = ("leakage", "--data", "breast-cancer")
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    """Write two towns of 600 people each, of which one in five and two in five are ill."""
+    rows = [
+        f"{town},{'ill' if i % 5 < ill else 'well'}"
+        for town, ill in (("Rome", 1), ("Oslo", 2))
+        for i in range(600)
+    ]
+    path = tmp_path / "clinic.csv"
+    path.write_text("\n".join(["town,health", *rows]) + "\n")
+    return str(path)
+
+
+def test_the_document_holds_what_the_package_computes(cli):
+    told = cli(*DATA, "--flip", "0.02", "--tau", "4,6", "--k", "60", "--confidence", "0.9", "--json").json
+    data = datasets.load("breast-cancer")
+    found = estimated_loss.of_rows(nearest_neighbours.scaled(data.x), data.y, 60, confidence=0.9)
+    assert [row["tau"] for row in told["above"]] == [4, 6]
+    for row in told["above"]:
+        assert [row["lower"], row["estimate"], row["upper"]] == list(found.above(row["tau"], 0.02))
+        assert row["thresholds"] == list(instance_loss.thresholds(row["tau"], found.prior.value, 0.02))
+    assert told["nu_max"] == {"lower": found.nu_max(0.02).lower, "estimate": "inf", "upper": "inf"}
+    assert (told["people"], told["k"], told["one_label_around"]) == (569, 60, found.alike)
+    assert "does not change among a person's 60 nearest neighbours" in told["conditional_on"]
+    curve = told["curve"]
+    assert (curve[0]["lower"] > 0.9) is (curve[0]["estimate"] == 1)
+    assert all(one["estimate"] >= other["estimate"] for one, other in pairwise(curve))
+
+
+def test_the_text_says_it_in_plain_words(cli, clinic):
+    told = cli(
+        "leakage", "--data", clinic, "--label", "health", "--positive", "ill", "--flip", "0.1", "--tau", "1.5"
+    )
+    assert told.status == 0
+    assert "clinic.csv: 1,200 people, 30 % with health = ill" in told.out
+    assert "ε = 2.197 nats if features said nothing" in told.out
+    assert "lose more than 1.5 nats" in told.out
+    assert "All of it is conditional: " in told.out
+    smooth = ("--smoothness", "0.5,0.2")
+    wider = cli(
+        "leakage", "--data", clinic, "--label", "health", "--positive", "ill", "--flip", "0.1", *smooth
+    )
+    assert "differs by at most 0.2 times the share of people in between to the power 0.5" in wider.out
+
+
+def test_a_flip_is_found_for_a_promise_and_keeps_it(cli, clinic):
+    asked = ("leakage", "--data", clinic, "--label", "health", "--positive", "ill", "--k", "300", "--json")
+    told = cli(*asked, "--at-most", "5", "--above", "2").json
+    flip = told["tuning"]["flip"]
+    assert told["flip"] == flip > told["tuning"]["estimate"]
+    kept = cli(*asked, "--flip", flip, "--tau", "2").json["above"][0]
+    assert kept["upper"] <= 0.05
+    missed = cli(*asked, "--flip", flip * 0.99, "--tau", "2").json["above"][0]
+    assert missed["upper"] > 0.05
+
+
+def test_no_flip_keeps_some_promises(cli):
+    done = cli(*DATA, "--at-most", "5", "--above", "6")
+    assert done.status == 1
+    assert "No flip is sure to keep that at most 5 % of people lose more than 6 nats" in done.out
+    refused = cli(*DATA, "--at-most", "5", "--above", "6", "--out", "a.svg")
+    assert (refused.status, "there is no flip to draw for" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_the_plot_is_a_whole_file(cli, tmp_path, kind):
+    done = cli(*DATA, "--flip", "0.02", "--k", "60", "--out", f"loss.{kind}")
+    assert done.status == 0
+    content = (tmp_path / f"loss.{kind}").read_bytes()
+    if kind == "png":
+        assert content.startswith(b"\x89PNG")
+        assert content.endswith(b"IEND\xaeB`\x82")
+    else:
+        assert content.startswith(b"<svg")
+        assert content.rstrip().endswith(b"</svg>")
+        assert "people who lose more than τ".encode() in content
+
+
+def test_test_rows_are_left_out(cli, monkeypatch):
+    whole = datasets.load("breast-cancer")
+    test = np.arange(len(whole.y)) % 3 == 0
+    object.__setattr__(whole, "test", test)
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: whole)
+    told = cli(*DATA, "--flip", "0.02", "--json").json
+    assert told["people"] == int((~test).sum())
+    assert told["notes"] == ["190 rows of the set's own test part are left out."]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--flip", "0.5"), "flip = 0.5: needs a number above 0"),
+        (("--flip", "0"), "flip = 0: needs"),
+        (("--flip", "-1"), "flip = -1"),
+        (("--flip", "x"), "'x'"),
+        ((), "--flip is missing"),
+        (("--at-most", "5"), "--at-most needs --above"),
+        (("--above", "5"), "--above needs --at-most"),
+        (("--at-most", "100", "--above", "5"), "--at-most 100: must be a percentage above 0 and below 100"),
+        (("--flip", "0.1", "--k", "569"), "k = 569: must be a whole number from 1 to 568"),
+        (("--flip", "0.1", "--tau", "3,x"), "--tau 3,x"),
+        (("--flip", "0.1", "--tau", "nan"), "--tau nan"),
+        (("--flip", "0.1", "--smoothness", "1"), "--smoothness 1: give two numbers"),
+        (("--flip", "0.1", "--smoothness", "2,1"), "smoothness exponent = 2"),
+        (("--flip", "0.1", "--smoothness", "1,-1"), "smoothness constant = -1"),
+        (("--flip", "0.1", "--confidence", "1"), "confidence = 1"),
+        (("--flip", "0.1", "--out", "a.pdf"), "--out 'a.pdf': the name must end in .svg or .png"),
+        (("--flip", "0.1", "--out", "no/a.svg"), "give a file in a folder that exists"),
+        (("--flip", "0.1", "--label", "nobody"), "nobody"),
+        (("--flip", "0.1", "--flip", "0.2"), "--flip is given twice"),
+    ],
+)
+def test_bad_input_is_named(cli, words, says):
+    done = cli(*DATA, *words)
+    assert (done.status, says in done.err) == (2, True), done.err
+
+
+def test_data_is_needed(cli):
+    done = cli("leakage", "--flip", "0.1")
+    assert (done.status, "--data is missing" in done.err) == (2, True)

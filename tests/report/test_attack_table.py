@@ -1,0 +1,166 @@
+"""What is said of attackers: the sentence, the table, the counts of users, and where a bound is exceeded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import stat
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas
+import pytest
+
+from p2p_sim import InputError
+from p2p_sim.coalition import Coalition
+from p2p_sim.leakage.label_inference import Interval, PerUser
+from p2p_sim.privacy.table_rows import TableRow
+from p2p_sim.report import attack_table, terminal, users_at_risk
+from tests.report.guesses import REFUSED, bound, exactly, inference, people, row
+
+LEARNER = TableRow("learner", "learner", Coalition.parse("learner", ("user", "learner")))
+
+
+def told(**changes: Any) -> dict[str, Any]:
+    return attack_table.row(LEARNER, inference(**changes), "")
+
+
+def first(*rows: Any, **changes: Any) -> str:
+    return str(told(rows=rows, **changes)["sentences"][0])
+
+
+def test_the_table_is_told_in_plain_words() -> None:
+    found = told()
+    assert found["sentences"] == [
+        "Of 100 people, an attacker with these messages guesses 83 right; without them 76.",
+        "With confidence 95 %, the messages add between 5 and 9 right guesses of 100.",
+        "She is at least 90 % sure of 10 of 10 users, and of 0 without messages; she is right about 5 of these 10.",
+    ]
+    assert not found["failed"]
+
+
+@pytest.mark.parametrize(
+    ("utility", "baseline", "text"),
+    [
+        (
+            0.8349,
+            0.8341,
+            "Of 10,000 people, an attacker with these messages guesses 8,349 right; without them 8,341.",
+        ),
+        (
+            0.5,
+            0.5,
+            "Of 100 people, an attacker with these messages guesses 50 right, as many as without them.",
+        ),
+        (
+            0.500000001,
+            0.5,
+            "Of 100 people, an attacker with these messages guesses 50 right, as many as without them.",
+        ),
+        (1.0, 0.0, "Of 100 people, an attacker with these messages guesses 100 right; without them 0."),
+        (
+            0.0301,
+            0.03,
+            "Of 10,000 people, an attacker with these messages guesses 301 right; without them 300.",
+        ),
+    ],
+)
+def test_as_many_people_as_show_the_difference(utility: float, baseline: float, text: str) -> None:
+    assert first(row("optimal", exactly(utility), baseline, "exact")) == text
+
+
+def test_an_attacker_who_would_do_better_without_messages_leaves_them_out() -> None:
+    found = told(rows=(row("optimal", Interval(0.7, 0.72, 0.78)),))
+    assert found["sentences"][0].endswith("guesses 76 right, as many as without them.")
+    assert found["sentences"][1].endswith(
+        "the messages add 2 right guesses of 100 at most, and perhaps nothing."
+    )
+    surely = told(rows=(row("optimal", Interval(0.7, 0.72, 0.74)),))
+    assert surely["sentences"][1].endswith("the messages add nothing to this.")
+
+
+def test_exact_figures_have_no_confidence() -> None:
+    assert len(told(rows=(row("optimal", exactly(0.8), basis="exact"),), per_user=None)["sentences"]) == 1
+
+
+def test_a_weighted_utility_is_no_number_of_people() -> None:
+    found = told(utility="weighted")
+    assert "people" not in " ".join(found["sentences"][:2])
+    assert found["sentences"][0].endswith("an attacker with these messages gets 0.83; without them 0.76.")
+
+
+def test_where_all_attacks_are_refused_nothing_is_guessed() -> None:
+    found = told(rows=(REFUSED,), per_user=None)
+    assert found["sentences"] == ["No attack could be made with what this view contains."]
+    text = attack_table.view_text(found)
+    assert "simple-prediction: needs features" in text
+    assert "nan" not in text
+
+
+def test_an_attack_above_what_a_proven_bound_allows_fails() -> None:
+    found = told(bounds=(bound(0.01),))
+    assert found["failed"]
+    (sentence,) = found["above"]
+    assert "optimal: advantage 0.07" in sentence
+    assert attack_table.ABOVE in attack_table.view_text(found)
+    assert attack_table.failed({"views": [found]})
+    assert not attack_table.failed({"views": [told(bounds=(bound(0.01, "lower"),))]})
+    assert not attack_table.failed({"views": [attack_table.row(LEARNER, None, "no law")]})
+
+
+def test_ends_of_intervals_are_rounded_outward() -> None:
+    assert (
+        attack_table.interval({"value": 0.5, "lower": 0.43216, "upper": 0.56781}) == "0.5 (0.4321 to 0.5679)"
+    )
+    assert attack_table.interval({"value": 0.5, "lower": 0.5, "upper": 0.5}) == "0.5"
+    assert attack_table.interval({"value": None, "lower": None, "upper": None}) == "-"
+    assert attack_table.interval({"value": 2.0, "lower": 1.0, "upper": "inf"}) == "2 (1 to inf)"
+
+
+def test_the_best_come_first_and_the_refused_last() -> None:
+    assert [line[0] for line in attack_table.lines(told())] == ["optimal", "prior", "simple-prediction"]
+
+
+def test_documents_are_json() -> None:
+    text = terminal.as_json({"views": [told()]})
+    refused = json.loads(text)["views"][0]["attackers"][2]
+    assert refused["utility"] == {"lower": None, "value": None, "upper": None}
+
+
+def test_users_are_counted_in_percents_whatever_rounding_does() -> None:
+    chances = np.arange(101) / 100
+    found = users_at_risk.counted(PerUser(np.arange(101), chances, chances[::-1], np.ones(101, np.bool_)))
+    assert found["prior"] == [1] * 99 + [2]
+    assert users_at_risk.at_least(found["prior"]) == list(range(101, 1, -1))
+    assert found["right"] == found["posterior"]
+
+
+def test_the_plot_has_a_line_before_and_one_for_each_view() -> None:
+    one = users_at_risk.counted(people())
+    drawn = users_at_risk.plot("risk", {"learner": one, "wire": one})
+    names = list(dict.fromkeys(line[0] for line in drawn.rows))
+    assert names == ["before the messages", "learner, with them", "wire, with them"]
+    assert [line[2] for line in drawn.rows if line[0] == names[0]] == [100.0] * 61 + [0.0] * 39
+    assert ElementTree.fromstring(drawn.svg()).tag.endswith("svg")
+    assert "90 % sure of 10 of 10" in drawn.description
+
+
+@pytest.mark.parametrize("name", ["users.csv", "users.parquet"])
+def test_each_user_has_a_row_that_only_the_owner_may_read(tmp_path: Path, name: str) -> None:
+    place = users_at_risk.check(str(tmp_path / name), "--per-user", users_at_risk.TABLES)
+    users_at_risk.write_table(place, {"learner": people(4), "wire": people(3)})
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    read = pandas.read_csv(place) if name.endswith("csv") else pandas.read_parquet(place)
+    assert read.columns.tolist() == ["view", "user", "prior", "posterior", "right"]
+    assert read["view"].tolist() == ["learner"] * 4 + ["wire"] * 3
+    assert read["posterior"].tolist()[:4] == people(4).posterior.tolist()
+    if name.endswith("csv"):
+        assert next(csv.reader(io.StringIO(place.read_text())))[1] == "user"
+
+
+def test_other_endings_are_refused() -> None:
+    with pytest.raises(InputError, match=r"--plot 'a.pdf': the name must end in .svg or .png"):
+        users_at_risk.check("a.pdf", "--plot", users_at_risk.PLOTS)
