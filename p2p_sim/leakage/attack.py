@@ -141,26 +141,19 @@ def _attacked(
     """Return the rows of the attackers, and the guesses of the last who gives posteriors, who is the best of them."""
     rows: list[AttackRow] = []
     best: Guesses | None = None
+    whom = knowledge.protocol, table.people, knowledge.view.name
     for i, name in enumerate(chosen):
         tell(f"{name} attack", i, len(chosen))
         try:
             if name == CANARIES:
-                rows.append(
-                    canary_attack(
-                        run,
-                        knowledge.protocol,
-                        table.people,
-                        knowledge.view.name,
-                        knowledge.eta,
-                        table.confidence,
-                        seed,
-                    )
-                )
+                rows.append(canary_attack(run, *whom, knowledge.eta, table.confidence, seed))
                 continue
             guesses = ATTACKERS[name](knowledge)
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
             continue
+        if name == OPTIMAL and run.faults is not None:
+            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults
         rows.append(table.row(name, guesses))
         best = guesses if guesses.posterior is not None else best
     return rows, best
