@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim.cli.app import Command, ProtocolCommand, app
+from p2p_sim.cli.check import quickly, warn_unchecked
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -216,6 +217,7 @@ class AttackCommand(TableOptions):
         protocol = chosen.protocol
         faults_of(self.fault, protocol)
         experiment.check(protocol, self.graph)
+        unchecked = quickly(protocol)
         plan: dict[str, Any] = {
             "seed": self.seed, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
@@ -230,6 +232,7 @@ class AttackCommand(TableOptions):
             choices["positive"] = None if self.positive is None else comma_list(self.positive)
             choices |= {"classes": self.declared(), "reading": self.reading()}
             run = experiment.learn(protocol, self.data, **choices, **plan).run
+        warn_unchecked(unchecked)
         return run, self._head(protocol, chosen.defaults, run)
 
     def _head(self, protocol: Protocol, defaults: Sequence[str], run: Run) -> dict[str, Any]:

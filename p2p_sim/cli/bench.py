@@ -16,7 +16,7 @@ from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
-BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace")
+BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace", "attack", "neighbours")
 
 
 @app.command(
@@ -29,7 +29,10 @@ class BenchCommand:
     name: Annotated[str, typer.Argument(help=f"What to measure: {', '.join(BENCHMARKS)}.")]
     users: Annotated[
         int | None,
-        count(EXECUTION, "Number of users; default 1e7, and 1e6 for account, walks and crypto."),
+        count(
+            EXECUTION,
+            "Number of users; default 1e7, 2e5 for neighbours, and 1e6 for account, walks, crypto and attack.",
+        ),
     ] = None
     trials: Annotated[
         int | None, count(EXECUTION, "Worlds for each label, for audit only; default 20000.")

@@ -35,7 +35,7 @@ _KINDS = (".svg", ".png")
 @app.command(
     "leakage",
     cls=OnceCommand,
-    epilog="Example: p2p-sim leakage --data adult --flip 0.01 --tau 5,6 --out loss.svg",
+    epilog="Example: p2p-sim leakage --data breast-cancer --flip 0.01 --tau 5,6 --out loss.svg",
 )
 @dataclass(frozen=True)
 class LeakageCommand(TableOptions):

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.argument_checks import check_range
+from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
-from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population, check_seed
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage import advantage, canaries, intervals, view_bounds
+from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, SIMPLE, Guesses, Knowledge, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
+from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.dependence import groups_of
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import AttackRow, Floats, LabelInference, PerUser
-from p2p_sim.network.bags import bag_numbers
 from p2p_sim.observed_view import View
+from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.run import Run
-
-LEARNER = "learner"
 
 NAMES = (*ATTACKERS, CANARIES)
 """Attackers by name."""
@@ -69,7 +69,7 @@ def attack(
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
-    belief = _belief(eta, run, program, people, seed)
+    belief = _belief(eta, run, program, people, seed, tell)
     gains = advantage.utility_matrix(utility, priors.shares_of(people.y, belief.rows.shape[1]))
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
@@ -80,33 +80,18 @@ def attack(
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
     baseline = without_messages(
-        belief, people, gains, victims, classifier=features and "simple-prediction" in chosen, seed=seed
+        belief, people, gains, victims, classifier=features and SIMPLE in chosen, seed=seed
     )
+    table = _Table(people, victims, gains, baseline, confidence, groups_of(program, people))
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
     knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
-    table = _Table(people, victims, gains, baseline, confidence, _groups(program, people))
-    rows: list[AttackRow] = []
-    best: Guesses | None = None
-    for i, name in enumerate(chosen):
-        tell(f"{name} attack", i, len(chosen))
-        try:
-            if name == CANARIES:
-                rows.append(canaries.canary_attack(run, program, people, view, belief.rows, confidence, seed))
-                continue
-            guesses = ATTACKERS[name](knowledge)
-        except InputError as error:
-            rows.append(advantage.refused(name, str(error)))
-            continue
-        rows.append(table.row(name, guesses))
-        best = guesses if guesses.posterior is not None else best
+    rows, best = _attacked(chosen, knowledge, table, tell, run, seed)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
-        program, seen, people, victims, belief.rows, belief.exact, features, utility, gains,
-        table.baseline_least(), run.faults,
+        program, seen, people, victims, belief.rows, belief.exact, features, utility, gains, table.baseline_least(),
+        run.faults,
     )  # fmt: skip
-    exact = view_bounds.enumerated(question) if "optimal" in chosen else None
-    if exact is not None:
-        rows.append(advantage.by_law("optimal, by its law", exact))
+    exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
     return LabelInference(
         view=view,
         users=len(victims),
@@ -114,7 +99,7 @@ def attack(
         eta_from=belief.source,
         utility=utility,
         confidence=float(confidence),
-        rows=tuple(rows),
+        rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
         bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),
     )
@@ -131,29 +116,47 @@ class _Table:
     confidence: float
     groups: npt.NDArray[Any] | None
 
-    @property
-    def truth(self) -> npt.NDArray[np.int64]:
-        return np.asarray(self.people.y, np.int64)[self.victims]
-
     def row(self, name: str, guesses: Guesses) -> AttackRow:
-        groups = None if self.groups is None else intervals.numbered(self.groups[self.victims])
-        return advantage.measured(
-            name, guesses.guess[self.victims], self.baseline, self.truth, self.gains, confidence=self.confidence,
-            source=guesses.source, groups=groups, basis=guesses.basis,
-        )  # fmt: skip
+        """Return the row of an attacker who guesses all users' labels."""
+        return self._row(name, guesses.guess[self.victims], guesses.source, guesses.basis)
 
     def baseline_least(self) -> float:
-        """Return the least utility of the best guess without messages, at most 1."""
-        alone = advantage.measured(
-            "baseline",
-            self.baseline.guess,
-            self.baseline,
-            self.truth,
-            self.gains,
-            confidence=self.confidence,
-            source="",
-        )
-        return min(1.0, max(0.0, alone.baseline.lower))
+        """Return the least utility of the best guess without messages, from 0 to 1."""
+        return min(1.0, max(0.0, self._row("", self.baseline.guess, "", "measured").baseline.lower))
+
+    def _row(
+        self, name: str, guess: npt.NDArray[np.int64], source: str, basis: Literal["measured", "lower"]
+    ) -> AttackRow:
+        truth = np.asarray(self.people.y, np.int64)[self.victims]
+        groups = None if self.groups is None else intervals.numbered(self.groups[self.victims])
+        return advantage.measured(
+            name, guess, self.baseline, truth, self.gains, confidence=self.confidence, source=source, groups=groups,
+            basis=basis,
+        )  # fmt: skip
+
+
+def _attacked(
+    chosen: Sequence[str], knowledge: Knowledge, table: _Table, tell: Progress, run: Run, seed: int
+) -> tuple[list[AttackRow], Guesses | None]:
+    """Return the rows of the attackers, and the guesses of the last who gives posteriors, who is the best of them."""
+    rows: list[AttackRow] = []
+    best: Guesses | None = None
+    whom = knowledge.protocol, table.people, knowledge.view.name
+    for i, name in enumerate(chosen):
+        tell(f"{name} attack", i, len(chosen))
+        try:
+            if name == CANARIES:
+                rows.append(canary_attack(run, *whom, knowledge.eta, table.confidence, seed))
+                continue
+            guesses = ATTACKERS[name](knowledge)
+        except InputError as error:
+            rows.append(advantage.refused(name, str(error)))
+            continue
+        if name == OPTIMAL and run.faults is not None:
+            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults
+        rows.append(table.row(name, guesses))
+        best = guesses if guesses.posterior is not None else best
+    return rows, best
 
 
 def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
@@ -163,7 +166,7 @@ def _chosen(attackers: Sequence[str] | None) -> Sequence[str]:
     unknown = [name for name in given if name not in NAMES]
     if unknown or not given:
         raise InputError(f"attackers = {attackers!r}: give a list of some of {', '.join(NAMES)}")
-    return list(dict.fromkeys(given))
+    return [name for name in NAMES if name in given]
 
 
 def _program(run: Run, protocol: Protocol | None) -> Protocol:
@@ -186,25 +189,16 @@ def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
     return returned_by_learner(run) if LEARNER in seen.coalition.servers else None
 
 
-def _belief(eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int) -> Eta:
+def _belief(
+    eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int, tell: Progress
+) -> Eta:
     labels = program.label_count()
     if isinstance(eta, str):
-        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"))
+        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
         return eta
     return Eta(priors.checked(eta, people.users, labels), "an array that was given")
-
-
-def _groups(program: Protocol, people: Population) -> npt.NDArray[Any] | None:
-    """Return whose outcomes may depend on each other: bags, clusters, or nobody's (None)."""
-    sums = program.bag_sums()
-    if sums is not None:
-        everybody = Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-        return bag_numbers(people.clusters or everybody, np.arange(people.users), sums.size)
-    if program.in_clusters() and people.clusters is not None and len(people.sizes) > 1:
-        return people.clusters.codes
-    return None
 
 
 def _per_user(guesses: Guesses, belief: Eta, people: Population, victims: npt.NDArray[np.int64]) -> PerUser:

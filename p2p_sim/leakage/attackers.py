@@ -154,6 +154,7 @@ def says(
     assert people.x is not None
     pairs = label_assignment.pairs(dict(returned), people)
     if pairs is not None and pairs.fits(people):
+        _check_classes(pairs.y, labels)
         x = people.x[pairs.users] if pairs.x is None else pairs.x
         return released_model(x, pairs.y, people.x, labels)
     bags = bag_training.of_run(dict(returned), protocol, people)
@@ -163,6 +164,14 @@ def says(
             f"{', '.join(returned) or 'nothing'}"
         )
     return _chances(match(people.x, bags.counts()).predicted(people.x), labels)
+
+
+def _check_classes(y: npt.NDArray[Any], labels: int) -> None:
+    wrong = y[~np.isin(y, np.arange(labels))]
+    if len(wrong):
+        raise InputError(
+            f"a model needs released classes, 0 to {labels - 1}; {wrong[0]} was released, a number"
+        )
 
 
 def released_model(
@@ -198,9 +207,7 @@ def _chances(predicted: metrics.Predicted, labels: int) -> Floats:
 
 Attacker = Callable[[Knowledge], Guesses]
 
-ATTACKERS: dict[str, Attacker] = {
-    "prior": prior,
-    "simple-prediction": simple_prediction,
-    "optimal": optimal,
-}
+PRIOR, SIMPLE, OPTIMAL = "prior", "simple-prediction", "optimal"
+
+ATTACKERS: dict[str, Attacker] = {PRIOR: prior, SIMPLE: simple_prediction, OPTIMAL: optimal}
 """Attackers by name, the weakest first."""

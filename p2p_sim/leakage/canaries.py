@@ -20,6 +20,7 @@ from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import CANARIES
 from p2p_sim.leakage.attackers import returned_by_learner, says
 from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval
+from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
 
@@ -48,7 +49,7 @@ def canary_attack(
 
     *Assumes:* Clopper-Pearson takes the guesses as independent; they share one model and the median.
     """  # fmt: skip
-    if "learner" not in run.view(view, protocol=protocol).coalition.servers:
+    if LEARNER not in run.view(view, protocol=protocol).coalition.servers:
         raise InputError(f"canary attack: needs what the learner returned; view {view!r} has no learner")
     if people.x is None:
         raise InputError("canary attack: needs features, and these users have none")

@@ -228,7 +228,12 @@ def modelled(
 
 
 def of_population(
-    kind: str, people: Population, labels: int, seed: int = 0, shares: Sequence[float] | None = None
+    kind: str,
+    people: Population,
+    labels: int,
+    seed: int = 0,
+    shares: Sequence[float] | None = None,
+    progress: Asked = False,
 ) -> Eta:
     """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
 
@@ -252,8 +257,9 @@ def of_population(
         else:
             found = from_cluster_shares(people.y, labels, clusters.codes, seed)
         return found if kind == "prior" else replace(found, source=f"{found.source}, as there are none")
-    estimate = nearest if kind == "knn" else modelled
-    return estimate(people.x, people.y, labels, seed=seed)
+    if kind == "knn":
+        return nearest(people.x, people.y, labels, seed=seed, progress=progress)
+    return modelled(people.x, people.y, labels, seed=seed)
 
 
 def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:

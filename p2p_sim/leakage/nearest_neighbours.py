@@ -1,7 +1,7 @@
 """``label_shares``: how often each label occurs among the rows nearest to each row, an estimate of P(y | x).
 
-Exact for any number of rows.  Tables become codes and numbers, and compiled loops compare them; what has more columns
-goes through scikit-learn's matrix products.
+Exact for any number of rows.  Of many rows, tables become codes and numbers, and compiled loops compare them; what has
+more columns goes through scikit-learn's matrix products.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from p2p_sim.privacy.bounds.bound import whole
 from p2p_sim.progress import Asked, reporter_of, showing
 
 Floats = npt.NDArray[np.float64]
+
+SMALL = 10**9
+"""Differences of numbers up to which numpy is quick enough: loading the compiled loops takes seconds the first time."""
 
 NARROW = 160
 """Columns, after columns of 0 and 1 are packed, up to which the compiled loops are the faster way."""
@@ -55,11 +58,12 @@ def label_shares(
         of = f"{n:,} rows{', without the row itself' if exclude_self else ''}"
         raise InputError(f"k = {k!r}: must be a whole number from 1 to {n - spare:,}, of {of}")
     tell = reporter_of(progress) or (lambda *_: None)
-    packed = _packed(table)
-    compiled = _loops() if packed.columns <= NARROW else None
-    if compiled is None:
-        return _by_products(table, codes, int(k), exclude_self, count, tell)
-    return _by_loops(compiled, packed, codes, int(k), exclude_self, count, tell)
+    if table.size * n > SMALL or os.environ.get("P2P_SIM_NUMBA") == "1":
+        packed = _packed(table)
+        compiled = _loops() if packed.columns <= NARROW else None
+        if compiled is not None:
+            return _by_loops(compiled, packed, codes, int(k), exclude_self, count, tell)
+    return _by_blocks(table, codes, int(k), exclude_self, count, tell)
 
 
 def scaled(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -204,17 +208,15 @@ def _by_loops(
     return out
 
 
-def _by_products(
+def _by_blocks(
     table: npt.NDArray[np.float32], y: npt.NDArray[np.int64], k: int, exclude: bool, count: int, tell: Any
 ) -> Floats:
-    from sklearn.metrics.pairwise import euclidean_distances
-
     n = len(y)
     out = np.empty((n, count))
     size = max(1, _BLOCK // n)
     for start in range(0, n, size):
         stop = min(start + size, n)
-        far = euclidean_distances(table[start:stop], table, squared=True)
+        far = _distances(table[start:stop], table)
         if exclude:
             far[np.arange(stop - start), np.arange(start, stop)] = np.inf
         edge = np.partition(far, k - 1, axis=1)[:, k - 1]
@@ -229,3 +231,14 @@ def _by_products(
         out[start:stop] = (counts[0] + counts[1] * each[:, None]) / k
         tell("nearest neighbours", stop, n)
     return out
+
+
+def _distances(queries: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
+    """Return squared distances (queries, n): by differences where there are few, else by products, which round more."""
+    if table.size * len(table) > SMALL:
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        return np.asarray(euclidean_distances(queries, table, squared=True))
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(queries, table, "sqeuclidean"))

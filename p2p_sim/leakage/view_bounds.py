@@ -18,6 +18,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, Expected, by_enumeration
+from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.observed_view import View
@@ -26,8 +27,7 @@ from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
 from p2p_sim.privacy.bounds.bound import Figure
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import label_noise
-
-LEARNER = "learner"
+from p2p_sim.privacy.setting import LEARNER
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 """Renyi orders among which the best is taken."""
@@ -163,11 +163,9 @@ def _of_response(question: Question) -> list[Figure]:
 
 def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     """Return what holds of proportions of bags: exact ones (Theorems 3.3, 3.4, Lemma A.1), or noisy ones (6.4)."""
-    from p2p_sim.core.groups import Members
-    from p2p_sim.network.bags import bag_numbers
 
-    sums = question.protocol.bag_sums()
-    if sums is None or question.utility != "0/1" or not question.learner_alone or len(question.gains) != 2:
+    bags = bags_of(question.protocol, question.people)
+    if bags is None or question.utility != "0/1" or not question.learner_alone or len(question.gains) != 2:
         return []
     ones = question.eta[question.victims, 1]
     variance = (
@@ -178,9 +176,6 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
         return _of_noisy_bags(
             question, epsilon, variance, 0.0 if law is None else law.delta_bracket(0.0).lower
         )
-    people = question.people
-    everybody = Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-    bags = bag_numbers(people.clusters or everybody, np.arange(people.users), sums.size)
     sizes = np.bincount(bags)
     smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
     found = []
@@ -193,7 +188,7 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
         figure = unified2023.lemma_a1(min(variance, 0.25), share, smallest)
         found.append(replace(figure, parameters={"bag_size": smallest}))
     if question.exact and float((sizes.astype(np.float64) ** 2).sum()) <= _EXACT_BAGS:
-        found.append(_over_bags(question.eta[:, 1], np.asarray(bags, np.int64)))
+        found.append(_over_bags(question.eta[:, 1], bags))
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage.advantage import CANARIES, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
@@ -100,8 +100,9 @@ def _ends(found: Interval) -> dict[str, float | None]:
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the attacker who guesses most; None if all are refused."""
-    done = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
+    """Return the attacker who guesses most, of users rather than of canaries; None if all are refused."""
+    every = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
+    done = [each for each in every if each["name"] != CANARIES] or every
     return max(done, key=lambda each: (each["utility"]["value"], each["name"] == OPTIMAL), default=None)
 
 
@@ -130,7 +131,8 @@ def _guesses(attacked: Document, one: Document) -> str:
         (people for people in _PEOPLE if abs(with_them - without) * people >= 1 - _HAIR), _PEOPLE[0]
     )
     right, blind = (round(share * people) for share in (with_them, without))
-    who = f"Of {people:,} people, an attacker with these messages guesses"
+    whom = "flips of planted users' labels" if one["name"] == CANARIES else "people"
+    who = f"Of {people:,} {whom}, an attacker with these messages guesses"
     if right <= blind:  # she may leave them out
         return f"{who} {blind:,} right, as many as without them."
     return f"{who} {right:,} right; without them {blind:,}."

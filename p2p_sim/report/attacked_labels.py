@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from p2p_sim.report import attack_table, users_at_risk
-from p2p_sim.report.figure_text import typeset
+from p2p_sim.report.figure_text import percent, typeset
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
 
 Document = Mapping[str, Any]
@@ -34,6 +34,19 @@ def guesses_section(runs: Sequence[Document]) -> list[Block]:
             caption = f"{name}of how many users an attacker is how sure, before the messages and with them."
             blocks.append(Picture(users_at_risk.plot(file, kept), caption))
     return blocks
+
+
+def guessed(run: Document) -> str | None:
+    """Return the share of labels that the learner guesses right, and that without messages; None if none was told."""
+    for each in run.get("label_inference", ()):
+        one = attack_table.best(each)
+        if (
+            each["name"] == attack_table.LEARNER
+            and each["utility"] != attack_table.WEIGHTED
+            and one is not None
+        ):
+            return f"{percent(one['utility']['value'])}; without messages {percent(one['baseline']['value'])}"
+    return None
 
 
 def _of_view(each: Document, name: str) -> list[Block]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from p2p_sim.report import figure_text, figures, sections, terminal, tradeoff
+from p2p_sim.report import attacked_labels, figure_text, figures, sections, terminal, tradeoff
 from p2p_sim.report.document import WITHHELD
 from p2p_sim.report.figure_text import number, percent, size
 from p2p_sim.report.page_layout import (
@@ -127,6 +127,7 @@ def _rest(runs: Sequence[Document]) -> list[tuple[str, list[Any]]]:
         ("test accuracy", [_accuracy(run, "accuracy_private") for run in runs]),
         ("corrected for lies", [_accuracy(run, "accuracy_corrected") for run in runs]),
         ("with true labels", [_accuracy(run, "accuracy_true") for run in runs]),
+        ("labels guessed by the learner", [attacked_labels.guessed(run) for run in runs]),
         ("messages", [sum(row["messages"] for row in run["messages"]) for run in runs]),
         ("bytes on the wire", [size(nbytes) for nbytes in sums] if len(runs) == 1 else [None] * len(runs)),
         ("bytes a user", [size(tradeoff.bytes_each(run)) for run in runs]),

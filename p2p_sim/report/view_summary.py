@@ -24,8 +24,7 @@ MEANINGS = {
     "upper": "proven: at most this",
     "lower": "the worst case looked at: at least this, perhaps more",
     "claimed": "a theorem as printed, not checked here",
-    "measured": "at least this, by attacks on the program, with a confidence",
-    "guessed": "labels of this run, guessed with what this view saw",
+    "measured": "at least this, by attacks on the program, or on this run's labels, with a confidence",
     "refused": "no figure where it would be a guess",
 }
 """The meaning of each basis of a figure."""
@@ -148,7 +147,7 @@ def _guessed(row: Mapping[str, Any]) -> dict[str, Any]:
         else f"Attack by {one['name']}, advantage {attack_table.interval(one['advantage'])}; "
     )
     shown = _row(
-        "guessed",
+        "measured",
         " ".join([*row["sentences"], *row["above"]]),
         f"{by}{row['eta_from']}; p2p-sim attack, {row['when']}",
     )

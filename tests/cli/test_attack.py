@@ -174,3 +174,35 @@ def test_bad_input_is_named(cli, saved: Path, words: tuple[str, ...], text: str)
     assert (done.status, done.out) == (2, "")
     assert text in done.err
     assert not (saved / "attack.json").exists()
+
+
+TWIN = '''
+"""Randomized response that is said to lie more often than it does."""
+
+from p2p_sim import privacy
+from p2p_sim.core import Party, Rounds
+from protocols import RandomizedResponse
+
+
+class Twin(RandomizedResponse):
+    """Users say that they lie, and do not."""
+
+    def user(self, me: Party) -> Rounds:
+        yield self.report(y=me.y)
+
+
+privacy.register(Twin, privacy.accounting(RandomizedResponse))
+'''
+
+
+def test_a_program_with_less_noise_than_its_law_says_ends_with_status_1(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaky_twin.py").write_text(TWIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ("--epsilon", "0.5", "--users", "400", "--eta", "prior")
+    done = cli("attack", "leaky_twin:Twin", *words)
+    assert done.status == 1
+    assert "guesses 100 right" in done.out
+    assert attack_table.ABOVE in done.out
+    assert cli("attack", "randomized-response", *words).status == 0

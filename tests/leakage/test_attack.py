@@ -11,6 +11,7 @@ import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.eta import Eta, synthetic
 from p2p_sim.leakage.label_inference import Interval
@@ -27,6 +28,7 @@ from protocols import (
     PeerToPeer,
     RandomizedResponse,
 )
+from tests.contract.cases import PROTOCOLS, joined
 
 USERS = 20_000
 
@@ -174,6 +176,14 @@ def test_per_user_is_the_posterior(run, people, true):
     assert (found.right == (posterior.argmax(axis=1) == people.y)).all()
 
 
+def test_the_order_of_names_changes_nothing(run, true):
+    one, other = (
+        attack(run, eta=true, attackers=names) for names in (["optimal", "prior"], ["prior", "optimal"])
+    )
+    assert one.rows == other.rows
+    assert (one.per_user.posterior == other.per_user.posterior).all()
+
+
 def test_canaries_of_a_model_that_learns_labels_by_heart():
     """With as many features as users a model tells every coin; where labels are pure noise it tells none."""
     y = np.arange(120) % 2 == 0
@@ -254,6 +264,34 @@ def test_no_mechanism_is_beaten_by_more_than_its_law_allows(clustered, protocol,
         assert sum(bound.holds for bound in found.bounds) >= 2
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_mechanism_is_attacked_or_says_why_not(name):
+    protocol = PROTOCOLS[name]
+    people = Population.synthetic(
+        users=220, cluster_size=11, labels=protocol.label_count(), features=2, seed=5
+    )
+    run = p2p_sim.run(protocol, joined(protocol, people), seed=5, trace="full", digest=False)
+    found = attack(run, eta="knn")
+    assert violations(found) == []
+    assert all(bool(row.why) == (row.basis == "refused") for row in found.rows)
+    assert rows(found)["prior"].advantage.value <= 0  # the baseline is the best of several guesses
+    assert all(bound.holds for bound in found.bounds)
+
+
+def test_faults_make_the_optimal_attack_a_lower_one(clustered):
+    run = p2p_sim.run(
+        RandomizedResponse(1.0),
+        clustered,
+        seed=5,
+        trace="full",
+        digest=False,
+        faults=["drop=0.1", "lie=flip:0.1"],
+    )
+    found = attack(run, eta="knn")
+    assert rows(found)["optimal"].basis == "lower"
+    assert violations(found) == []
+
+
 def test_dependence_within_bags_widens_intervals(clustered):
     """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
     run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
@@ -313,6 +351,13 @@ def test_everybody_looks():
     run = p2p_sim.run(RandomizedResponse(1.0), Population.from_arrays(y=[True, False]), seed=1, trace="full")
     with pytest.raises(InputError, match="nobody is left"):
         attack(run, "learner+2*user", eta="prior")
+
+
+def test_numbers_are_no_classes(people):
+    with pytest.raises(InputError, match=r"0 to 1; 0.5 was released"):
+        says(
+            RandomizedResponse(1.0), people, {"y": np.array([0.0, 0.5]), "sender": np.array([0, 1])}, labels=2
+        )
 
 
 def test_what_eta_rules_out_is_said(run, people):

@@ -71,22 +71,29 @@ def test_intervals_hold_where_eta_jumps_and_shares_alone_do_not() -> None:
     tau = float(instance_loss.nu_bar(0.101, prior, flip))
     truth = float((losses > tau).mean())
     assert truth == 0.6  # 0.005, 0.1 and 0.98
-    missed = {"interval": 0, "largest": 0, "share": 0}
+    missed = {"interval": 0, "largest": 0, "flip": 0, "share": 0}
     for seed in range(trials):
         rng = np.random.default_rng(seed)
         group = rng.integers(0, 5, 1500)
         y = (rng.uniform(size=1500) < GROUPS[group]).astype(int)
-        found = of_rows(np.eye(5)[group], y, 200, confidence=0.8)
+        ones, many = np.bincount(group, y), np.bincount(group)  # a group's people are all at distance 0
+        shares = (ones[group] - y) / (many[group] - 1)
+        found = of_shares(shares, int(y.sum()), 200, confidence=0.8)
+        if seed == 0:
+            assert shares == pytest.approx(of_rows(np.eye(5)[group], y, 200).shares, abs=1e-12)
         share, largest = found.above(tau, flip), found.nu_max(flip)
         assert 0.1 < share.lower < share.upper < 0.9  # it says something
         missed["interval"] += not share.lower <= truth <= share.upper
         missed["largest"] += (
             not largest.lower <= instance_loss.nu_max(0.005, 0.98, prior, flip) <= largest.upper
         )
+        flip_found = found.flip_for(0.45, tau).upper  # with which at most two groups may be above
+        assert flip_found is not None
+        missed["flip"] += (instance_loss.nu_bar(GROUPS, prior, flip_found) > tau).mean() > 0.45
         hits = round(share.value * found.n)  # the broken twin takes shares of neighbours for eta
         low, high = (float(f(hits, found.n, 0.1)) for f in (confidence_bounds.lower, confidence_bounds.upper))
         missed["share"] += not low <= truth <= high
-    assert max(missed["interval"], missed["largest"]) <= limit < missed["share"]
+    assert max(missed["interval"], missed["largest"], missed["flip"]) <= limit < missed["share"]
 
 
 def test_all_people_are_inside_at_once() -> None:

@@ -115,7 +115,7 @@ def test_what_is_known_of_some_users_is_certain(people):
         (lambda x, y: priors.nearest(x, y[:3], 2), "y (3,)"),
         (lambda x, y: priors.modelled(x, y & False, 2), "of 1 labels"),
         (lambda x, y: priors.modelled(x, np.arange(600) < 3, 2), "rarest label has 3 users"),
-        (lambda x, y: priors.modelled(x, y, 2, "no-such-model"), "no-such-model"),
+        (lambda x, y: priors.modelled(x, y, 2, "PCA"), "PCA"),
         (lambda x, y: priors.checked([[0.5, 0.5], [1.2, -0.2]]), "row 1"),
         (lambda x, y: priors.checked([[0.5, 0.4]]), "sums to 0.9"),
         (lambda x, y: priors.checked([0.5, 0.5]), "shape (2,)"),

@@ -16,6 +16,21 @@ from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
 Table = npt.NDArray[np.float32]
 
 
+WAYS = ("loops", "differences", "products")
+
+
+@pytest.fixture(params=WAYS)
+def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Take one of the ways, whatever the number of rows."""
+    take(request.param, monkeypatch)
+    return str(request.param)
+
+
+def take(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("P2P_SIM_NUMBA", "1" if way == "loops" else "0")
+    monkeypatch.setattr(nearest_neighbours, "SMALL", 0 if way == "products" else 10**9)
+
+
 def people(n: int, seed: int, numbers: int = 2) -> tuple[Table, npt.NDArray[np.int64]]:
     """Return a table with three categories, a flag and some numbers, and three labels."""
     rng = np.random.default_rng(seed)
@@ -26,7 +41,7 @@ def people(n: int, seed: int, numbers: int = 2) -> tuple[Table, npt.NDArray[np.i
 
 @pytest.mark.parametrize("exclude", [True, False])
 @pytest.mark.parametrize("k", [1, 7, 400])
-def test_neighbours_are_those_of_scikit_learn(k: int, exclude: bool) -> None:
+def test_neighbours_are_those_of_scikit_learn(k: int, exclude: bool, way: str) -> None:
     x, y = people(900, k)
     model = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(x)
     found = model.kneighbors(None if exclude else x, return_distance=False)
@@ -34,27 +49,29 @@ def test_neighbours_are_those_of_scikit_learn(k: int, exclude: bool) -> None:
     assert label_shares(x, y, k, exclude_self=exclude) == pytest.approx(expected, abs=1e-12)
 
 
-def test_ties_share_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ties_share_what_is_left(way: str) -> None:
     """Four at distance 1 compete for the two places that the nearest leaves: each gets half a place."""
     x = np.array([[0.0], [0.1], [1.0], [1.0], [-1.0], [-1.0], [9.0]], np.float32)
     y = np.array([0, 1, 1, 0, 0, 0, 1])
-    for _ in ("loops", "products"):
-        assert label_shares(x, y, 3)[0] == pytest.approx([(3 * 0.5) / 3, (1 + 0.5) / 3], abs=1e-12)
-        monkeypatch.setenv("P2P_SIM_NUMBA", "0")
+    assert label_shares(x, y, 3)[0] == pytest.approx([(3 * 0.5) / 3, (1 + 0.5) / 3], abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_both_ways_agree_where_categories_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_ways_agree_where_categories_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = people(700, seed, numbers=0)
-    fast = label_shares(x, y, 25, labels=5)
-    monkeypatch.setenv("P2P_SIM_NUMBA", "0")
-    assert np.array_equal(fast, label_shares(x, y, 25, labels=5))
-    assert fast.shape == (700, 5)
-    assert fast.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    found = []
+    for each in WAYS:
+        take(each, monkeypatch)
+        found.append(label_shares(x, y, 25, labels=5))
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+    assert found[0].shape == (700, 5)
+    assert found[0].sum(axis=1) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_a_sample_that_misleads_costs_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guess of the k-th distance is far too small where the sample is near and the rest is not."""
+    take("loops", monkeypatch)
     monkeypatch.setattr(nearest_neighbours, "_SAMPLE", 8)
     x = np.random.default_rng(0).normal(size=(800, 1)).astype(np.float32)
     x[::100] = x[::100] * 1e-3
@@ -65,7 +82,7 @@ def test_a_sample_that_misleads_costs_time_only(monkeypatch: pytest.MonkeyPatch)
     assert label_shares(x, y, 90) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_order_of_rows_decides_nothing() -> None:
+def test_the_order_of_rows_decides_nothing(way: str) -> None:
     x, y = people(500, 5, numbers=0)
     order = np.random.default_rng(1).permutation(500)
     assert np.array_equal(label_shares(x[order], y[order], 40), label_shares(x, y, 40)[order])

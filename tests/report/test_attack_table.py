@@ -82,6 +82,13 @@ def test_an_attacker_who_would_do_better_without_messages_leaves_them_out() -> N
     assert surely["sentences"][1].endswith("the messages add nothing to this.")
 
 
+def test_canaries_are_no_people() -> None:
+    canaries = row("canaries", Interval(0.9, 0.95, 0.99), 0.5)
+    assert "guesses 83 right" in first(row("optimal", Interval(0.81, 0.83, 0.85)), canaries)
+    said = "Of 100 flips of planted users' labels, an attacker with these messages guesses 95 right; without them 50."
+    assert first(canaries, REFUSED) == said
+
+
 def test_exact_figures_have_no_confidence() -> None:
     assert len(told(rows=(row("optimal", exactly(0.8), basis="exact"),), per_user=None)["sentences"]) == 1
 

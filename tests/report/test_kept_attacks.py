@@ -147,9 +147,9 @@ def test_an_altered_file_is_refused(copy: Path) -> None:
 def test_the_page_tells_it_of_its_viewpoint(copy: Path) -> None:
     row = view_privacy(LazyRun(copy), "learner")["rows"][-1]
     kept = told_in(copy, "attack.json")["attacks"][0]
-    assert (row["basis"], row["text"]) == ("guessed", " ".join(kept["sentences"]))
+    assert (row["basis"], row["text"]) == ("measured", " ".join(kept["sentences"]))
     assert row["sure"]["prior"][0] == 200
-    assert "guessed" not in [each["basis"] for each in view_privacy(LazyRun(copy), "user:3")["rows"]]
+    assert "measured" not in [each["basis"] for each in view_privacy(LazyRun(copy), "user:3")["rows"]]
     (copy / "attack.json").write_text("{")
     late = view_privacy(LazyRun(copy), "learner")["rows"][-1]
     assert late["basis"] == "not shown"

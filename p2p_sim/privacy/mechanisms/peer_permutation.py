@@ -259,7 +259,8 @@ def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoo
     crowd = of[rows_of(view, reports["sender"])]
     seen = histograms(crowd, reports["y"], int(of.max()) + 1, 2)
     seen[np.unique(of[rows_of(view, members(view))])] = 0  # colluders know the order
-    short = len(reports["y"]) < len(eta) and len(reports["y"]) > 0 and not learner_alone(view)
+    reads = not np.isin(reports["sender"], members(view)).all()
+    short = reads and len(reports["y"]) < len(eta) and not learner_alone(view)
     found = Crowds(of, known, seen, handed_in)
     about = "Unified 2023, proof of Lemma A.1, of the noisy labels of a cluster"
     return of_crowds(view, eta, flat_lies(protocol.alpha, 2), found, about, "lower" if short else "exact")
