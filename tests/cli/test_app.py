@@ -47,7 +47,7 @@ def test_help_shows_an_example_and_nothing_given_twice_is_dropped(verb, cli):
 def test_help_names_verbs_and_parameters(cli):
     assert cli().out == cli("--help").out
     assert cli().status == 0
-    for verb in ("run", "account", "calibrate", "audit", "data", "mechanisms", "bench"):
+    for verb in ("run", "account", "calibrate", "audit", "data", "mechanisms", "leakage", "bench"):
         assert verb in cli("--help").out
     told = plain(cli("run", "--help").out)
     assert "Usage: p2p-sim run PROTOCOL [OPTIONS]" in told
