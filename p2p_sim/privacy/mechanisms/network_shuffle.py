@@ -40,7 +40,6 @@ from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
     handed_in,
     histograms,
     known_labels,
-    learner_alone,
     of_crowds,
 )
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
@@ -202,8 +201,8 @@ def reports_of_victim(protocol: NetworkShuffle, graph: Members) -> npt.NDArray[n
 def attack(protocol: NetworkShuffle, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what the numbers of noisy labels say of all users, and a first step of a report, if the view reads it.
 
-    Where walks ended is left out, so the basis is "lower"; but on a complete graph, of which everybody is as likely to
-    have begun a report, it says nothing.
+    Where reports walked is left out, so the basis is "lower"; but on a complete graph without the wire it says nothing:
+    after the first step, which colluders see of some, everybody is as likely to have begun a report.
     """
     whole(view)
     check_prior_rows(view, eta, protocol.labels)
@@ -233,8 +232,7 @@ def _said_all(protocol: NetworkShuffle, view: View, known: npt.NDArray[np.int64]
     """Whether a view shows nothing of labels but who said what, as far as it is known, and the numbers of the rest."""
     if bool((known >= 0).all()) or "learner" not in view.coalition.servers or not protocol.steps:
         return True
-    mixed = view.graph is not None and view.graph.complete and not view.coalition.wire
-    return mixed and (protocol.steps == 1 or learner_alone(view))
+    return view.graph is not None and view.graph.complete and not view.coalition.wire
 
 
 register(
