@@ -17,7 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, SIMPLE, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.dependence import groups_of
@@ -79,9 +79,7 @@ def attack(
             f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
-    baseline = without_messages(
-        belief, people, gains, victims, classifier=features and SIMPLE in chosen, seed=seed
-    )
+    baseline = without_messages(belief, people, gains, victims, features=features, seed=seed)
     table = _Table(people, victims, gains, baseline, confidence, groups_of(program, people))
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
     knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
