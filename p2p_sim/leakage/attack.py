@@ -51,7 +51,8 @@ def attack(
     ``view``, ``channels``, ``protocol``: as in ``Run.view``.  The labels of the view's own users are known to it, and
     they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class
     shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
-    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; or an array (users, k).
+    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
+    ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
     "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
