@@ -17,7 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, SIMPLE, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.dependence import groups_of
@@ -51,7 +51,8 @@ def attack(
     ``view``, ``channels``, ``protocol``: as in ``Run.view``.  The labels of the view's own users are known to it, and
     they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class
     shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
-    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; or an array (users, k).
+    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
+    ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
     "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
@@ -79,9 +80,7 @@ def attack(
             f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
-    baseline = without_messages(
-        belief, people, gains, victims, classifier=features and SIMPLE in chosen, seed=seed
-    )
+    baseline = without_messages(belief, people, gains, victims, features=features, seed=seed)
     table = _Table(people, victims, gains, baseline, confidence, groups_of(program, people))
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
     knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))

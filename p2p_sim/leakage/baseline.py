@@ -19,14 +19,15 @@ EXTRAPOLATED = 1 / (2**0.5 - 1)
 
 
 def without_messages(
-    belief: Eta, people: Population, gains: Floats, victims: Ints, *, classifier: bool = False, seed: int = 0
+    belief: Eta, people: Population, gains: Floats, victims: Ints, *, features: bool = True, seed: int = 0
 ) -> Baseline:
     """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
 
     Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise of several guesses the one that
     does best on these users' true labels: Bayes by the estimate, always the same label, the shares of the user's
-    cluster, and with ``classifier``, for attackers who train one on released labels, the same trained on the true
-    labels of half of the users for those of the other half.  So the baseline errs upwards, the advantage downwards.
+    cluster, and with ``features`` what a logistic regression says that was trained on the true labels of the other half
+    of the users, as the simple prediction attack trains one on released labels.  So the baseline errs upwards, and the
+    advantage downwards.
 
     ``regret``: how much a better estimate might add: what the estimate gained over the one from half of the users,
     times 2.41, as if its error fell with the root of their number, less what the best guess already has on top.
@@ -37,7 +38,7 @@ def without_messages(
     bayes = decide(rows, gains)
     if belief.exact:
         return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
-    guesses = [bayes, *_others(people, gains, victims, classifier, seed)]
+    guesses = [bayes, *_others(people, gains, victims, features, seed)]
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
     best = int(np.argmax(worth))
     if belief.from_half is None:
@@ -47,14 +48,14 @@ def without_messages(
     return Baseline(guesses[best], regret=max(0.0, worth[0] + left - worth[best]))
 
 
-def _others(people: Population, gains: Floats, victims: Ints, classifier: bool, seed: int) -> list[Ints]:
+def _others(people: Population, gains: Floats, victims: Ints, features: bool, seed: int) -> list[Ints]:
     labels = len(gains)
     constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
     guesses = [np.full(len(victims), constant)]
     if people.clusters is not None and len(people.sizes) > 1:
         shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed)
         guesses.append(decide(shares.rows, gains)[victims])
-    if classifier and people.x is not None and people.users >= 4:
+    if features and people.x is not None and people.users >= 4:
         chances = np.empty((people.users, labels))
         first, second = priors.halves(people.users, seed)
         for train, test in ((first, second), (second, first)):

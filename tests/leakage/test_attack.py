@@ -276,6 +276,11 @@ def test_every_mechanism_is_attacked_or_says_why_not(name):
     assert all(bool(row.why) == (row.basis == "refused") for row in found.rows)
     assert rows(found)["prior"].advantage.value <= 0  # the baseline is the best of several guesses
     assert all(bound.holds for bound in found.bounds)
+    law = synthetic(people.x, [1 / protocol.label_count()] * protocol.label_count(), people.users)
+    known_law = rows(attack(run, eta=law, attackers=["optimal"], confidence=1 - 1e-9))
+    if "optimal, by its law" in known_law:
+        low, _, high = known_law["optimal"].advantage
+        assert low <= known_law["optimal, by its law"].advantage.value <= high
 
 
 def test_faults_make_the_optimal_attack_a_lower_one(clustered):
