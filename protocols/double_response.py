@@ -121,11 +121,12 @@ class DoubleResponse(Protocol):
             return features_of("truth", nature, me.draw, me.y.view(np.uint8), "own features")
         try:
             x = me.x
-        except MissingColumnError:
-            raise InputError(
+        except MissingColumnError as error:
+            text = (
                 f"truth = {self.truth!r}: users have no features of their own; give users with features, or what "
                 "draws features given the label as truth, in the form of the generator"
-            ) from None
+            )
+            raise MissingColumnError(text, error.part, error.name) from None
         if x.shape[1] != self.width:
             raise InputError(
                 f"generator = {self.generator!r}: draws {self.width} features, users have {x.shape[1]}; give a "

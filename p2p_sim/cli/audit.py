@@ -284,7 +284,7 @@ class AuditCommand:
     def _views(self, protocol: Protocol, delta: float) -> tuple[list[Any], list[str]]:
         """Return the views, and for each why it is not audited (empty if it is); raises InputError."""
         from p2p_sim.learning import experiment
-        from p2p_sim.privacy.auditing.arguments import coalition_of
+        from p2p_sim.privacy.auditing.arguments import coalition_of, why_unaudited
         from p2p_sim.report import audit_table
         from p2p_sim.report.privacy_table import AccountRequest
 
@@ -305,9 +305,12 @@ class AuditCommand:
             request.why_impossible(view) or ("" if view.users == "curious" else audit_table.DEVIATING)
             for view in views
         ]
-        for view, why in zip(views, misfits, strict=True):
-            if not why:  # all are checked before the first is audited
-                coalition_of(view.name, protocol, self.cluster_size or 1)
+        for i, view in enumerate(views):
+            if not misfits[i]:  # all are checked before the first is audited
+                coalition = coalition_of(view.name, protocol, self.cluster_size or 1)
+                misfits[i] = why_unaudited(protocol, coalition, self.channels)
+        if all(misfits):
+            raise InputError(f"no view can be audited: {views[0].title}: {misfits[0]}")
         return views, misfits
 
     def _audit(

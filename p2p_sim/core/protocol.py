@@ -156,7 +156,8 @@ class Protocol:
     def feature_count(self) -> int | None:
         """Return how many features of their own users need, as ``me.x``; None if none, or as many as there are.
 
-        Of a protocol that says so, ``check`` and audits make features up for the users of their small worlds.
+        Of a protocol that says so, ``check`` and audits make features up for the users of their small worlds, and run
+        directories keep those of a run, so that it can be replayed.
         """
         return None
 

@@ -132,6 +132,9 @@ class Accounting(Generic[P]):
     ``reports_of_victim(protocol, graph)``: returns how likely a report of each user is of user 0's label, shape
     (users,), for the classifier of an audit; ``graph``: that joins the users of a world.
 
+    ``unaudited(protocol, coalition, channels)``: returns why small worlds do not show what a view sees, so that audits
+    refuse it; empty where they do.
+
     ``others_matter``: whether what a view learns of a user depends on other users than colluders at all; if not,
     audits of a run need no more of them.
 
@@ -159,6 +162,7 @@ class Accounting(Generic[P]):
     reports_of_victim: Callable[[P, Members], npt.NDArray[np.float64]] | None = None
     group: Callable[[P, Setting, int], PrivacyProfile | None] | None = None
     attack: Callable[[P, View, npt.NDArray[np.float64]], LabelLikelihoods] | None = None
+    unaudited: Callable[[P, Coalition, str], str] | None = None
     others_matter: bool = True
     servers_may_deviate: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, overload
@@ -28,22 +28,25 @@ from p2p_sim.rundir import (
 )
 from p2p_sim.rundir.integrity import guarded
 from p2p_sim.rundir.parquet_schema import Fits
+from p2p_sim.rundir.public_columns import FEATURES, GROUPS, PUBLIC, ColumnType, Group
 from p2p_sim.rundir.run_json import agree
 from p2p_sim.rundir.run_record import RunRecord
 
 Array = npt.NDArray[Any]
 FILE, GRAPH = "population.parquet", "graph.parquet"
+X = "x"
 _ROWS = 1 << 20
 
 
 def write(folder: Path, people: Population) -> None:
-    """Write id, cluster, y and public columns in a stream; only the owner may read it: it holds the secret labels."""
+    """Write a ``stored`` population in a stream; only the owner may read it: it holds the secret labels."""
     from pyarrow import parquet
 
     target = folder / FILE
     permissions.create(target, private=True)
     first = parquet_columns.arrow(_columns(people, 0, 0))
-    schema = first.schema.with_metadata(public_columns.metadata(people.public) or None)
+    about = [public_columns.metadata(columns, group) for group, columns in _grouped(people).items()]
+    schema = first.schema.with_metadata({key: value for part in about for key, value in part.items()} or None)
     with parquet.ParquetWriter(target, schema, compression="zstd") as writer:
         for low in range(0, people.users, _ROWS):
             writer.write_table(parquet_columns.arrow(_columns(people, low, min(low + _ROWS, people.users))))
@@ -56,7 +59,15 @@ def _columns(people: Population, low: int, high: int) -> dict[str, Array]:
     columns = {"id": np.arange(low, high) if people.ids is None else people.ids[low:high]}
     if people.clusters is not None:
         columns["cluster"] = people.clusters.block(low, high).label.astype(np.int64)
-    return columns | {"y": people.y[low:high]} | public_columns.encoded(people.public, low, high)
+    columns["y"] = people.y[low:high]
+    for group, more in _grouped(people).items():
+        columns |= public_columns.encoded(more, low, high, group)
+    return columns
+
+
+def _grouped(people: Population) -> dict[Group, Mapping[str, Array]]:
+    """Return the public columns, and the features, by the names that they have in the file."""
+    return {PUBLIC: people.public, FEATURES: {} if people.x is None else {X: people.x}}
 
 
 def _graph_columns(graph: Members) -> dict[str, Array]:
@@ -83,10 +94,10 @@ def read(path: Path, expected: str | None, users: int | None = None) -> Populati
     if not was_kept(path, expected):
         return None
     with parquet_of(path, users) as parquet:
-        types = public_columns.types_in(file, parquet.schema_arrow)
+        types = _types(file, parquet.schema_arrow)
     columns = parquet_columns.read(file, without="id")  # a row is an id
-    public = public_columns.decoded(file, types, len(columns["y"]), columns.__getitem__)
-    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"), public=public)
+    more = _decoded(file, types, len(columns["y"]), columns.__getitem__)
+    people = Population.from_arrays(y=columns["y"], cluster=columns.get("cluster"), **more)
     if _check_graph(path, people.users):
         edges = parquet_columns.read(path / GRAPH)
         if "group" in edges:
@@ -100,12 +111,28 @@ def read(path: Path, expected: str | None, users: int | None = None) -> Populati
     return people
 
 
-def stored(people: Population) -> Population:
+def _types(file: Path, schema: Any) -> dict[Group, dict[str, ColumnType]]:
+    """Return the types of further columns; raises InputError where they do not fit."""
+    return {group: public_columns.types_in(file, schema, group) for group in GROUPS}
+
+
+def _decoded(
+    file: Path, types: Mapping[Group, Mapping[str, ColumnType]], rows: int, read: Callable[[str], Array]
+) -> dict[str, Any]:
+    """Return the public columns and features of ``rows`` users, as arguments of a population."""
+    public, features = (public_columns.decoded(file, types[group], rows, read, group) for group in GROUPS)
+    return {"public": public, "x": features.get(X)}
+
+
+def stored(people: Population, protocol: Protocol | None) -> Population:
     """Return what of a population a run directory keeps: labels, clusters, public columns and graph.
 
-    No features, and no secret columns.
+    Features only for a protocol that says that its users read some (``Protocol.feature_count``), or is not known, as
+    that of a run that was loaded; no secret columns.
     """
-    return people if people.x is None and not people.secret else replace(people, x=None, secret={})
+    read = protocol is None or protocol.feature_count() is not None
+    x = people.x if read else None
+    return people if x is people.x and not people.secret else replace(people, x=x, secret={})
 
 
 def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
@@ -127,7 +154,7 @@ def near(folder: Path, protocol: Protocol, users: Array) -> Population | None:
             return None
         everybody = np.array([0, stored.users])
         nobody_else = Members(np.zeros(len(users), np.int32), everybody, None)
-        return Population(stored.some("y", users), nobody_else, public=stored.public(users), ids=users)
+        return Population(stored.some("y", users), nobody_else, **stored.further(users), ids=users)
 
 
 def clusters(folder: Path, users: Array) -> Array | None:
@@ -171,7 +198,8 @@ def parquet_of(folder: Path, users: int | None = None) -> Any:
     wanted = {"id": parquet_schema.exactly(np.int64), "y": label}
     if "cluster" in schema.names:
         wanted["cluster"] = wanted["id"]
-    wanted |= public_columns.declared(public_columns.types_in(file, schema))
+    for group, types in _types(file, schema).items():
+        wanted |= public_columns.declared(types, group)
     parquet_schema.check_types(file, schema, wanted)
     parquet_schema.check_rows(file, meta, users, "run.json")
     return parquet.ParquetFile(file, metadata=meta)
@@ -216,10 +244,10 @@ class _Stored:
             found[mine] = part
         return np.zeros(0) if found is None else found
 
-    def public(self, users: Array) -> dict[str, Array]:
-        """Read the public columns of some users, at least one."""
-        types = public_columns.types_in(self._path, self._file.schema_arrow)
-        return public_columns.decoded(self._path, types, len(users), lambda name: self.some(name, users))
+    def further(self, users: Array) -> dict[str, Any]:
+        """Read the public columns and features of some users, at least one, as arguments of a population."""
+        types = _types(self._path, self._file.schema_arrow)
+        return _decoded(self._path, types, len(users), lambda name: self.some(name, users))
 
 
 def _clusters(stored: _Stored, users: Array) -> Population:
@@ -251,7 +279,7 @@ def _clusters(stored: _Stored, users: Array) -> Population:
         for code in np.searchsorted(called, wanted).tolist():
             order[starts[code] : starts[code + 1]] = ids[codes == code]
     hers = Members(codes, starts, order, called)
-    return Population(np.concatenate(y), hers, public=stored.public(ids), ids=ids)
+    return Population(np.concatenate(y), hers, **stored.further(ids), ids=ids)
 
 
 def _together(counted: list[tuple[Array, Array]]) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The public columns of a population as columns of ``population.parquet``: equal bits, types and shapes.
+"""Public columns, and features, of a population as columns of ``population.parquet``: equal bits, types and shapes.
 
 Numbers, times and text are stored as such, whatever else numpy has as its octets; the file's metadata tell the type
 and the shape of each, so that what is read is what was written.
@@ -21,10 +21,20 @@ from p2p_sim.rundir.parquet_schema import MOST_COLUMNS, Fits, exactly
 
 Array = npt.NDArray[Any]
 
-PREFIX = "public/"
-"""What the names of stored columns begin with."""
 
-_ABOUT = b"p2p-sim.public"
+@dataclass(frozen=True)
+class Group:
+    """Columns of a kind: what their names in the file begin with, where its metadata tell their types, and the word."""
+
+    prefix: str
+    about: bytes
+    word: str
+
+
+PUBLIC = Group("public/", b"p2p-sim.public", "public column")
+FEATURES = Group("features/", b"p2p-sim.features", "features")
+GROUPS = (PUBLIC, FEATURES)
+
 _KINDS = "biufcmMSUV"
 _DO = "restore it, or run the protocol again"
 
@@ -126,67 +136,73 @@ def _encodable(text: Array) -> bool:
     return not bool(((codes >= 0xD800) & (codes < 0xE000)).any())
 
 
-def encoded(columns: Mapping[str, Array], low: int, high: int) -> dict[str, Array]:
+def encoded(columns: Mapping[str, Array], low: int, high: int, group: Group = PUBLIC) -> dict[str, Array]:
     """Return some rows of public columns, checked, as they are stored, by their names in the file."""
     types = {name: type_of(column) for name, column in columns.items()}
     return {
-        PREFIX + name: kind.encode(columns[name][low:high]) for name, kind in types.items() if not kind.empty
-    }
-
-
-def metadata(columns: Mapping[str, Array]) -> dict[bytes, bytes]:
-    """Return what a file tells of its public columns; nothing where there are none."""
-    declared = {
-        name: {"dtype": kind.dtype.str, "shape": list(kind.shape)}
-        for name, kind in ((name, type_of(column)) for name, column in columns.items())
-    }
-    return {_ABOUT: json.dumps(declared).encode()} if declared else {}
-
-
-def types_in(file: Path, schema: Any) -> dict[str, ColumnType]:
-    """Return the public columns of a population file by name; earlier versions wrote none.
-
-    ``schema``: its Arrow schema.  Raises InputError naming the file, and the column, where they do not fit.
-    """
-    raw = (schema.metadata or {}).get(_ABOUT)
-    there = {name.removeprefix(PREFIX) for name in schema.names if name.startswith(PREFIX)}
-    try:
-        declared = {} if raw is None else dict(json.loads(raw).items())
-    except (ValueError, AttributeError) as error:
-        raise InputError(
-            f"{str(file)!r} is damaged: what it tells of its public columns cannot be read ({error}); {_DO}"
-        ) from error
-    found = {name: _declared_type(file, name, entry) for name, entry in declared.items()}
-    wanted = {name for name, kind in found.items() if not kind.empty}
-    for name in sorted(there ^ wanted):
-        why = "is missing" if name in wanted else "is there, and nothing tells its type"
-        raise InputError(f"{str(file)!r} is damaged: public column {name!r} {why}; {_DO}")
-    return found
-
-
-def declared(types: Mapping[str, ColumnType]) -> dict[str, Fits]:
-    """Return what Arrow types the stored columns of a population file have, by their names in it."""
-    return {
-        PREFIX + name: exactly(kind.stored, next(iter(kind.stored_shape(0)[1:]), None), octets=False)
+        group.prefix + name: kind.encode(columns[name][low:high])
         for name, kind in types.items()
         if not kind.empty
     }
 
 
-def _declared_type(file: Path, name: str, entry: Any) -> ColumnType:
+def metadata(columns: Mapping[str, Array], group: Group = PUBLIC) -> dict[bytes, bytes]:
+    """Return what a file tells of its public columns; nothing where there are none."""
+    declared = {
+        name: {"dtype": kind.dtype.str, "shape": list(kind.shape)}
+        for name, kind in ((name, type_of(column)) for name, column in columns.items())
+    }
+    return {group.about: json.dumps(declared).encode()} if declared else {}
+
+
+def types_in(file: Path, schema: Any, group: Group = PUBLIC) -> dict[str, ColumnType]:
+    """Return the public columns of a population file by name; earlier versions wrote none.
+
+    ``schema``: its Arrow schema.  Raises InputError naming the file, and the column, where they do not fit.
+    """
+    raw = (schema.metadata or {}).get(group.about)
+    there = {name.removeprefix(group.prefix) for name in schema.names if name.startswith(group.prefix)}
+    try:
+        declared = {} if raw is None else dict(json.loads(raw).items())
+    except (ValueError, AttributeError) as error:
+        raise InputError(
+            f"{str(file)!r} is damaged: what it tells of its {group.word}s cannot be read ({error}); {_DO}"
+        ) from error
+    found = {name: _declared_type(file, name, entry, group) for name, entry in declared.items()}
+    wanted = {name for name, kind in found.items() if not kind.empty}
+    for name in sorted(there ^ wanted):
+        why = "is missing" if name in wanted else "is there, and nothing tells its type"
+        raise InputError(f"{str(file)!r} is damaged: {group.word} {name!r} {why}; {_DO}")
+    return found
+
+
+def declared(types: Mapping[str, ColumnType], group: Group = PUBLIC) -> dict[str, Fits]:
+    """Return what Arrow types the stored columns of a population file have, by their names in it."""
+    return {
+        group.prefix + name: exactly(kind.stored, next(iter(kind.stored_shape(0)[1:]), None), octets=False)
+        for name, kind in types.items()
+        if not kind.empty
+    }
+
+
+def _declared_type(file: Path, name: str, entry: Any, group: Group) -> ColumnType:
     try:
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
         if dtype.kind not in _KINDS or not all(type(size) is int and size >= 0 for size in shape):
             raise ValueError(f"{entry['dtype']} of shape {entry['shape']}")
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(
-            f"{str(file)!r} is damaged: the type of public column {name!r} is none ({error}); {_DO}"
+            f"{str(file)!r} is damaged: the type of {group.word} {name!r} is none ({error}); {_DO}"
         ) from error
     return ColumnType(dtype, shape)
 
 
 def decoded(
-    file: Path, types: Mapping[str, ColumnType], rows: int, read: Callable[[str], Array]
+    file: Path,
+    types: Mapping[str, ColumnType],
+    rows: int,
+    read: Callable[[str], Array],
+    group: Group = PUBLIC,
 ) -> dict[str, Array]:
     """Return public columns of ``rows`` users; ``read``: returns what is stored of one, by its name in the file.
 
@@ -196,11 +212,13 @@ def decoded(
     for name, kind in types.items():
         try:
             columns[name] = (
-                np.zeros((rows, *kind.shape), kind.dtype) if kind.empty else kind.decode(read(PREFIX + name))
+                np.zeros((rows, *kind.shape), kind.dtype)
+                if kind.empty
+                else kind.decode(read(group.prefix + name))
             )
         except ValueError as error:
             raise InputError(
-                f"{str(file)!r} is damaged: public column {name!r} should hold {kind.dtype} of shape "
+                f"{str(file)!r} is damaged: {group.word} {name!r} should hold {kind.dtype} of shape "
                 f"{(rows, *kind.shape)}, and {error}; {_DO}"
             ) from error
     return columns

@@ -92,7 +92,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
                 if columns:
                     parquet_columns.write_apart(building.make() / folder, name, columns)
         if population and run.population is not None:
-            population_file.write(building.make(), run.population)
+            population_file.write(building.make(), population_file.stored(run.population, run.source))
         about = described(run, population) | {"sha256": integrity.of(building.make())}
         permissions.create(building.make() / RUN, text_of(about), private=about["seed"] is not None)
         _put_in_place(building.make(), path, force)
@@ -192,7 +192,7 @@ def describe(run: RunRecord) -> dict[str, Any]:
         "digest": run.digest,
         "users": run.users,
         "population_hash": None if whole is None else whole.hash,
-        "stored_hash": None if whole is None else population_file.stored(whole).hash,
+        "stored_hash": None if whole is None else population_file.stored(whole, run.source).hash,
         "costs": manifest.counts_as_rows(run.counts),
         "compute": to_list(run.compute, *_COMPUTE),
         "most": None if run.most is None else to_list(run.most, *_MOST),

@@ -100,8 +100,9 @@ def _rerun(
     except MissingColumnError as error:
         raise InputError(
             f"this run cannot be repeated from what was kept of it: its program reads {error.what}, and a run "
-            "directory keeps public columns (none if an earlier version wrote it), no secret ones and no x: run it "
-            "again with trace='full' (--trace full)"
+            "directory keeps public columns, and x of a protocol that says in feature_count how many features it needs "
+            "(neither if an earlier version wrote it), but no secret columns: run it again, for messages with "
+            "trace='full' (--trace full)"
         ) from error
 
 

@@ -242,3 +242,32 @@ def test_refuses(case, cli, tmp_path):
     words, parts = CASES[case]
     refused(cli(*words), *parts)
     assert below(tmp_path) == {}
+
+
+def test_views_that_cannot_be_audited_are_refused_and_the_others_are_audited(cli):
+    words = (
+        "audit",
+        "cluster-response",
+        "--epsilon",
+        2,
+        "--phi-share",
+        0.2,
+        "--cluster-size",
+        4,
+        "--trials",
+        500,
+    )
+    done = cli(*words, "--all-views", "--json")
+    assert done.status == 0, done.err
+    rows = {row["view"]: row for row in done.json["views"]}
+    for name, row in rows.items():
+        unseen = "learner" in name and "curator" not in name and "wire" not in name
+        assert ("phi is estimated from all clusters" in (row["refused"] or "")) == unseen, name
+    done = cli(*words, "--view", "learner", "--view", "user")
+    assert "phi is estimated from all clusters" in done.out
+    done = cli(*words, "--view", "learner")
+    assert (done.status, "no view can be audited" in done.err, "phi is estimated" in done.err) == (
+        2,
+        True,
+        True,
+    )

@@ -12,6 +12,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population, ProtocolError
 from p2p_sim.privacy.bounds import release2023
+from p2p_sim.trace.recompute import history
 from protocols import DoubleResponse
 
 TABLE, TRUTH = "3*0;1*1|1*0;3*1|2*2", "1*0;1*1|1*1;3*2|1*0;4*2"
@@ -105,3 +106,52 @@ def test_users_who_do_not_fit_are_named(x: Any, lam: float, words: list[str]) ->
     with pytest.raises(ProtocolError) as caught:
         p2p_sim.run(DoubleResponse(lam, "0|1"), people, seed=1)
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize("cluster", [None, np.arange(60) % 4])
+@pytest.mark.parametrize("kind", [np.float32, np.int16])
+def test_a_saved_run_whose_features_are_the_users_is_replayed(
+    tmp_path: Path, cluster: Any, kind: Any
+) -> None:
+    """A run directory keeps the features of a protocol that reads them."""
+    x = (np.arange(120).reshape(60, 2) * 0.7).astype(kind)
+    people = Population.from_arrays(y=np.arange(60) % 2 == 0, x=x, cluster=cluster)
+    run = p2p_sim.run(DoubleResponse(0.4, "gaussian:2"), people, seed=3)
+    run.save(tmp_path / "run")
+    _, some, life = history(tmp_path / "run", 17)
+    assert str(life.drawn) == str(run.replay(17).drawn)
+    assert life.sent["report"]["x"].tolist() == run.replay(17).sent["report"]["x"].tolist()
+    assert life.world == 1
+    assert some.x is not None
+    assert some.x.dtype == kind
+    again = p2p_sim.load(tmp_path / "run")
+    assert (
+        again.view("learner").messages["report"]["x"].tolist()
+        == run.view("learner").messages["report"]["x"].tolist()
+    )
+    again.save(tmp_path / "copy")
+    assert history(tmp_path / "copy", 17)[2].sent["report"]["y"].tolist() == life.sent["report"]["y"].tolist()
+
+
+def test_features_that_no_program_reads_are_not_kept(tmp_path: Path) -> None:
+    people = Population.synthetic(users=20, features=2, seed=1)
+    p2p_sim.run(DoubleResponse(0.4, TABLE.rpartition("|")[0], truth="1|2"), people, seed=3).save(
+        tmp_path / "run"
+    )
+    found = p2p_sim.load(tmp_path / "run").population
+    assert found is not None
+    assert found.x is None
+
+
+def test_a_run_directory_without_the_features_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an earlier version wrote it."""
+    monkeypatch.setattr(DoubleResponse, "feature_count", lambda self: None)
+    people = Population.synthetic(users=20, features=2, seed=1)
+    p2p_sim.run(DoubleResponse(0.4, "gaussian:2"), people, seed=3).save(tmp_path / "run")
+    monkeypatch.undo()
+    with pytest.raises(
+        InputError, match=r"its program reads me\.x, and a run directory keeps .* run it again"
+    ):
+        history(tmp_path / "run", 3)

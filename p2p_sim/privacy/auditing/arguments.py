@@ -14,6 +14,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import THRESHOLDS
 from p2p_sim.privacy.profile import PrivacyProfile
+from p2p_sim.privacy.registry import known
 
 MOST_TRIALS = 10**12
 """Largest number of worlds: a machine that runs a million a second has done these in eleven days."""
@@ -133,6 +134,12 @@ def given_public(public: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
                 "the victim's first, then those of the colluders"
             )
     return columns
+
+
+def why_unaudited(protocol: Protocol, coalition: Coalition, channels: str) -> str:
+    """Return why worlds do not show what a view sees; empty where they do, or nobody has said that they do not."""
+    of_kind = known(protocol).unaudited
+    return "" if of_kind is None else of_kind(protocol, coalition, channels)
 
 
 def coalition_of(view: str, protocol: Protocol, size: int) -> Coalition:

@@ -27,6 +27,7 @@ from p2p_sim.privacy.auditing.arguments import (
     given_composition,
     given_point,
     given_public,
+    why_unaudited,
     world_size,
 )
 from p2p_sim.privacy.auditing.claims import (
@@ -229,6 +230,8 @@ def audit(
     size = world_size(cluster_size)
     columns = given_public(public, size)
     coalition = coalition_of(view, protocol, size)
+    if why := why_unaudited(protocol, coalition, channels):
+        raise InputError(f"view = {view!r}: {why}")
     honest = size - 1 - coalition.user_count
     joined = worlds.world(protocol, graph, size, seed)
     asked = given_composition(composition, honest)

@@ -352,7 +352,9 @@ def test_the_estimate_of_phi_counts_in_every_figure() -> None:
     assert corrected == pytest.approx(2.0, rel=1e-12)
     assert printed == pytest.approx(2.0 - 1.6 / 3, rel=1e-12)
     assert privacy.profile(protocol, "user", cluster_size=50).epsilon(0.0) == 0
-    with pytest.raises(
-        InputError, match="audit what follows, with the rest of epsilon and a phi that is given"
-    ):
-        privacy.audit(protocol, epsilon=1.0, cluster_size=4, trials=1000, seed=1)
+    for more in ({}, {"statistic": "classifier"}, {"faults": ["drop=0.1"]}):
+        with pytest.raises(
+            InputError,
+            match=r"'learner': .* audit what follows, with the rest of epsilon and a phi that is given",
+        ):
+            privacy.audit(protocol, epsilon=1.0, cluster_size=4, trials=1000, seed=1, **more)  # type: ignore[arg-type]

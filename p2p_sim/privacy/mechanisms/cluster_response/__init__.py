@@ -25,7 +25,7 @@ from p2p_sim.privacy.mechanism_parts.one_report import ONCE
 from p2p_sim.privacy.mechanisms.cluster_response.attack import attack
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import listed
 from p2p_sim.privacy.mechanisms.cluster_response.modified_loss import noise
-from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic
+from p2p_sim.privacy.mechanisms.cluster_response.statistic import CURATOR, sees_curator, statistic, unaudited
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits
@@ -149,6 +149,12 @@ def theorems(protocol: ClusterResponse, view: str, _sizes: Sequence[int], _delta
 register(
     ClusterResponse,
     Accounting(
-        law=law, under_faults=under_faults, theorems=theorems, statistic=statistic, noise=noise, attack=attack
+        law=law,
+        under_faults=under_faults,
+        theorems=theorems,
+        statistic=statistic,
+        noise=noise,
+        attack=attack,
+        unaudited=unaudited,
     ),
 )

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from p2p_sim.coalition import Coalition
-from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing.common_statistics import Answered, chance_ratio
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts, in_table
 from p2p_sim.privacy.auditing.worlds import Seen
@@ -100,6 +99,19 @@ def sees_curator(coalition: Coalition, *, encrypted: bool) -> bool:
     return CURATOR in coalition.servers or (coalition.wire and not encrypted)
 
 
+def unaudited(protocol: ClusterResponse, coalition: Coalition, channels: str) -> str:
+    """Return why worlds do not show what the learner sees once phi is estimated from all of them together."""
+    if not protocol.phi_share or sees_curator(coalition, encrypted=channels == "encrypted"):
+        return ""
+    if LEARNER not in coalition.servers:
+        return ""
+    return (
+        f"phi_share = {protocol.phi_share!r}: phi is estimated from all clusters, and the worlds of an audit are "
+        "clusters of one run, which would share it; audit what follows, with the rest of epsilon and a phi that is "
+        "given"
+    )
+
+
 def statistic(
     protocol: ClusterResponse, coalition: Coalition, size: int, composition: int, channels: str
 ) -> Statistic | None:
@@ -108,12 +120,6 @@ def statistic(
         return Answered.of(math.inf, Fraction(0), protocol.labels)
     if LEARNER not in coalition.servers:
         return Blind()
-    if protocol.phi_share:
-        raise InputError(
-            f"phi_share = {protocol.phi_share!r}: phi is estimated from all clusters, and the worlds of an audit are "
-            "clusters of one run, which would share it; audit what follows, with the rest of epsilon and a phi that is "
-            "given"
-        )
     settings = protocol.settings()
     if settings.sigma is None or outcomes(protocol, size) > MOST_LISTED:
         return None
