@@ -56,4 +56,4 @@ def uniform_response(me: Party, lam: float, labels: int) -> npt.NDArray[np.uint8
     check_flip("lam", lam)
     y: npt.NDArray[Any] = me.y.view(np.uint8)
     other = me.draw.below("label", labels)  # line 8
-    return np.where(me.draw.bernoulli("new label", lam), other, y).astype(np.uint8)  # 5, 7
+    return np.where(me.draw.bernoulli("new label", lam), other.astype(np.uint8), y)  # 5, 7

@@ -20,7 +20,7 @@ from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError, TooFewMembersError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
-from p2p_sim.core.random_words import Words, own_words, stream, uniform
+from p2p_sim.core.random_words import Words, stream, uniform
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""
@@ -91,12 +91,14 @@ class Draw:
     def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
         words, layout = self._words(name, each, times)
-        limit = np.asarray(self._column(m, layout))
+        one = not isinstance(m, PerMessage) and np.ndim(m) == 0
+        limit = np.asarray(m if one else self._column(m, layout))
         if limit.dtype.kind not in "ui" or (
             limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
         ):
             raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
-        return self._observed(name, self.compute.below(words, limit.astype(np.uint64)), layout)
+        bounds = limit.astype(np.uint64)
+        return self._observed(name, self.compute.below(words, bounds[()] if one else bounds), layout)
 
     def member(
         self,
@@ -207,7 +209,7 @@ class Draw:
         layout = self._times(name, times) if each is None else self._each(name, each, times)
         party = whole(ids)
         if layout.parties == 1:  # a server's many items are one stretch of its stream
-            return own_words(self.seed, key, int(party[0]), layout.size), layout
+            return self.compute.own_words(self.seed, key, int(party[0]), layout.size), layout
         if each is None and times is not None:
             return self.compute.several_words(self.seed, key, party, times), layout
         return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout

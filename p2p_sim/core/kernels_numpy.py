@@ -12,7 +12,15 @@ import numpy.typing as npt
 
 from p2p_sim.core import random_words as _words
 from p2p_sim.core.exact import pick
-from p2p_sim.core.random_words import Words, high_product, item_words, several_words, words, words_at
+from p2p_sim.core.random_words import (
+    Words,
+    high_product,
+    item_words,
+    own_words,
+    several_words,
+    words,
+    words_at,
+)
 
 __all__ = [
     "BLOCK",
@@ -26,6 +34,7 @@ __all__ = [
     "meetings",
     "member",
     "orders",
+    "own_words",
     "pick",
     "places",
     "scatter",
