@@ -26,7 +26,6 @@ __all__ = [
     "meetings",
     "member",
     "orders",
-    "own_words",
     "pick",
     "places",
     "scatter",
@@ -35,6 +34,7 @@ __all__ = [
     "tally",
     "words",
     "words_at",
+    "words_below",
 ]  # fmt: skip
 
 BLOCK = 262_144
@@ -42,21 +42,21 @@ _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
 
-def words(seed: int, stream: int, start: int, count: int) -> Words:
-    """Return the words of parties ``start .. start + count - 1``."""
+def words(seed: int, stream: int, start: int, count: int, owner: int = 0) -> Words:
+    """Return the words of parties ``start .. start + count - 1``, or item words of one, ``owner`` - 1."""
     skip = start % 4
     out = np.empty((skip + count + 3) // 4 * 4, np.uint64)
-    numba_loops.words(seed, stream, 0, start // 4, out)
+    numba_loops.words(seed, stream, owner, start // 4, out)
     return out[skip : skip + count]
 
 
-def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
-    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
+    """Return word < threshold for the words that ``words`` gives; threshold in 0 .. 2^64."""
     if threshold >= 1 << 64:
         return np.ones(count, np.bool_)
     skip = start % 4
     out = np.empty((skip + count + 3) // 4 * 4, np.uint8)
-    numba_loops.bernoulli(seed, stream, start // 4, threshold, out)
+    numba_loops.bernoulli(seed, stream, owner, start // 4, threshold, out)
     return out[skip : skip + count].view(np.bool_)
 
 
@@ -77,13 +77,6 @@ def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int)
     return out
 
 
-def own_words(seed: int, stream: int, party: int, count: int) -> Words:
-    """Return the item words 0 .. count - 1 of one party."""
-    out = np.empty((count + 3) // 4 * 4, np.uint64)
-    numba_loops.words(seed, stream, party + 1, 0, out)
-    return out[:count]
-
-
 def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
     """Return, for each word, how many thresholds are at most the word."""
     if len(drawn) < exact.GUIDED:
@@ -102,11 +95,19 @@ def _of(seed: int, stream: int, parties: Array, each: int, outputs: Array) -> Wo
 
 def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
     """Map each word to 0 .. limit - 1: the high half of word * limit; limit < 2^63."""
-    out, words = np.empty(len(drawn), np.int64), np.ascontiguousarray(drawn)
-    if np.ndim(limit):
-        numba_loops.below(words, np.ascontiguousarray(limit), out)
-    else:
-        numba_loops.below_one(words, limit, out)
+    out = np.empty(len(drawn), np.int64)
+    numba_loops.below(
+        np.ascontiguousarray(drawn), np.ascontiguousarray(np.broadcast_to(limit, drawn.shape)), out
+    )
+    return out
+
+
+def words_below(
+    seed: int, stream: int, start: int, count: int, limit: Words | np.uint64, owner: int = 0
+) -> npt.NDArray[np.int64]:
+    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
+    out, limits = np.empty(count, np.int64), np.ascontiguousarray(limit).reshape(-1)
+    numba_loops.words_below(seed, stream, owner, start, np.ndim(limit) > 0, limits, out)
     return out
 
 

@@ -70,10 +70,10 @@ def words(key0, key1, owner, first_block, out):
         out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3] = w0, w1, w2, w3
 
 
-@njit(types.void(_u64, _u64, _u64, _u64, _B_OUT), **_OPTIONS)
-def bernoulli(key0, key1, first_block, threshold, out):
+@njit(types.void(_u64, _u64, _u64, _u64, _u64, _B_OUT), **_OPTIONS)
+def bernoulli(key0, key1, owner, first_block, threshold, out):
     for j in range(len(out) // 4):
-        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), np.uint64(0), key0, key1)
+        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), owner, key0, key1)
         out[4 * j], out[4 * j + 1] = w0 < threshold, w1 < threshold
         out[4 * j + 2], out[4 * j + 3] = w2 < threshold, w3 < threshold
 
@@ -135,10 +135,25 @@ def below(drawn, limit, out):
         out[i] = np.int64(_high(drawn[i], limit[i]))
 
 
-@njit(types.void(_W, _u64, _L_OUT), **_OPTIONS)
-def below_one(drawn, limit, out):
-    for i in range(len(out)):
-        out[i] = np.int64(_high(drawn[i], limit))
+@njit(types.void(_u64, _u64, _u64, _u64, types.boolean, _W, _L_OUT), **_OPTIONS)
+def words_below(key0, key1, owner, start, each, limit, out):
+    """Draw below a limit, or below ``each`` of as many, by tiles of words from the block in which the first one is."""
+    drawn = np.empty(516, np.uint64)
+    skip = start & np.uint64(3)
+    for low in range(0, len(out), 512):
+        size = min(512, len(out) - low)
+        block = (start + np.uint64(low)) >> np.uint64(2)
+        for j in range((np.uint64(size) + skip + np.uint64(3)) >> np.uint64(2)):
+            w0, w1, w2, w3 = _philox(block + np.uint64(j), owner, key0, key1)
+            drawn[4 * j], drawn[4 * j + 1], drawn[4 * j + 2], drawn[4 * j + 3] = w0, w1, w2, w3
+        tile = drawn[skip : skip + np.uint64(size)]
+        if each:
+            limits = limit[low : low + size]
+            for i in range(size):
+                out[low + i] = np.int64(_high(tile[i], limits[i]))
+        else:
+            for i in range(size):
+                out[low + i] = np.int64(_high(tile[i], limit[0]))
 
 
 # Indices are unsigned: numba then leaves out the test for negative ones, and loops vectorise.
