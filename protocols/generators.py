@@ -160,8 +160,7 @@ class GaussianClasses(Generator):
         """Return the centre of each label with noise on every feature."""
         weights, least = _gaussian()
         noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
-        x = np.add(noise, least, dtype=np.float64)  # whole numbers, and multiples of 1/256 below: all exact
-        x /= STEPS
+        x = np.take((np.arange(len(weights)) + least) / STEPS, noise)
         x += np.take(centres(self.labels, self.width), labels, axis=0)
         return x
 

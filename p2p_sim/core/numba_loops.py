@@ -92,8 +92,9 @@ def words_of(key0, key1, parties, each, outputs, out):
         for i in range(size):
             owner = (np.uint64(owners[i]) + np.uint64(1)) * each
             w0[i], w1[i], w2[i], w3[i] = _philox(np.uint64(places[i]) >> np.uint64(2), owner, key0, key1)
+        into = out[low : low + size]
         for i in range(size):
-            out[low + i] = w[np.uint64(places[i]) & np.uint64(3), i]
+            into[i] = w[np.uint64(places[i]) & np.uint64(3), i]
 
 
 @njit(types.void(_u64, _u64, _L, _i64, _W_OUT), **_OPTIONS)
@@ -138,22 +139,20 @@ def below(drawn, limit, out):
 @njit(types.void(_u64, _u64, _u64, _u64, types.boolean, _W, _L_OUT), **_OPTIONS)
 def words_below(key0, key1, owner, start, each, limit, out):
     """Draw below a limit, or below ``each`` of as many, by tiles of words from the block in which the first one is."""
-    drawn = np.empty(516, np.uint64)
+    drawn = np.empty(2052, np.uint64)
     skip = start & np.uint64(3)
-    for low in range(0, len(out), 512):
-        size = min(512, len(out) - low)
-        block = (start + np.uint64(low)) >> np.uint64(2)
-        for j in range((np.uint64(size) + skip + np.uint64(3)) >> np.uint64(2)):
-            w0, w1, w2, w3 = _philox(block + np.uint64(j), owner, key0, key1)
-            drawn[4 * j], drawn[4 * j + 1], drawn[4 * j + 2], drawn[4 * j + 3] = w0, w1, w2, w3
-        tile = drawn[skip : skip + np.uint64(size)]
+    for low in range(0, len(out), 2048):
+        size = min(2048, len(out) - low)
+        words(key0, key1, owner, (start + np.uint64(low)) >> np.uint64(2), drawn[: (size + 6) // 4 * 4])
+        tile, into = drawn[skip : skip + np.uint64(size)], out[low : low + size]
         if each:
             limits = limit[low : low + size]
             for i in range(size):
-                out[low + i] = np.int64(_high(tile[i], limits[i]))
+                into[i] = np.int64(_high(tile[i], limits[i]))
         else:
+            most = limit[0]
             for i in range(size):
-                out[low + i] = np.int64(_high(tile[i], limit[0]))
+                into[i] = np.int64(_high(tile[i], most))
 
 
 # Indices are unsigned: numba then leaves out the test for negative ones, and loops vectorise.
