@@ -111,7 +111,8 @@ class DoubleResponse(Protocol):
         said = uniform_response(me, self.lam, self.labels)  # lines 4 to 7
         label = me.draw.below("class", self.labels)  # 11
         other = features_of("generator", self.model(), me.draw, label, "features")  # 12
-        shown = np.where(me.draw.bernoulli("new features", self.lam)[:, None], other, x)  # 8 to 10
+        new = me.draw.bernoulli("new features", self.lam)  # 8 to 10
+        shown = np.take(np.concatenate([x, other]), np.arange(me.size) + me.size * new, axis=0)
         yield self.report(x=shown, y=said)  # 13
 
     def _own(self, me: Party) -> Array:
@@ -143,6 +144,8 @@ class DoubleResponse(Protocol):
 
 def _check_size(name: str, x: Array, rows: Any) -> None:
     """Check that features can travel; ``rows``: what each row is called.  Raises InputError."""
+    if not x.size or (x.min() >= FEATURES.low and x.max() <= FEATURES.high):
+        return
     outside = (x < FEATURES.low) | (x > FEATURES.high)
     if outside.any():
         row, column = np.argwhere(outside)[0]

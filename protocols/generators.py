@@ -166,7 +166,9 @@ class GaussianClasses(Generator):
         """Return the centre of each label with noise on every feature."""
         weights, least = _gaussian()
         noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
-        return np.asarray(centres(self.labels, self.width)[labels] + (noise + least) / STEPS)
+        x = np.take((np.arange(len(weights)) + least) / STEPS, noise)
+        x += np.take(centres(self.labels, self.width), labels, axis=0)
+        return x
 
     def likelihood(self, x: Array) -> Array:
         """Return the densities of the Gaussians, of which the largest of each row is 1."""

@@ -20,7 +20,7 @@ from p2p_sim.core.columns import Array, Inbox, Layout, PerMessage, aligned
 from p2p_sim.core.errors import ProtocolError, TooFewMembersError
 from p2p_sim.core.groups import Members
 from p2p_sim.core.message import USER
-from p2p_sim.core.random_words import Words, own_words, stream, uniform
+from p2p_sim.core.random_words import Words, stream, uniform
 
 RESERVED_ROLES = frozenset({"fault", "graph", "split", "synthetic"})
 """Role names under which the engine itself draws."""
@@ -72,11 +72,13 @@ class Draw:
         """Draw true with probability p (a number, Fraction or column): word < floor(p * 2^64)."""
         if not isinstance(p, PerMessage) and np.ndim(p) == 0:
             bound = exact.threshold(f"p of draw {name!r}", p)
-            if each is None and times is None and isinstance(self.ids, range):
-                key = self._key(name)
-                flips = self.compute.bernoulli(self.seed, key, self.ids.start, len(self.ids), bound)
-                return self._observed(name, flips, None)
-            words, layout = self._words(name, each, times)
+            key, layout = self._key(name), self._layout(name, each, times)
+            row = self._row(layout)
+            if row is not None:
+                start, count, owner = row
+                flips = self.compute.bernoulli(self.seed, key, start, count, bound, owner)
+                return self._observed(name, flips, layout)
+            words = self._drawn(key, layout, times)
             hits = np.ones(len(words), np.bool_) if bound == exact.WORD else words < np.uint64(bound)
             return self._observed(name, hits, layout)
         words, layout = self._words(name, each, times)
@@ -90,13 +92,20 @@ class Draw:
 
     def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw an integer in 0 .. m - 1 (m a number or column, 1 <= m < 2^63): the high half of word * m."""
-        words, layout = self._words(name, each, times)
-        limit = np.asarray(self._column(m, layout))
+        key, layout = self._key(name), self._layout(name, each, times)
+        one = not isinstance(m, PerMessage) and np.ndim(m) == 0
+        limit = np.asarray(m if one else self._column(m, layout))
         if limit.dtype.kind not in "ui" or (
             limit.size and not 1 <= int(limit.min()) <= int(limit.max()) < 1 << 63
         ):
             raise ProtocolError(f"{self._where(name)}: below needs integers 1 <= m < 2^63, not {_kind(m)}")
-        return self._observed(name, self.compute.below(words, limit.astype(np.uint64)), layout)
+        bounds = limit.view(np.uint64) if limit.dtype == np.int64 else limit.astype(np.uint64)
+        limits, row = bounds[()] if one else bounds, self._row(layout)
+        if row is not None:
+            start, count, owner = row
+            places = self.compute.words_below(self.seed, key, start, count, limits, owner)
+            return self._observed(name, places, layout)
+        return self._observed(name, self.compute.below(self._drawn(key, layout, times), limits), layout)
 
     def member(
         self,
@@ -199,18 +208,35 @@ class Draw:
         return stream(self.role, name, self.step)
 
     def _words(self, name: str, each: Any, times: int | None) -> tuple[Words, Layout | None]:
-        key, ids = self._key(name), self.ids
+        key, layout = self._key(name), self._layout(name, each, times)
+        return self._drawn(key, layout, times), layout
+
+    def _layout(self, name: str, each: Any, times: int | None) -> Layout | None:
+        """Return who holds what is drawn; None if it is one value a party."""
         if each is None and times is None:
-            if isinstance(ids, range):
-                return self.compute.words(self.seed, key, ids.start, len(ids)), None
-            return self.compute.words_at(self.seed, key, ids), None
-        layout = self._times(name, times) if each is None else self._each(name, each, times)
-        party = whole(ids)
-        if layout.parties == 1:  # a server's many items are one stretch of its stream
-            return own_words(self.seed, key, int(party[0]), layout.size), layout
-        if each is None and times is not None:
-            return self.compute.several_words(self.seed, key, party, times), layout
-        return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank), layout
+            return None
+        return self._times(name, times) if each is None else self._each(name, each, times)
+
+    def _row(self, layout: Layout | None) -> tuple[int, int, int] | None:
+        """Return first, number and owner of words that follow each other in their stream; None if they do not.
+
+        Those of consecutive parties do, and many items of one party, whose own stretch it is.
+        """
+        if layout is None:
+            return (self.ids.start, len(self.ids), 0) if isinstance(self.ids, range) else None
+        return (0, layout.size, int(self.ids[0]) + 1) if layout.parties == 1 else None
+
+    def _drawn(self, key: int, layout: Layout | None, times: int | None) -> Words:
+        """Return the words of draws, ``times`` a party where it is a number."""
+        row = self._row(layout)
+        if row is not None:
+            return self.compute.words(self.seed, key, *row)
+        if layout is None:
+            return self.compute.words_at(self.seed, key, self.ids)
+        party = whole(self.ids)
+        if times is not None:
+            return self.compute.several_words(self.seed, key, party, times)
+        return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank)
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:
         if times is not None or not isinstance(each, (Inbox, PerMessage)):

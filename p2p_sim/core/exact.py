@@ -171,26 +171,27 @@ def pick(table: npt.NDArray[np.uint64], words: npt.NDArray[np.uint64]) -> npt.ND
     """Return, for each word, how many thresholds are at most the word."""
     if len(words) < GUIDED:
         return np.searchsorted(table, words, side="right").astype(np.int64)
-    least, most = guide(table)
-    stretch = (words >> GUIDE_SHIFT).view(np.int64)
-    found = least[stretch]
-    unsure = np.flatnonzero(found != most[stretch])
+    shift, firsts = guide(table)
+    stretch = (words >> shift).view(np.int64)
+    found = firsts[stretch].astype(np.int64)
+    unsure = np.flatnonzero(found != firsts[stretch + 1])
     found[unsure] = np.searchsorted(table, words[unsure], side="right")
     return found
 
 
 GUIDED = 16_384
 """Words from which a search is guided: from which it repays making the guide."""
-GUIDE_SHIFT = np.uint64(52)
-"""Words that agree in all bits above these are one stretch, 4,096 in all."""
+_FEW_THRESHOLDS = 256
 
 
-def guide(table: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return how many thresholds are at most the least and the largest word of every stretch.
+def guide(table: npt.NDArray[np.uint64]) -> tuple[np.uint64, npt.NDArray[np.int32]]:
+    """Return by how many bits to shift a word for its stretch, and how many thresholds lie before each, and in all.
 
-    They are the same for most words that are drawn, since where thresholds are dense, little is drawn.
+    The stretches are so many that most words are drawn in one without a threshold: 4,096 where thresholds are few,
+    which stay in the nearest cache, or 65,536.
     """
-    firsts = np.arange(1 << (64 - int(GUIDE_SHIFT)), dtype=np.uint64) << GUIDE_SHIFT
-    lasts = firsts + np.uint64((1 << int(GUIDE_SHIFT)) - 1)
-    least, most = (np.searchsorted(table, ends, side="right").astype(np.int64) for ends in (firsts, lasts))
-    return least, most
+    bits = 12 if len(table) < _FEW_THRESHOLDS else 16
+    shift = np.uint64(64 - bits)
+    firsts = np.zeros((1 << bits) + 1, np.int32)
+    np.cumsum(np.bincount((table >> shift).view(np.int64), minlength=1 << bits), out=firsts[1:])
+    return shift, firsts

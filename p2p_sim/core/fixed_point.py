@@ -82,7 +82,8 @@ class FixedPoint:
                 f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
             )
         with np.errstate(over="ignore"):  # what is too large for a float is outside, too
-            multiples = np.rint(values.astype(np.float64, copy=False) / self.resolution)
+            multiples = self._divided(values)
+            np.rint(multiples, out=multiples)
         if multiples.size and not self.least <= multiples.min() <= multiples.max() <= self.most:
             outside = values[~((multiples >= self.least) & (multiples <= self.most))]
             if np.isnan(multiples).any():
@@ -98,7 +99,13 @@ class FixedPoint:
 
     def decoded(self, multiples: Array) -> npt.NDArray[np.float64]:
         """Return the numbers that multiples, or sums of multiples, stand for."""
-        return np.asarray(multiples.astype(np.float64) * self.resolution)
+        return np.asarray(np.multiply(multiples, self.resolution, dtype=np.float64))
+
+    def _divided(self, values: Array) -> npt.NDArray[np.float64]:
+        """Return numbers over the resolution: times its inverse where that is as exact, and sooner done."""
+        if math.frexp(self.resolution)[0] == 0.5:
+            return np.multiply(values, 1 / self.resolution, dtype=np.float64)
+        return np.divide(values, self.resolution, dtype=np.float64)
 
     def check_sum(self, count: int) -> None:
         """Check that so many multiples have a sum of less than 2^63; raises ProtocolError."""

@@ -34,6 +34,7 @@ __all__ = [
     "tally",
     "words",
     "words_at",
+    "words_below",
 ]  # fmt: skip
 
 BLOCK = 262_144
@@ -41,34 +42,32 @@ _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
 
-def words(seed: int, stream: int, start: int, count: int) -> Words:
-    """Return the words of parties ``start .. start + count - 1``."""
+def words(seed: int, stream: int, start: int, count: int, owner: int = 0) -> Words:
+    """Return the words of parties ``start .. start + count - 1``, or item words of one, ``owner`` - 1."""
     skip = start % 4
     out = np.empty((skip + count + 3) // 4 * 4, np.uint64)
-    numba_loops.words(seed, stream, start // 4, out)
+    numba_loops.words(seed, stream, owner, start // 4, out)
     return out[skip : skip + count]
 
 
-def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
-    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
+    """Return word < threshold for the words that ``words`` gives; threshold in 0 .. 2^64."""
     if threshold >= 1 << 64:
         return np.ones(count, np.bool_)
     skip = start % 4
     out = np.empty((skip + count + 3) // 4 * 4, np.uint8)
-    numba_loops.bernoulli(seed, stream, start // 4, threshold, out)
+    numba_loops.bernoulli(seed, stream, owner, start // 4, threshold, out)
     return out[skip : skip + count].view(np.bool_)
 
 
 def words_at(seed: int, stream: int, parties: npt.NDArray[Any]) -> Words:
     """Return the words of the given parties, in their order."""
-    ids = parties.astype(np.int64)
-    return _at(seed, stream, ids >> 2, np.zeros_like(ids), ids)
+    return _of(seed, stream, parties, 0, parties)
 
 
 def item_words(seed: int, stream: int, parties: npt.NDArray[Any], slots: npt.NDArray[Any]) -> Words:
     """Return item word ``slots[i]`` of party ``parties[i]``, for every i."""
-    ranks = slots.astype(np.int64)
-    return _at(seed, stream, ranks >> 2, parties.astype(np.int64) + 1, ranks)
+    return _of(seed, stream, parties, 1, slots)
 
 
 def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int) -> Words:
@@ -83,13 +82,14 @@ def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
     if len(drawn) < exact.GUIDED:
         return exact.pick(table, drawn)
     out = np.empty(len(drawn), np.int64)
-    numba_loops.pick(table, np.ascontiguousarray(drawn), exact.GUIDE_SHIFT, *exact.guide(table), out)
+    numba_loops.pick(table, np.ascontiguousarray(drawn), *exact.guide(table), out)
     return out
 
 
-def _at(seed: int, stream: int, block: Array, owner: Array, output: Array) -> Words:
-    out = np.empty(len(block), np.uint64)
-    numba_loops.outputs_at(seed, stream, block, owner, (output & 3).astype(np.uint8), out)
+def _of(seed: int, stream: int, parties: Array, each: int, outputs: Array) -> Words:
+    out = np.empty(len(parties), np.uint64)
+    owners, places = (np.ascontiguousarray(part, np.int64) for part in (parties, outputs))
+    numba_loops.words_of(seed, stream, owners, each, places, out)
     return out
 
 
@@ -99,6 +99,15 @@ def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
     numba_loops.below(
         np.ascontiguousarray(drawn), np.ascontiguousarray(np.broadcast_to(limit, drawn.shape)), out
     )
+    return out
+
+
+def words_below(
+    seed: int, stream: int, start: int, count: int, limit: Words | np.uint64, owner: int = 0
+) -> npt.NDArray[np.int64]:
+    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
+    out, limits = np.empty(count, np.int64), np.ascontiguousarray(limit).reshape(-1)
+    numba_loops.words_below(seed, stream, owner, start, np.ndim(limit) > 0, limits, out)
     return out
 
 
@@ -197,6 +206,7 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
     base = np.zeros((len(columns), 2), np.uint64)
     ids: list[Array] = []
     octets: list[Array] = []
+    longs: list[Array] = []
     wide: list[Array] = []
     for place, column in enumerate(columns):
         if isinstance(column, int):
@@ -209,11 +219,15 @@ def absorb(salt: int, columns: list[Array | range | int], count: int) -> tuple[i
         elif column.dtype in (np.bool_, np.uint8) and len(octets) < numba_loops.BYTE_COLUMNS:
             plan[place] = (numba_loops.BYTES, len(octets))
             octets.append(np.ascontiguousarray(column).view(np.uint8))
+        elif column.dtype.itemsize == 8 and len(longs) < numba_loops.LONG_COLUMNS:
+            plan[place] = (numba_loops.LONGS, len(longs))
+            longs.append(column.view(np.uint64))
         else:
             plan[place] = (numba_loops.WORDS, len(wide))
             wide.append(np.asarray(as_words(column)))
     ids += [np.zeros(0, np.int32)] * (numba_loops.ID_COLUMNS - len(ids))
     octets += [np.zeros(0, np.uint8)] * (numba_loops.BYTE_COLUMNS - len(octets))
+    longs += [np.zeros(0, np.uint64)] * (numba_loops.LONG_COLUMNS - len(longs))
     words = np.stack(wide) if wide else np.zeros((0, 0), np.uint64)
-    a, b = numba_loops.absorb(salt, (salt + 1) % (1 << 64), count, plan, base, *ids, *octets, words)
+    a, b = numba_loops.absorb(salt, (salt + 1) % (1 << 64), count, plan, base, *ids, *octets, *longs, words)
     return int(a), int(b)

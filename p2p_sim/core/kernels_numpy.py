@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from p2p_sim.core import random_words as _words
 from p2p_sim.core.exact import pick
-from p2p_sim.core.random_words import Words, high_product, item_words, several_words, words, words_at
+from p2p_sim.core.random_words import (
+    Words,
+    high_product,
+    item_words,
+    several_words,
+    words,
+    words_at,
+)
 
 __all__ = [
     "BLOCK",
@@ -34,6 +41,7 @@ __all__ = [
     "tally",
     "words",
     "words_at",
+    "words_below",
 ]  # fmt: skip
 
 BLOCK = 131_072
@@ -47,11 +55,11 @@ _LANES = ((0x9E3779B97F4A7C15, 32), (0xD6E8FEB86659FD93, 29))
 _PACK_LIMIT = 1 << 31
 
 
-def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int) -> Bools:
-    """Return word < threshold for parties ``start ..``; threshold in 0 .. 2^64."""
+def bernoulli(seed: int, stream: int, start: int, count: int, threshold: int, owner: int = 0) -> Bools:
+    """Return word < threshold for the words that ``words`` gives; threshold in 0 .. 2^64."""
     if threshold >= 1 << 64:
         return np.ones(count, np.bool_)
-    return _words.words(seed, stream, start, count) < np.uint64(threshold)
+    return _words.words(seed, stream, start, count, owner) < np.uint64(threshold)
 
 
 def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
@@ -62,6 +70,13 @@ def below(drawn: Words, limit: Words | np.uint64) -> npt.NDArray[np.int64]:
     top += ((drawn & np.uint64(0xFFFFFFFF)) * limit) >> np.uint64(32)
     top >>= np.uint64(32)
     return top.view(np.int64)
+
+
+def words_below(
+    seed: int, stream: int, start: int, count: int, limit: Words | np.uint64, owner: int = 0
+) -> npt.NDArray[np.int64]:
+    """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
+    return below(_words.words(seed, stream, start, count, owner), limit)
 
 
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:

@@ -15,6 +15,7 @@ from numba import njit, types
 
 _u64, _i64 = types.uint64, types.int64
 _W = types.Array(_u64, 1, "C", readonly=True)
+_S = types.Array(_u64, 1, "A", readonly=True)
 _L = types.Array(_i64, 1, "C", readonly=True)
 _I = types.Array(types.int32, 1, "C", readonly=True)
 _B = types.Array(types.uint8, 1, "C", readonly=True)
@@ -61,36 +62,39 @@ def _philox(block, owner, key0, key1):
     return _round(c0, c1, c2, c3, key0, key1, 9)
 
 
-@njit(inline="always", **_OPTIONS)
-def _lane(outputs, lane):
-    first, second, third, fourth = outputs
-    if lane == 0:
-        return first
-    if lane == 1:
-        return second
-    return third if lane == 2 else fourth
-
-
-@njit(types.void(_u64, _u64, _u64, _W_OUT), **_OPTIONS)
-def words(key0, key1, first_block, out):
+@njit(types.void(_u64, _u64, _u64, _u64, _W_OUT), **_OPTIONS)
+def words(key0, key1, owner, first_block, out):
     """Fill ``out``, whose length is a multiple of 4, from the start of a cipher block."""
     for j in range(len(out) // 4):
-        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), np.uint64(0), key0, key1)
+        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), owner, key0, key1)
         out[4 * j], out[4 * j + 1], out[4 * j + 2], out[4 * j + 3] = w0, w1, w2, w3
 
 
-@njit(types.void(_u64, _u64, _u64, _u64, _B_OUT), **_OPTIONS)
-def bernoulli(key0, key1, first_block, threshold, out):
+@njit(types.void(_u64, _u64, _u64, _u64, _u64, _B_OUT), **_OPTIONS)
+def bernoulli(key0, key1, owner, first_block, threshold, out):
     for j in range(len(out) // 4):
-        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), np.uint64(0), key0, key1)
+        w0, w1, w2, w3 = _philox(first_block + np.uint64(j), owner, key0, key1)
         out[4 * j], out[4 * j + 1] = w0 < threshold, w1 < threshold
         out[4 * j + 2], out[4 * j + 3] = w2 < threshold, w3 < threshold
 
 
-@njit(types.void(_u64, _u64, _L, _L, _B, _W_OUT), **_OPTIONS)
-def outputs_at(key0, key1, block, owner, lane, out):
-    for i in range(len(out)):
-        out[i] = _lane(_philox(np.uint64(block[i]), np.uint64(owner[i]), key0, key1), lane[i])
+@njit(types.void(_u64, _u64, _L, _u64, _L, _W_OUT), **_OPTIONS)
+def words_of(key0, key1, parties, each, outputs, out):
+    """Fill ``out`` with an output of each party: of her own stretch if ``each`` is 1, of one for all if it is 0.
+
+    By tiles: the cipher then runs in vectors, for all four words of a block, of which one is taken.
+    """
+    w = np.empty((4, 512), np.uint64)
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    for low in range(0, len(out), 512):
+        size = min(512, len(out) - low)
+        owners, places = parties[low : low + size], outputs[low : low + size]
+        for i in range(size):
+            owner = (np.uint64(owners[i]) + np.uint64(1)) * each
+            w0[i], w1[i], w2[i], w3[i] = _philox(np.uint64(places[i]) >> np.uint64(2), owner, key0, key1)
+        into = out[low : low + size]
+        for i in range(size):
+            into[i] = w[np.uint64(places[i]) & np.uint64(3), i]
 
 
 @njit(types.void(_u64, _u64, _L, _i64, _W_OUT), **_OPTIONS)
@@ -111,16 +115,16 @@ def several_words(key0, key1, parties, times, out):
                     out[place + i * times] = w[lane, i]
 
 
-@njit(types.void(_W, _W, _u64, _L, _L, _L_OUT), **_OPTIONS)
-def pick(table, drawn, shift, least, most, out):
-    """Count thresholds up to each word: those up to its stretch, then by halving, where the stretch has any."""
+@njit(types.void(_W, _W, _u64, _I, _L_OUT), **_OPTIONS)
+def pick(table, drawn, shift, firsts, out):
+    """Count thresholds up to each word: those before its stretch, then by halving, where the stretch has any."""
     for i in range(len(drawn)):
         stretch = drawn[i] >> shift
-        low, high = least[stretch], most[stretch]
+        low, high = np.uint64(firsts[stretch]), np.uint64(firsts[stretch + np.uint64(1)])
         while low < high:
-            middle = (low + high) >> 1
+            middle = (low + high) >> np.uint64(1)
             if table[middle] <= drawn[i]:
-                low = middle + 1
+                low = middle + np.uint64(1)
             else:
                 high = middle
         out[i] = low
@@ -130,6 +134,25 @@ def pick(table, drawn, shift, least, most, out):
 def below(drawn, limit, out):
     for i in range(len(out)):
         out[i] = np.int64(_high(drawn[i], limit[i]))
+
+
+@njit(types.void(_u64, _u64, _u64, _u64, types.boolean, _W, _L_OUT), **_OPTIONS)
+def words_below(key0, key1, owner, start, each, limit, out):
+    """Draw below a limit, or below ``each`` of as many, by tiles of words from the block in which the first one is."""
+    drawn = np.empty(2052, np.uint64)
+    skip = start & np.uint64(3)
+    for low in range(0, len(out), 2048):
+        size = min(2048, len(out) - low)
+        words(key0, key1, owner, (start + np.uint64(low)) >> np.uint64(2), drawn[: (size + 6) // 4 * 4])
+        tile, into = drawn[skip : skip + np.uint64(size)], out[low : low + size]
+        if each:
+            limits = limit[low : low + size]
+            for i in range(size):
+                into[i] = np.int64(_high(tile[i], limits[i]))
+        else:
+            most = limit[0]
+            for i in range(size):
+                into[i] = np.int64(_high(tile[i], most))
 
 
 # Indices are unsigned: numba then leaves out the test for negative ones, and loops vectorise.
@@ -258,16 +281,16 @@ def _mix(a, b, value):
     return x ^ (x >> np.uint64(32)), y ^ (y >> np.uint64(29))
 
 
-RANGE, IDS, BYTES, WORDS = 0, 1, 2, 3
-ID_COLUMNS, BYTE_COLUMNS = 3, 2
+RANGE, IDS, BYTES, LONGS, WORDS = 0, 1, 2, 3, 4
+ID_COLUMNS, BYTE_COLUMNS, LONG_COLUMNS = 3, 2, 2
 
 
-@njit(types.UniTuple(_u64, 2)(_u64, _u64, _i64, _PLAN, _BASE, _I, _I, _I, _B, _B, _BASE), **_OPTIONS)
-def absorb(salt_a, salt_b, count, plan, base, ids0, ids1, ids2, bytes0, bytes1, words):
+@njit(types.UniTuple(_u64, 2)(_u64, _u64, _i64, _PLAN, _BASE, _I, _I, _I, _B, _B, _S, _S, _BASE), **_OPTIONS)
+def absorb(salt_a, salt_b, count, plan, base, ids0, ids1, ids2, bytes0, bytes1, longs0, longs1, words):
     """Hash all columns of a tile before the next, so that the state stays in the nearest cache.
 
-    ``plan``: (kind, which) of each column.  A RANGE is ``base[column]``: start + step * row; IDS and BYTES number the
-    arguments of that name; WORDS are rows of ``words``.
+    ``plan``: (kind, which) of each column.  A RANGE is ``base[column]``: start + step * row; IDS, BYTES and LONGS
+    number the arguments of that name; WORDS are rows of ``words``.
     """
     a, b = np.empty(512, np.uint64), np.empty(512, np.uint64)
     total_a = total_b = np.uint64(0)
@@ -289,6 +312,10 @@ def absorb(salt_a, salt_b, count, plan, base, ids0, ids1, ids2, bytes0, bytes1, 
                 octets = (bytes0 if which == 0 else bytes1)[low : low + size]
                 for i in range(size):
                     a[i], b[i] = _mix(a[i], b[i], np.uint64(octets[i]))
+            elif kind == LONGS:
+                longs = (longs0 if which == 0 else longs1)[low : low + size]
+                for i in range(size):
+                    a[i], b[i] = _mix(a[i], b[i], longs[i])
             else:
                 wide = words[which, low : low + size]
                 for i in range(size):

@@ -45,10 +45,13 @@ def uniform(drawn: Words) -> npt.NDArray[np.float64]:
     return np.asarray((drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
-def words(seed: int, stream: int, start: int, count: int) -> Words:
-    """Return the words of parties ``start .. start + count - 1``, shape (count,)."""
-    key = np.array([seed, stream], np.uint64)
-    generator = np.random.Philox(key=key, counter=np.zeros(4, np.uint64))
+def words(seed: int, stream: int, start: int, count: int, owner: int = 0) -> Words:
+    """Return the words of parties ``start .. start + count - 1``, shape (count,).
+
+    ``owner``: 0; for item words of one party, hers plus 1.
+    """
+    key, counter = np.array([seed, stream], np.uint64), np.array([0, owner, 0, 0], np.uint64)
+    generator = np.random.Philox(key=key, counter=counter)
     generator.advance(int(start) // 4)
     skip = int(start) % 4
     return generator.random_raw(count + skip)[skip:]
@@ -86,8 +89,7 @@ def several_words(seed: int, stream: int, parties: npt.NDArray[Any], times: int)
 
 def own_words(seed: int, stream: int, party: int, count: int) -> Words:
     """Return the item words 0 .. count - 1 of one party."""
-    key, counter = np.array([seed, stream], np.uint64), np.array([0, party + 1, 0, 0], np.uint64)
-    return np.random.Philox(key=key, counter=counter).random_raw(count)
+    return words(seed, stream, 0, count, party + 1)
 
 
 def order(drawn: Words) -> npt.NDArray[np.int64]:

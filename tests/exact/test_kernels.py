@@ -76,6 +76,22 @@ def test_bernoulli(seed, threshold):
             )
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_words_below_are_words_taken_below(seed):
+    for start in STARTS:
+        for count in (*SIZES, 1025):  # tiles of 512
+            for owner in (0, 1, ROWS):
+                drawn = kernels_numpy.words(seed, 1 << 63, start, count, owner)
+                same(kernels_numba.words(seed, 1 << 63, start, count, owner), drawn)
+                for limit in (
+                    np.uint64(3),
+                    *locked(np.arange(1, count + 1, dtype=np.uint64) << np.uint64(31)),
+                ):
+                    expected = kernels_numpy.below(drawn, limit)
+                    for module in (kernels_numpy, kernels_numba):
+                        same(module.words_below(seed, 1 << 63, start, count, limit, owner), expected)
+
+
 @BOTH
 def test_bernoulli_thresholds_cut_exactly_at_the_word(module):
     for word in kernels_numpy.words(9, 9, 4, 5).tolist():
