@@ -49,6 +49,7 @@ def table(rows: int, seed: int = 0) -> tuple[Any, Any]:
 # --- what they learn ---
 
 
+@pytest.mark.slow
 def test_images_are_learnt(torch: Any, digits: Any) -> None:
     x, y, x_test, y_test = digits
     model = clone(SMALL).fit(x, y)
@@ -58,6 +59,7 @@ def test_images_are_learnt(torch: Any, digits: Any) -> None:
     assert (model.classes_[chance.argmax(axis=1)] == model.predict(x_test)).all()
 
 
+@pytest.mark.slow
 def test_mixing_is_learnt_too_and_makes_a_model_less_sure(torch: Any, digits: Any) -> None:
     x, y, x_test, y_test = digits
     plain, mixed = (clone(SMALL).set_params(mixup=mixup).fit(x, y) for mixup in (0.0, 4.0))
@@ -125,6 +127,7 @@ def test_losses_and_slopes_are_those_of_the_regressions(torch: Any) -> None:
         np.testing.assert_allclose(given.grad.numpy(), slope, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_asymmetric_noise_is_undone(torch: Any, digits: Any) -> None:
     """Digits of 5 and more are mostly reported as less: a plain model says less of all; both corrections do not."""
     x, y, x_test, y_test = digits
@@ -202,6 +205,7 @@ def test_threads_are_set_back_when_a_fit_fails(
     assert torch.get_num_threads() == outside
 
 
+@pytest.mark.slow
 def test_buckets_are_the_same_everywhere() -> None:
     column = np.array(["a", "b", 1, 1.5, None], object)
     code = (
