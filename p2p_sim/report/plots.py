@@ -182,22 +182,24 @@ def settle(figure: Any) -> None:
     if not isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
         return
     figure.draw_without_rendering()
-    for axes in figure.axes:
-        _fit_title(axes)
-    for _ in range(_TRIES):
+    if sum(_fitted(axes) for axes in figure.axes):
         figure.draw_without_rendering()
+    for _ in range(_TRIES):
         thinned = [_thinned(axis) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
         if not any(thinned):
             break
+        figure.draw_without_rendering()
     figure.set_layout_engine("none")
 
 
-def _fit_title(axes: Any) -> None:
-    """Break a title that is wider than its panel into lines."""
+def _fitted(axes: Any) -> bool:
+    """Break a title that is wider than its panel into lines; return whether it was."""
     text, width = axes.get_title(), axes.title.get_window_extent().width * (1 + _WIDER)
     if text and width > axes.bbox.width:
         letters = max(8, int(len(text) * axes.bbox.width / width))
         axes.set_title("\n".join(textwrap.wrap(text, letters)), fontsize=axes.title.get_fontsize())
+        return True
+    return False
 
 
 def _thinned(axis: Any) -> bool:

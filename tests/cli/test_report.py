@@ -25,6 +25,7 @@ def two(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_page_of_one_run_goes_into_it(cli, two):
     before = below(two).keys()
     done = cli("report", "runs/a")

@@ -85,6 +85,9 @@ def unclustered(users: int) -> Population:
 
 POPULATIONS = {"contiguous": contiguous, "scattered": scattered, "unclustered": unclustered}
 
+IN_TURN = [(name, list(POPULATIONS)[i % len(POPULATIONS)]) for i, name in enumerate(PROTOCOLS)]
+"""Every protocol with one population, every population with many protocols: where their product adds nothing."""
+
 
 def joined(protocol: Any, people: Population) -> Population:
     """The same users, with a graph if the protocol needs one: even, uneven, or complete."""

@@ -24,7 +24,7 @@ from protocols import (
     PeerToPeer,
     RandomizedResponse,
 )
-from tests.contract.cases import POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
+from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, contiguous, people_of, scattered
 
 USERS = 101
 STANDARD = ["round", "sender", "recipient", "seq"]
@@ -54,6 +54,15 @@ def traced(request: pytest.FixtureRequest, protocol: Any, population: Population
 RUNS: dict[str, p2p_sim.Run] = {}
 
 
+in_turn = pytest.mark.parametrize(
+    ("protocol", "population"),
+    [(PROTOCOLS[name], people) for name, people in IN_TURN],
+    ids=[" - ".join(pair) for pair in IN_TURN],
+    indirect=True,
+)
+"""Of a test that asks nothing of how users are divided."""
+
+
 def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return list(one) == list(other) and all(np.array_equal(one[name], other[name]) for name in one)
 
@@ -75,6 +84,7 @@ def test_equal_bits_for_any_number_of_blocks(
         assert all(equal(parts.messages(kind), whole.messages(kind)) for kind in protocol.messages())
 
 
+@in_turn
 def test_equal_bits_with_and_without_numba(
     protocol: Any, population: Population, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +97,7 @@ def test_equal_bits_with_and_without_numba(
 
 
 @pytest.mark.slow
+@in_turn
 def test_a_trace_changes_nothing(protocol: Any, population: Population, traced: p2p_sim.Run) -> None:
     for level in ("none", "counts", "sample=9"):
         assert p2p_sim.run(protocol, population, seed=7, trace=level).digest == traced.digest
@@ -102,6 +113,7 @@ def test_the_digest_is_sensitive(protocol: Any, population: Population, traced: 
     assert len(digests) == (3 if drawing else 2)
 
 
+@in_turn
 def test_without_a_digest_the_output_is_the_same(
     protocol: Any, population: Population, traced: p2p_sim.Run
 ) -> None:
@@ -132,6 +144,7 @@ def test_replay_needs_only_the_closed_world() -> None:
     assert p2p_sim.run(RandomizedResponse(1.0), people, seed=0).replay(3).world == 1
 
 
+@in_turn
 def test_messages_hold_declared_fields_only(protocol: Any, traced: p2p_sim.Run) -> None:
     run = traced
     for kind, message in protocol.messages().items():
@@ -144,6 +157,7 @@ def test_messages_hold_declared_fields_only(protocol: Any, traced: p2p_sim.Run) 
         assert int(columns["nbytes"].sum()) == run.by_kind()[kind].nbytes
 
 
+@in_turn
 def test_global_random_state_is_untouched(protocol: Any, population: Population) -> None:
     before = random.getstate(), np.random.get_state()  # noqa: NPY002 (that is what is checked)
     p2p_sim.run(protocol, population, seed=7)
@@ -152,6 +166,7 @@ def test_global_random_state_is_untouched(protocol: Any, population: Population)
     assert all(np.array_equal(a, b) for a, b in zip(before[1], after[1], strict=True))
 
 
+@in_turn
 def test_the_population_is_untouched(protocol: Any, population: Population) -> None:
     before = population.hash
     p2p_sim.run(protocol, population, seed=7)
@@ -159,6 +174,7 @@ def test_the_population_is_untouched(protocol: Any, population: Population) -> N
 
 
 @pytest.mark.slow
+@in_turn
 def test_saved_and_loaded_runs_are_equal(protocol: Any, traced: p2p_sim.Run, tmp_path: Any) -> None:
     run = traced
     run.save(tmp_path / "run")

@@ -14,7 +14,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.core.message import USER
-from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
+from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, people_of
 
 Most = dict[tuple[str, int], tuple[int, int]]
 
@@ -43,7 +43,7 @@ def from_trace(run: Any) -> Most:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_most_is_what_the_trace_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = PROTOCOLS[name]
-    for made, numba in itertools.product(POPULATIONS, "01"):
+    for made, numba in itertools.product([dict(IN_TURN)[name]], "01"):
         monkeypatch.setenv("P2P_SIM_NUMBA", numba)
         people = people_of(protocol, made, 37)
         for blocks in (1, 3, 37):

@@ -17,6 +17,7 @@ from tests.exact import oracle
 FALSE_ALARM = 1e-6
 
 
+@pytest.mark.slow
 def test_labels_and_features_are_keyed_draws() -> None:
     people = Population.synthetic(users=50, labels=3, shares=[0.5, 0.3, 0.2], features=2, seed=9)
     chance = oracle.Chance(9, "synthetic")

@@ -112,9 +112,9 @@ def test_packages_of_one_layer_do_not_import_each_other_in_circles():
 
 def at_run_time(tree: ast.Module) -> ast.Module:
     """The file without what is imported for its types alone."""
-    typed = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
-    for node in typed:
-        node.body = [ast.Pass()]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
     return tree
 
 

@@ -63,6 +63,7 @@ def truth(
 PEERS, THIN = PeerToPeer(0.25), PeerToPeer(0.125, theta=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "users", "view", "members"),
     [
@@ -86,6 +87,7 @@ def test_exact_laws_are_those_of_all_draws(protocol: Any, users: int, view: str,
         assert low * (1 - 1e-12) <= delta <= high * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "users", "view", "members"),
     [
@@ -153,6 +155,7 @@ def test_a_group_of_one_is_one_label(alpha: float, size: int, theta: float) -> N
     assert law.pure() == pytest.approx(one.epsilon(0), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_large_clusters_are_bounded_near_the_exact_figure() -> None:
     exact = privacy.profile(PeerToPeer(0.1), cluster_size=100, group=2)
     bound = privacy.grouped(privacy.profile(PeerToPeer(0.1), cluster_size=100), 2)

@@ -112,6 +112,7 @@ def test_a_delta_that_is_refused_is_named_with_its_place() -> None:
         refused.delta([1.0])
 
 
+@pytest.mark.slow
 def test_an_enumerated_view_takes_several() -> None:
     people = Population.from_arrays(y=np.array([False, True, False]))
     found = privacy.enumerate_view(PeerToPeer(0.25, theta=0.5), people)

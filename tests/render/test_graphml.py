@@ -155,6 +155,7 @@ def test_the_document_is_that_of_networkx(protocol):
     assert written(part, "t", ("a", "b")) == whole.getvalue().decode()
 
 
+@pytest.mark.slow
 def test_a_document_of_many_messages_is_not_held():
     part = large(4_000)
     characters: list[int] = []

@@ -27,6 +27,7 @@ def written(runs, tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_page_is_three_files(written):
     page = (written / "page.html").read_text()
     found = {path.name for path in (written / "figures").iterdir()}
@@ -74,6 +75,7 @@ def test_several_runs_and_the_same_bytes_again(runs, tmp_path):
     assert all(row["accuracy_percent"] or row["bytes_per_user"] for row in points)
 
 
+@pytest.mark.slow
 def test_an_audit_is_a_row_with_its_delta_and_confidence(audited, tmp_path):
     made = report_page.laid_out(document.documents([str(audited)]))
     figure_files.write(tmp_path / "figures", made.drawings())

@@ -33,6 +33,7 @@ def test_the_pieces_are_the_whole(protocol):
             rows[len(rows)]
 
 
+@pytest.mark.slow
 def test_no_row_is_held():
     part = large(10_000)
     characters: list[int] = []

@@ -11,7 +11,7 @@ import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core.errors import InputError
 from p2p_sim.rundir import run_directory
-from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
+from tests.contract.cases import IN_TURN, PROTOCOLS, people_of
 
 USERS = 40
 
@@ -43,8 +43,7 @@ def in_order(batches: Any, like: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("people", POPULATIONS)
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize(("name", "people"), IN_TURN)
 def test_rows_are_the_messages_of_the_run(name, people, tmp_path):
     run, both = sources(name, people, tmp_path)
     for found in both:

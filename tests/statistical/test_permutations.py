@@ -88,7 +88,7 @@ def test_reports_of_a_cluster_come_in_any_order(shufflers: int) -> None:
     assert chi.follows(chi.tally(*arrived(4, WORLDS, shufflers).T), ORDERS)
 
 
-@pytest.mark.parametrize("shufflers", [1, 2, 3])
+@pytest.mark.parametrize("shufflers", [1, 3])
 def test_whose_report_comes_first_is_uniform(shufflers: int) -> None:
     """Each of 250 labels is its owner: the first to arrive is anybody, as is the last.
 

@@ -17,7 +17,7 @@ from p2p_sim.rundir import parquet_columns, population_file, run_directory
 from p2p_sim.rundir.population_file import near
 from p2p_sim.trace.recompute import history
 from protocols import PeerToPeer, RandomizedResponse
-from tests.contract.cases import POPULATIONS, PROTOCOLS, people_of
+from tests.contract.cases import IN_TURN, POPULATIONS, PROTOCOLS, people_of
 from tests.told import told_in
 
 pytestmark = pytest.mark.slow
@@ -54,8 +54,7 @@ def same(one: Any, other: Any) -> None:
                 np.testing.assert_array_equal(column, told[kind][name], err_msg=f"{kind} {name}")
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("protocol", "name"), IN_TURN)
 def test_a_history_is_the_replay_of_the_whole_run(protocol: str, name: str, tmp_path: Path) -> None:
     program = PROTOCOLS[protocol]
     run = p2p_sim.run(program, people_of(program, name, USERS), seed=3, faults=["loss=0.1"])

@@ -206,6 +206,7 @@ def test_every_check_of_scikit_learn_passes() -> None:
         assert {name for name, what in status.items() if what not in ("passed", "skipped")} <= twice
 
 
+@pytest.mark.slow
 def test_without_noise_it_finds_the_model_of_logistic_regression() -> None:
     """All rows, nothing clipped: plain gradient descent, as far as 3,000 steps take it."""
     x, y = load_digits(return_X_y=True)

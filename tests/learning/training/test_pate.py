@@ -81,8 +81,13 @@ def test_the_split_and_the_queries_are_uniform() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("votes", ["likeliest", "sampled"])
-@pytest.mark.parametrize("teacher", [KNeighborsClassifier(1), DecisionTreeClassifier(), LogisticRegression()])
+@pytest.mark.parametrize(
+    ("teacher", "votes"),
+    [
+        (KNeighborsClassifier(1), "likeliest"), (KNeighborsClassifier(1), "sampled"),
+        (DecisionTreeClassifier(), "sampled"), (LogisticRegression(), "likeliest"),
+    ],
+)  # fmt: skip
 def test_another_label_moves_one_vote_in_every_query_at_most(teacher: Any, votes: str) -> None:
     x, y = rows_of(24)
     model = PATEClassifier(teacher, teachers=6, queries=24, votes=votes, seed=2)

@@ -185,6 +185,7 @@ def made_up(users: int) -> tuple[Population, Any]:
     return people, p / p.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_each_correction_is_nearer_the_truth_than_plain_training() -> None:
     """A perfect generator that is no table: forward, by EM, and the unbiased loss with rows of the generator.
 

@@ -156,6 +156,7 @@ def test_what_is_not_known_is_refused(generator: str, truth: str, words: list[st
     assert privacy.profile(DoubleResponse(1.0, generator, truth=truth)).delta(0.0) == 0
 
 
+@pytest.mark.slow
 def test_tables_that_are_too_large_are_refused() -> None:
     rows = [[(1, [float(label)]), (1, [float(label + 256)])] for label in range(256)]
     found = privacy.profile(DoubleResponse(0.5, Prototypes(rows), 256, Prototypes(rows)))
@@ -209,6 +210,7 @@ class Marked(DoubleResponse):
         return super()._own(me) + me.y.view(np.uint8)[:, None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [2, 5])
 def test_public_features_are_made_up_for_small_worlds(width: int) -> None:
     """``check`` and audits had no features, so that they refused the default truth."""
