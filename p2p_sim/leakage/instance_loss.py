@@ -111,6 +111,10 @@ def least_eta(p_plus: float) -> float:
     return _expit(float(brentq(slope, min(0.0, level), max(0.0, level), xtol=1e-15)))
 
 
+_FAR = 4000.0
+"""A loss in nats beyond which both thresholds round to 0 and 1, whatever the prior."""
+
+
 class Thresholds(NamedTuple):
     """``nu_bar`` exceeds tau where eta < ``low`` or eta > ``high``, and nowhere else."""
 
@@ -129,6 +133,7 @@ def thresholds(tau: float, p_plus: float, flip: float) -> Thresholds:
     middle = _log_odds(least_eta(p_plus))
     if over < _gain_at(middle, level):
         return Thresholds(1.0, 0.0)
+    over = min(over, _FAR)
     low, high = _root(over, level, middle, -1.0), _root(over, level, middle, 1.0)
     # At 0 and 1 the loss is infinite, so they count whatever a float can hold.
     return Thresholds(max(_expit(low), math.ulp(0.0)), min(_expit(high), math.nextafter(1.0, 0.0)))

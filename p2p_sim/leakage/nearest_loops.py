@@ -49,9 +49,11 @@ def _count(near, who, k, out):
             inside += 1
         elif near[t] == edge:
             tied[who[t]] += 1
-    each = (k - inside) / tied.sum()
+    left, total = k - inside, tied.sum()
     for label in range(len(out)):
-        out[label] = (out[label] + tied[label] * each) / k
+        out[label] = (
+            out[label] + (tied[label] * left) / total
+        ) / k  # in this order a share of 1 is 1 exactly
 
 
 @njit(

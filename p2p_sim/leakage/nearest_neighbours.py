@@ -227,8 +227,8 @@ def _by_blocks(
             np.bincount(place[which], minlength=size_out).reshape(stop - start, count)
             for which in (~tied, tied)
         ]
-        each = (k - counts[0].sum(axis=1)) / counts[1].sum(axis=1)
-        out[start:stop] = (counts[0] + counts[1] * each[:, None]) / k
+        left, total = k - counts[0].sum(axis=1), counts[1].sum(axis=1)
+        out[start:stop] = (counts[0] + counts[1] * left[:, None] / total[:, None]) / k
         tell("nearest neighbours", stop, n)
     return out
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim.core.summary import down, up
 from p2p_sim.leakage import estimated_loss, instance_loss
 from p2p_sim.leakage.estimated_loss import EstimatedLoss
 from p2p_sim.leakage.label_inference import Interval
@@ -113,7 +114,7 @@ def as_text(told: Document) -> str:
                 [
                     [
                         row["tau"],
-                        *(100 * row[end] for end in ("lower", "estimate", "upper")),
+                        *_percent(row),
                         *row["thresholds"],
                     ]
                     for row in told["above"]
@@ -125,8 +126,14 @@ def as_text(told: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _percent(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return an interval of shares in percent, its ends rounded outward."""
+    return float(down(100 * row["lower"])), 100 * row["estimate"], float(up(100 * row["upper"]))
+
+
 def _ends(found: Mapping[str, float]) -> str:
-    least, estimate, most = (_nats(found[name]) for name in ("lower", "estimate", "upper"))
+    least = _nats(float(down(found["lower"])))
+    estimate, most = _nats(found["estimate"]), _nats(float(up(found["upper"])))
     return f"estimated {estimate}; at least {least}, " + (
         "no upper limit" if most == _LIMITLESS else f"at most {most}"
     )
@@ -165,7 +172,7 @@ def _told_rows(told: Document) -> Sequence[Mapping[str, Any]]:
 def _of_people(row: Mapping[str, Any]) -> str:
     odds = math.exp(min(row["tau"], 700.0))
     many = f"{odds:,.3g}" if odds < 1e6 else f"e^{row['tau']:.3g}"
-    lower, estimate, upper = (f"{100 * row[end]:.3g}" for end in ("lower", "estimate", "upper"))
+    lower, estimate, upper = (f"{value:.4g}" for value in _percent(row))
     return (
         f"Of 100 people, {estimate} (at least {lower}, at most {upper}) lose more than {row['tau']:.4g} nats: features "
         f"and flipped label multiply the odds of their true label, against the prior, by more than {many} (the "
@@ -175,7 +182,7 @@ def _of_people(row: Mapping[str, Any]) -> str:
 
 def _of_tuning(tuning: Mapping[str, Any]) -> str:
     promise = f"at most {tuning['at_most']:g} % of people lose more than {tuning['above']:g} nats"
-    likely = "no flip" if tuning["estimate"] is None else f"{tuning['estimate']:.6g}"
+    likely = "no flip" if tuning["estimate"] is None else f"{tuning['estimate']:.4g}"
     if tuning["flip"] is None:
         return f"No flip is sure to keep that {promise}: {tuning['why']}. By the estimated losses alone: {likely}."
     return (

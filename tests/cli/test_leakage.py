@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -67,6 +68,32 @@ def test_a_flip_is_found_for_a_promise_and_keeps_it(cli, clinic):
     assert kept["upper"] <= 0.05
     missed = cli(*asked, "--flip", flip * 0.99, "--tau", "2").json["above"][0]
     assert missed["upper"] > 0.05
+
+
+def test_what_is_printed_is_rounded_to_the_safe_side(cli, clinic):
+    asked = (
+        "leakage",
+        "--data",
+        clinic,
+        "--label",
+        "health",
+        "--positive",
+        "ill",
+        "--k",
+        "300",
+        "--tau",
+        "2",
+    )
+    promise = ("--at-most", "5", "--above", "2")
+    found = cli(*asked, *promise, "--json").json
+    said = re.search(r"With a flip of ([0-9.]+) or more", cli(*asked, *promise).out)
+    assert said is not None
+    assert found["tuning"]["flip"] <= float(said[1]) < found["tuning"]["flip"] * 1.001
+    (row,) = cli(*asked, "--flip", "0.11", "--json").json["above"]
+    told = re.search(r"at least ([0-9.e-]+), at most ([0-9.e-]+)\) lose", cli(*asked, "--flip", "0.11").out)
+    assert told is not None
+    assert float(told[1]) <= 100 * row["lower"]
+    assert 100 * row["upper"] <= float(told[2]) < 100 * row["upper"] * 1.001
 
 
 def test_no_flip_keeps_some_promises(cli):

@@ -77,9 +77,10 @@ def test_below_the_least_loss_everybody_is_above(prior: float) -> None:
 
 
 def test_0_and_1_are_beyond_every_threshold_that_a_float_can_hold() -> None:
-    low, high = il.thresholds(2000.0, 0.5, 0.01)
-    assert low > 0
-    assert high < 1
+    for tau, prior in ((2000.0, 0.5), (1e308, 1e-300)):
+        low, high = il.thresholds(tau, prior, 0.01)
+        assert 0 < low < 1e-300
+        assert 1 - 1e-15 < high < 1
 
 
 def printed_threshold(tau: float, prior: float, flip: float) -> float:

@@ -56,6 +56,16 @@ def test_ties_share_what_is_left(way: str) -> None:
     assert label_shares(x, y, 3)[0] == pytest.approx([(3 * 0.5) / 3, (1 + 0.5) / 3], abs=1e-12)
 
 
+def test_neighbours_of_one_label_have_a_share_of_exactly_1(way: str) -> None:
+    x, _ = people(400, 9, numbers=0)
+    for k in (3, 7, 49, 93):
+        shares = label_shares(x, np.ones(400, int), k, labels=2)
+        assert (shares[:, 1] == 1).all()
+        assert (shares[:, 0] == 0).all()
+    same = label_shares(np.zeros((50, 1)), np.ones(50, int), 1)  # 49 (1/49) is not 1
+    assert (same[:, 1] == 1).all()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_all_ways_agree_where_categories_tie(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = people(700, seed, numbers=0)
