@@ -75,13 +75,19 @@ def _of_released(
         belief = eta[rows[users]] * chances[users]
         belief /= belief.sum(axis=1, keepdims=True)
         # where labels are missing nobody knows whether the curator had them
-        whole_cluster = len(users) == people.size[rows[users[0]]]
-        counted = _of_distribution(protocol, told["weights"][cluster], belief) if whole_cluster else None
+        all_here = len(users) == people.size[rows[users[0]]] or _uniform(protocol)
+        counted = _of_distribution(protocol, told["weights"][cluster], belief) if all_here else None
         if counted is None:
             basis = "lower"
         else:
             logs[users] += counted
     return of_rows(view, rows, logs, SOURCE, basis)
+
+
+def _uniform(protocol: ClusterResponse) -> bool:
+    """Whether q~ is uniform, whatever the labels."""
+    tau, sigma, _, _ = protocol.settings()
+    return sigma is None or tau * protocol.labels == 1
 
 
 def _of_distribution(protocol: ClusterResponse, weights: Ints, belief: Floats) -> Floats | None:
@@ -90,8 +96,7 @@ def _of_distribution(protocol: ClusterResponse, weights: Ints, belief: Floats) -
     None if there are too many values of q~.
     """
     users, k = belief.shape
-    tau, sigma, _, _ = protocol.settings()
-    if sigma is None or tau * k == 1:  # uniform, whatever the labels
+    if _uniform(protocol):
         return np.zeros(belief.shape)
     if outcomes(protocol, users) > MOST_OUTCOMES or not listed(users, [users] * k):
         return None
