@@ -63,7 +63,7 @@ def settle(limit: float = 10.0) -> None:
 @contextmanager
 def ray_session(users: int) -> Iterator[None]:
     """Start Ray once for several runs, as the backend would for one, and stop it."""
-    from p2p_sim.backends.session import session
+    from p2p_sim.backends.ray_session import session
     from p2p_sim.backends.shards import STORE_BYTES_A_USER
 
     with session(None, SHARDS, users * STORE_BYTES_A_USER):

@@ -1,4 +1,4 @@
-"""The protocols that are known by name: those shipped here, and those of installed packages.
+"""The protocols that are known by name, shipped or of installed packages, and the import of one named MODULE:CLASS.
 
 A package offers a protocol by an entry point of the group ``p2p_sim.protocols``, which names its class, or a module
 whose protocols are all taken.  Importing it is the package's occasion to call ``p2p_sim.privacy.register``.

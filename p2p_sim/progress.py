@@ -1,6 +1,6 @@
 """Progress of long work: a bar in a terminal or a notebook, plain lines elsewhere, nothing for short work.
 
-Commands show it wherever stderr goes; what is called from Python shows it where somebody looks, see ``showing``.
+Commands always show it, on stderr.  Functions called from Python show it only in a terminal or a notebook.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ def as_html(label: str, done: int, total: int) -> str:
 def showing(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Decorate a function with an argument ``progress`` as in ``Asked``, given by name.
 
-    A bar is shown while it runs, unless one is on the screen already.  The function has ``progress`` from
-    ``reporter_of``, and hands it on to decorated ones as ``tell or False``: its caller has decided.
+    A bar is shown while it runs, unless one is on the screen already.  Inside, the function takes its reporter from
+    ``reporter_of(progress)``, and passes ``tell or False`` to other decorated functions, so that they show no second
+    bar.
     """
 
     @functools.wraps(function)

@@ -89,14 +89,10 @@ class PriorResponse(Protocol):
         shared = self.shared_prior()
         if shared is not None:
             order, m = self.reportable(shared[None])
-            yield self.report(y=self._said(me, order, int(m[0])))
+            yield self.report(y=self.answers(me, order, int(m[0])))
         else:
             prior = check_prior('public column "prior"', me.public["prior"], self.labels, me.id)
-            yield self.report(y=self._said(me, *self.reportable(prior)))
-
-    def _said(self, me: Party, order: Array, m: Any) -> Array:
-        """Draw what each user says; ``order``: labels, one row for all or one each; ``m``: a number, or one each."""
-        return self.answers(me, order, m)
+            yield self.report(y=self.answers(me, *self.reportable(prior)))
 
     def answers_to(self, me: Party, priors: Inbox, p: Array) -> Array:
         """Draw what the holder of each message of an inbox says, as a plain array (uint8); ``p``: the prior in each."""
@@ -110,8 +106,8 @@ class PriorResponse(Protocol):
     ) -> Array:
         """Draw what each user says, or for each message of an inbox what its holder says, as a plain array (uint8).
 
-        ``order``: labels in descending probability, one row for all or one each, or ``which`` row each.  ``m``: how
-        many of them can be reported, a number, or one each.
+        ``order``: labels in descending probability: one row for all, one for each user, or for message i row
+        ``which[i]``.  ``m``: how many of them can be reported: one number, or one for each.
         """
         y = me.y.view(np.uint8)
         y = y if each is None else each.layout.spread(y)

@@ -22,7 +22,7 @@ if (
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     """One quiet Ray for every test that needs it; backends use a running Ray and leave it running."""
-    from p2p_sim.backends.session import session
+    from p2p_sim.backends.ray_session import session
 
     with session(None, 4, 100 << 20):
         yield

@@ -57,8 +57,8 @@ def opened(settings: Settings, users: int) -> Iterator[None]:
     if settings.backend == "local":
         yield
         return
-    from p2p_sim.backends import session, shards
+    from p2p_sim.backends import ray_session, shards
 
     wanted = users + 1 if settings.backend == "actors" else settings.shards or os.cpu_count() or 1
-    with session.session(settings.address, wanted, users * shards.STORE_BYTES_A_USER):
+    with ray_session.session(settings.address, wanted, users * shards.STORE_BYTES_A_USER):
         yield

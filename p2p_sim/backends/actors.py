@@ -11,8 +11,8 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
+from p2p_sim.backends.ray_session import Hosted, hosts, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
-from p2p_sim.backends.session import Hosted, hosts, session
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, SiteHandle

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from p2p_sim.backends import ray_head
+from p2p_sim.backends import ray_start
 from p2p_sim.core.errors import InputError
 
 START_SECONDS = 300.0
@@ -66,7 +66,7 @@ class Node:
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", str(ray_head.__file__), self._folder, *words],
+                    [sys.executable, "-P", str(ray_start.__file__), self._folder, *words],
                     stdin=subprocess.PIPE, stdout=log, stderr=log, env=inherited | own, start_new_session=True,
                 )  # fmt: skip
         except BaseException:
@@ -108,7 +108,7 @@ class Node:
     def end(self) -> None:
         """Kill all of Ray's processes and remove its folder."""
         until = time.monotonic() + _END_SECONDS
-        while ray_head.kill_session(self._process.pid) and time.monotonic() < until:
+        while ray_start.kill_session(self._process.pid) and time.monotonic() < until:
             time.sleep(0.05)
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)

@@ -15,9 +15,9 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import layout, session
+from p2p_sim.backends import layout, ray_session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
-from p2p_sim.backends.session import Hosted
+from p2p_sim.backends.ray_session import Hosted
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
@@ -154,7 +154,7 @@ class SiteActors:
 
         All at once, their processes would starve each other.
         """
-        host = session.idle(self._made_for(), self._has_code)
+        host = ray_session.idle(self._made_for(), self._has_code)
         if host is None:
             if len(self._starting) >= STARTING_AT_ONCE:
                 self._check_one()
@@ -246,7 +246,7 @@ def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
         done, _ = ray.wait(handles, timeout=_LOOK_SECONDS)
         if done:
             return done[0]
-        ended = session.lost()
+        ended = ray_session.lost()
         if ended is not None:
             raise RunLostError(f"{doing}: Ray was lost, {ended}. {_AGAIN}")
         silent = time.monotonic() - start

@@ -11,8 +11,8 @@ import ray
 
 from p2p_sim.backends import layout
 from p2p_sim.backends.local import LocalSite
+from p2p_sim.backends.ray_session import Hosted, hosts, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, resolve, strip_tables, tables
-from p2p_sim.backends.session import Hosted, hosts, session
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.engine import Engine, Finished, SiteHandle

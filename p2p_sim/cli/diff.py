@@ -11,7 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import Format, Json, wants_json
-from p2p_sim.cli.programs import Programs, with_programs
+from p2p_sim.cli.protocol_option import Programs, with_programs
 from p2p_sim.report import terminal
 
 

@@ -11,7 +11,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, check_least, count, text, whole
-from p2p_sim.cli.programs import Program, with_programs
+from p2p_sim.cli.protocol_option import Program, with_programs
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 

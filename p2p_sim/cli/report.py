@@ -10,7 +10,7 @@ import typer
 
 from p2p_sim.cli.app import Command, OnceCommand, app
 from p2p_sim.cli.options import OUTPUT, REQUEST, Json, check_format, flag, ratio, text
-from p2p_sim.cli.programs import Programs, with_programs
+from p2p_sim.cli.protocol_option import Programs, with_programs
 from p2p_sim.report import output_files, terminal
 from p2p_sim.report.delta import check_delta
 

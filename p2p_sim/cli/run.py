@@ -236,7 +236,7 @@ class RunCommand(TableOptions):
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim import backends
-        from p2p_sim.backends import address
+        from p2p_sim.backends import ray_probe
         from p2p_sim.network import channels
 
         if (self.data is None) == (self.users is None):
@@ -261,4 +261,4 @@ class RunCommand(TableOptions):
         for channel in (self.channel, self.server_channel):
             channels.parse(channel)
         if self.address is not None:
-            address.probe(self.address)
+            ray_probe.probe(self.address)

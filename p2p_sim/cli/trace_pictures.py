@@ -34,7 +34,7 @@ from p2p_sim.cli.options import (
     viewer,
     whole,
 )
-from p2p_sim.cli.programs import Program, Programs, with_programs
+from p2p_sim.cli.protocol_option import Program, Programs, with_programs
 from p2p_sim.cli.trace_tables import trace
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import output_files, terminal

@@ -26,7 +26,7 @@ from p2p_sim.cli.options import (
     viewer,
     wants_json,
 )
-from p2p_sim.cli.programs import Program, with_programs
+from p2p_sim.cli.protocol_option import Program, with_programs
 from p2p_sim.coalition import CHANNELS
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal

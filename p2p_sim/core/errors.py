@@ -1,4 +1,4 @@
-"""The two kinds of error: bad input from the caller, and mistakes of a protocol program."""
+"""Errors: bad input of the caller, a run that was lost, and mistakes of a protocol program."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ class Faults:
     ``loss``: that a message that travels is lost; ``late``: that it comes after its recipient has read the others;
     ``duplicate``: that it comes twice.  ``stop``: (role, step), a server that stops before that step of its program,
     0 the first.  ``lie``: (kind, share), users whose label is replaced for their program: "flip" (the next label,
-    modulo how many there are), "constant1" (that label), "random" (any).  Of a sealed message on its way to who opens
-    it, ``tamper``: that its bytes are changed; ``misdirect``: that it is sealed under a wrong key; ``replay``: that a
-    copy comes as a message of its own.  Raises InputError for anything else.
+    modulo how many there are), "constant1" (that label), "random" (any).  For a sealed message,
+    before it is opened, ``tamper``: that its bytes are changed; ``misdirect``: that it is sealed under a wrong key;
+    ``replay``: that a copy comes as a message of its own.  Raises InputError for anything else.
     """
 
     drop: float = 0.0
@@ -62,7 +62,7 @@ class Faults:
 
     @classmethod
     def of(cls, given: Any) -> Faults | None:
-        """Return faults from faults, a text or several, or None; None if nothing can go wrong."""
+        """Read faults from one text such as "loss=0.1", several, ``Faults`` or None; None if nothing can go wrong."""
         if isinstance(given, str):
             given = [given]
         if given is not None and not isinstance(given, cls):

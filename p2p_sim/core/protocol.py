@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.columns_read import reads
 from p2p_sim.core.draw import RESERVED_ROLES
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER, Message, Vector
-from p2p_sim.core.program_source import reads
 
 Rounds = Generator[Any, Any, Any]
 """What a role's method returns: it yields sends and receives, and returns the role's output."""

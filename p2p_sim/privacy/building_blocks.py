@@ -1,4 +1,7 @@
-"""Privacy profiles built from probabilities, matrices, noise, and from other profiles."""
+"""Privacy profiles built from probabilities, matrices, noise, and from other profiles.
+
+*Assumes:* that a view is distributed as the arguments say, which is for the caller to show.
+"""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ class LabelNoise:
 class Accounting(Generic[P]):
     """What is known of the privacy of one protocol class; what is left out is not known, and refused where asked for.
 
-    Every entry but the last two is a function, and is called with the protocol, of exactly the registered class,
-    whose parameters its class has checked.  Figures of epsilon are in nats.
+    All entries are functions, but for ``others_matter`` and ``servers_may_deviate``.  They are called with the
+    protocol, of exactly the registered class, whose parameters its class has checked.  Figures of epsilon are in nats.
 
     ``law(protocol, setting)``: returns what a view learns of one label, as a ``PrivacyProfile``, refused where it does
     not know.  ``setting``: who looks, and at what; its parts are roles of the protocol, and its size, if there is one,
@@ -124,8 +124,8 @@ class Accounting(Generic[P]):
     ``smallest_is_worst(protocol, view, faulty)``: returns whether it is proven that a view learns most in the smallest
     cluster that has room for it, so that the others need not be looked at.  ``faulty``: under faults.
 
-    ``among_clusters(protocol)``: returns the protocol among clusters that shows the same where the crowd is one: of one
-    that mixes everybody, with everybody in one cluster; of one on a graph, where all of a part are joined to all.
+    ``among_clusters(protocol)``: returns the same protocol within clusters: one that mixes everybody shows the same
+    with everybody in one cluster; one on a graph, where all users of a part are neighbours.
 
     ``reports_of_victim(protocol, graph)``: returns how likely a report of each user is of user 0's label, shape
     (users,), for the classifier of an audit; ``graph``: that joins the users of a world.

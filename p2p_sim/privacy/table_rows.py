@@ -34,7 +34,7 @@ class TableRow:
 
     @property
     def slow(self) -> bool:
-        """Whether its law takes seconds."""
+        """Whether its law may take seconds: servers and users together, who see no traffic."""
         return (
             bool(self.coalition.servers)
             and self.colluders > 0
@@ -44,7 +44,7 @@ class TableRow:
 
 
 def rows(protocol: Protocol) -> list[TableRow]:
-    """Return the views that a table shows: every server, one peer, the wire, and who of them could join.
+    """Return the views that a table shows: every server, one peer, the wire, and coalitions of these.
 
     Where users talk to one server alone, they form no coalitions worth a row.  A server who passes on what users seal
     for each other has two more: with colluders who deviate, say by dropping out on purpose, and deviating herself.

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from p2p_sim import catalogue
+from p2p_sim.core.columns_read import reads
 from p2p_sim.core.errors import InputError, ProtocolError
 from p2p_sim.core.message import USER
 from p2p_sim.core.population import Population
-from p2p_sim.core.program_source import reads
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.network import topologies
 from p2p_sim.privacy import accountant, registry

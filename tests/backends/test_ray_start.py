@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from p2p_sim import InputError, RunLostError
-from p2p_sim.backends import ray_head, ray_node, ray_site, session
+from p2p_sim.backends import ray_node, ray_session, ray_site, ray_start
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def stand_in(monkeypatch, tmp_path):
     def put(code: str) -> None:
         script = tmp_path / "stand_in.py"
         script.write_text(code)
-        monkeypatch.setattr(ray_head, "__file__", str(script))
+        monkeypatch.setattr(ray_start, "__file__", str(script))
 
     return put
 
@@ -51,13 +51,13 @@ def folders(monkeypatch):
 @pytest.fixture(autouse=True)
 def no_ray(monkeypatch):
     """The Ray that other tests of this process have joined is neither used nor ended."""
-    monkeypatch.setattr(session.ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(session.ray, "shutdown", lambda: None)
-    monkeypatch.setattr(session, "_own", [])
+    monkeypatch.setattr(ray_session.ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray_session, "_own", [])
 
 
 def start(address=None):
-    with session.session(address, 61, 0):
+    with ray_session.session(address, 61, 0):
         pytest.fail("Ray cannot have started")
 
 
@@ -95,19 +95,19 @@ def test_few_workers_are_started_at_once_and_no_other_cluster_is_named(monkeypat
 def test_signals_are_heard_while_ray_starts(how, tmp_path):
     (tmp_path / "stand_in.py").write_text(HANGS)
     code = (
-        "import sys; from p2p_sim.backends import ray_head, session; from p2p_sim.cli import main\n"
-        f"ray_head.__file__ = {str(tmp_path / 'stand_in.py')!r}\n"
-        "start = session._start\n"
+        "import sys; from p2p_sim.backends import ray_start, ray_session; from p2p_sim.cli import main\n"
+        f"ray_start.__file__ = {str(tmp_path / 'stand_in.py')!r}\n"
+        "start = ray_session._start\n"
         "def noted(*given):\n"
         "    node = start(*given)\n"
         "    print(node._folder, node._process.pid, file=sys.stderr, flush=True)\n"
         "    return node\n"
-        "session._start = noted\n"
+        "ray_session._start = noted\n"
         "sys.exit(main(['run', 'peer-to-peer', '--users', '8', '--backend', 'actors', '--seed', '3']))"
     )
     program = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(session.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(ray_session.__file__).parents[2])},
     )  # fmt: skip
     try:
         assert program.stderr is not None
@@ -137,7 +137,7 @@ def test_a_caller_that_is_killed_takes_ray_and_its_folder_with_it(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     child = subprocess.Popen(
-        [sys.executable, "-P", ray_head.__file__, str(folder), "start"], stdin=subprocess.PIPE,
+        [sys.executable, "-P", ray_start.__file__, str(folder), "start"], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert child.stdin is not None
@@ -147,14 +147,14 @@ def test_a_caller_that_is_killed_takes_ray_and_its_folder_with_it(tmp_path):
     child.wait(timeout=60)
     child.stdout.close()
     assert not folder.exists()
-    assert worker not in ray_head._processes() or ray_head._ended(worker)
+    assert worker not in ray_start._processes() or ray_start._ended(worker)
 
 
 def test_a_signal_is_delivered_after_what_must_end():
     heard = []
     before = signal.signal(signal.SIGTERM, lambda *_how: heard.append("program"))
     try:
-        with session._signals_later():
+        with ray_session._signals_later():
             signal.raise_signal(signal.SIGTERM)
             assert not heard
         assert heard == ["program"]
@@ -164,7 +164,7 @@ def test_a_signal_is_delivered_after_what_must_end():
 
 def test_a_call_that_a_signal_interrupts_is_not_taken_for_ended():
     """Ray ends the program if it is itself ended while the program joins it."""
-    call = session._Call()
+    call = ray_session._Call()
     until = threading.Event()
 
     def interrupt() -> None:
@@ -182,10 +182,10 @@ def test_a_call_that_a_signal_interrupts_is_not_taken_for_ended():
 def test_a_call_has_a_time_limit_and_hands_on_its_error():
     until = threading.Event()
     with pytest.raises(TimeoutError, match="no answer within 0 s"):
-        session._Call().run(lambda: until.wait(60), 0.0)
+        ray_session._Call().run(lambda: until.wait(60), 0.0)
     until.set()
     with pytest.raises(ZeroDivisionError):
-        session._Call().run(lambda: 1 / 0, 60)
+        ray_session._Call().run(lambda: 1 / 0, 60)
 
 
 def test_who_is_silent_is_said_once_and_waited_for(monkeypatch):
@@ -208,7 +208,7 @@ def test_a_worker_that_never_starts_is_named(monkeypatch):
 def test_a_ray_that_ended_is_named(monkeypatch):
     monkeypatch.setattr(ray_site.ray, "wait", lambda handles, timeout: ([], handles))
     monkeypatch.setattr(
-        session, "_own", [SimpleNamespace(lost=lambda: "its process raylet ended (exit code -9)")]
+        ray_session, "_own", [SimpleNamespace(lost=lambda: "its process raylet ended (exit code -9)")]
     )
     with pytest.raises(RunLostError, match=r"shard 1: Ray was lost, its process raylet ended .*same bits"):
         ray_site.wait(["handle"], "shard 1")

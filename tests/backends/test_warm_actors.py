@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import privacy
-from p2p_sim.backends import session
+from p2p_sim.backends import ray_session
 from p2p_sim.core import code_fingerprint
 from p2p_sim.privacy.auditing import worlds
 from protocols import PeerToPeer
@@ -28,14 +28,14 @@ def _alone() -> Iterator[None]:
 
 
 def drop() -> None:
-    assert session._idle is not None
-    session.kill(session._idle)
-    session._idle.clear()
+    assert ray_session._idle is not None
+    ray_session.kill(ray_session._idle)
+    ray_session._idle.clear()
 
 
 def idle() -> list[str]:
     """Ids of the actors that wait for a run."""
-    return sorted(each.actor._actor_id.hex() for each in session._idle or ())
+    return sorted(each.actor._actor_id.hex() for each in ray_session._idle or ())
 
 
 def check_run(protocol: str, people: str, users: int, seed: int, **where: object) -> None:
@@ -59,13 +59,13 @@ def test_another_run_takes_the_actors_of_the_one_before() -> None:
 def test_all_batches_of_an_audit_use_the_same_actors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worlds, "_BATCH", 400)
     seen: set[str] = set()
-    keep = session.keep
+    keep = ray_session.keep
 
-    def noted(actors: list[session.Hosted]) -> None:
+    def noted(actors: list[ray_session.Hosted]) -> None:
         seen.update(each.actor._actor_id.hex() for each in actors)
         keep(actors)
 
-    monkeypatch.setattr(session, "keep", noted)
+    monkeypatch.setattr(ray_session, "keep", noted)
     case = {"cluster_size": 10, "delta": 0.01, "trials": 100, "statistic": "exact"}
     here = privacy.audit(PeerToPeer(0.1), **case)  # type: ignore[arg-type]
     there = privacy.audit(PeerToPeer(0.1), backend="shards", shards=2, **case)  # type: ignore[arg-type]
@@ -75,9 +75,9 @@ def test_all_batches_of_an_audit_use_the_same_actors(monkeypatch: pytest.MonkeyP
 
 def test_an_actor_is_not_used_again_after_its_code_was_changed() -> None:
     check_run("peer-to-peer", "scattered", 101, 7, shards=1)
-    assert session._idle
+    assert ray_session._idle
     first = idle()
-    session._idle[0].code["p2p_sim/run.py"] = "of another version"
+    ray_session._idle[0].code["p2p_sim/run.py"] = "of another version"
     check_run("peer-to-peer", "scattered", 101, 7, shards=1)
     assert not set(first) & set(idle())
 
@@ -115,8 +115,8 @@ def test_an_actor_that_was_lost_between_runs_is_named() -> None:
     import ray
 
     check_run("peer-to-peer", "scattered", 101, 7, shards=1)
-    assert session._idle
-    ray.kill(session._idle[0].actor)
+    assert ray_session._idle
+    ray.kill(ray_session._idle[0].actor)
     with pytest.raises(p2p_sim.RunLostError, match=r"start of shard 0 .*actor of this run was lost"):
         check_run("peer-to-peer", "scattered", 101, 7, shards=1)
     check_run("peer-to-peer", "scattered", 101, 7, shards=1)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import p2p_sim
-from p2p_sim.cli import programs
+from p2p_sim.cli import protocol_option
 from tests.cli.test_bad_input import refused
 
 WARD = '''
@@ -116,7 +116,8 @@ def test_programs_of_several_runs_are_named_one_by_one(ward, tmp_path):
     told = ward("report", "none", "desk", "shipped", *both, "--json").json["runs"]
     assert [run["protocol"] for run in told] == ["ward", "desk", "peer-to-peer"]
     assert told[0]["messages"][0]["sender"] == "user"  # which a run without a trace does not tell
-    (found, _) = programs._kinds(both[1::2], [str(tmp_path)])  # a folder of runs, as trace serve takes
+    # a folder of runs, as trace serve takes
+    (found, _) = protocol_option._classes(both[1::2], [str(tmp_path)])
     assert found.__name__ == "Ward"
     refused(ward("diff", "none", "shipped", *both), "--protocol desk:Desk", "'none' is of ward:Ward")
     refused(ward("replay", "none", "--user", "3", *both), "--protocol is given twice")

@@ -20,7 +20,7 @@ NAMES = {"protocol", "program", "against"}
 """What protocols are called in this package."""
 PARTS = {"protocol", "source"}
 """And as a part of something else: ``run.source``, ``world.protocol``."""
-ENGINE = {"core/protocol.py", "core/program_source.py", "core/block.py", "privacy/enumeration/label_flow.py"}
+ENGINE = {"core/protocol.py", "core/columns_read.py", "core/block.py", "privacy/enumeration/label_flow.py"}
 """Where a role's program is looked up by the role's name, and parameters by theirs, also to watch what it reads."""
 GENERAL = {"Protocol", "Run", "PrivacyProfile", "type"}
 """What a caller's argument may be instead of a protocol, and is asked for."""

@@ -1,4 +1,9 @@
-"""Unbiased randomizers: every observer of the report sees an output, from the integers that are drawn."""
+"""The optimal unbiased randomizer: who reads the report sees one output.
+
+The law is that of the integers that are drawn, not of the real numbers that they are rounded from.
+
+*Source:* Badanidiyuru et al. 2023; ``docs/laws.md``.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +38,11 @@ Pair = tuple[Counts, Counts]
 
 def law(protocol: UnbiasedResponse, setting: Setting) -> PrivacyProfile:
     """Return what a view learns: the outputs of the worst pairs of labels."""
-    made = protocol.randomizer()
-    pairs = worst_pairs(made)
-    if len(pairs) > 1 and len(made.nodes) < protocol.labels:
+    randomizer = protocol.randomizer()
+    pairs = worst_pairs(randomizer)
+    if len(pairs) > 1 and len(randomizer.nodes) < protocol.labels:
         # several runs on labels between nodes mix different pairs, of which the worst by itself need not be the worst
-        return read_by(setting, above_all(pairs), SOURCE, GIVEN, basis="upper")
+        return read_by(setting, dominating_law(pairs), SOURCE, GIVEN, basis="upper")
     return read_by(setting, _atoms(pairs), SOURCE, GIVEN)
 
 
@@ -55,10 +60,11 @@ def _atoms(pairs: tuple[Pair, ...]) -> Law:
     return Atoms(_floats(first), _floats(second))
 
 
-def above_all(pairs: tuple[Pair, ...]) -> Law:
+def dominating_law(pairs: tuple[Pair, ...]) -> Law:
     """Return three outcomes that dominate every pair: as far apart, and with as high a ratio r.
 
-    E_x is convex, so from x = 1 to r it is below the line that goes to 0 at r, and these three are on that line.
+    E_x of every pair is convex in x, so between x = 1 and r it is below the straight line to 0 at r.  E_x of these
+    three outcomes is that line.
     """
     ratio = max(Fraction(max(each), min(each)) for pair in pairs for each in zip(*pair, strict=True))
     least = max(Fraction(_excess(pair, 1, 1), WORD) for pair in pairs) / (ratio - 1)
@@ -67,9 +73,11 @@ def above_all(pairs: tuple[Pair, ...]) -> Law:
 
 
 @lru_cache(maxsize=64)  # an account asks for every view
-def worst_pairs(made: Randomizer) -> tuple[Pair, ...]:
+def worst_pairs(randomizer: Randomizer) -> tuple[Pair, ...]:
     """Return pairs of labels, the lower first, as counts of words: every other one is dominated by one of them."""
-    rows = [made.chances[node] for node in (made.nodes[:2] if made.alike else made.nodes)]
+    rows = [
+        randomizer.chances[node] for node in (randomizer.nodes[:2] if randomizer.alike else randomizer.nodes)
+    ]
     pairs = sorted(
         itertools.combinations(rows, 2), key=lambda pair: -sum(abs(p - q) for p, q in zip(*pair, strict=True))
     )
@@ -102,7 +110,7 @@ def statistic(
 
 
 def local_epsilon(protocol: UnbiasedResponse) -> float:
-    """Return the largest log ratio of the integers drawn: less than 1e-6 below the budget."""
+    """Return the largest log ratio of the integers that are drawn, in nats; below the budget by less than 1e-6."""
     return max(_atoms((pair,)).pure() for pair in worst_pairs(protocol.randomizer()))
 
 

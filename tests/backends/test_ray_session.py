@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 import p2p_sim
-from p2p_sim.backends import address as addressing
-from p2p_sim.backends import ray_head, session
+from p2p_sim.backends import ray_probe as addressing
+from p2p_sim.backends import ray_session, ray_start
 from tests.contract.cases import POPULATIONS, PROTOCOLS
 
 pytestmark = pytest.mark.ray
@@ -76,9 +76,9 @@ def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None
     code = (
         "import p2p_sim; from tests.backends.programs import *; from tests.contract.cases import *\n"
         "from p2p_sim.backends import ray_site\n"
-        "from p2p_sim.backends import session\n"
+        "from p2p_sim.backends import ray_session\n"
         "def fetch(*given):\n"
-        "    print('up', session._own[0]._folder, flush=True)\n"
+        "    print('up', ray_session._own[0]._folder, flush=True)\n"
         "    import time; time.sleep(600)\n"
         "ray_site.fetch = fetch\n" + RUN.format("")
     )
@@ -106,7 +106,7 @@ def test_interrupting_ends_ray_and_leaves_no_folder(how: signal.Signals) -> None
 
 SIGTERM = """
 import signal, sys
-from p2p_sim.backends import session
+from p2p_sim.backends import ray_session
 
 class Stopped(Exception):
     pass
@@ -116,14 +116,14 @@ def stop(*_how):
 
 signal.signal(signal.SIGTERM, stop)
 try:
-    with session.session(None, 1, 0):
+    with ray_session.session(None, 1, 0):
         print(signal.getsignal(signal.SIGTERM) is stop, file=sys.stderr)
         signal.raise_signal(signal.SIGTERM)
 except Stopped:
     print("stopped")
-session.ray_node.Node.address = lambda _node: signal.raise_signal(signal.SIGTERM)
+ray_session.ray_node.Node.address = lambda _node: signal.raise_signal(signal.SIGTERM)
 try:
-    with session.session(None, 1, 0):
+    with ray_session.session(None, 1, 0):
         pass
 except Stopped:
     print("stopped while it started")
@@ -230,7 +230,7 @@ def test_a_cluster_with_a_token_is_started_and_used_as_documented(tmp_path: Path
         assert "RAY_AUTH_MODE=token" in refused.stderr
         assert "Traceback" not in refused.stderr
     finally:
-        while any(ray_head.kill_session(each) for each in sessions):
+        while any(ray_start.kill_session(each) for each in sessions):
             time.sleep(0.1)
         shutil.rmtree(rays, ignore_errors=True)
 
@@ -276,5 +276,5 @@ def test_the_watchdogs_stay_under_twenty_seconds() -> None:
 )
 def test_one_address_may_be_spelled_in_two_ways(monkeypatch, address, same):
 
-    monkeypatch.setattr(session.ray.util, "get_node_ip_address", lambda: "10.0.0.5")
-    assert session._same(address, "10.0.0.5:6379") is same
+    monkeypatch.setattr(ray_session.ray.util, "get_node_ip_address", lambda: "10.0.0.5")
+    assert ray_session._same(address, "10.0.0.5:6379") is same

@@ -1,4 +1,4 @@
-"""``--protocol``: whose program a verb uses that looks at saved runs.
+"""The option ``--protocol`` of verbs that read saved runs.
 
 A run's folder may come from anybody: code that it names is imported only if the option names it too.
 """
@@ -39,16 +39,16 @@ Programs = Annotated[
 ]  # fmt: skip
 
 Verb = TypeVar("Verb")
-Work = Callable[[Verb, Command], int]
+VerbBody = Callable[[Verb, Command], int]
 
 
-def with_programs(*fields: str) -> Callable[[Work[Verb]], Work[Verb]]:
+def with_programs(*fields: str) -> Callable[[VerbBody[Verb]], VerbBody[Verb]]:
     """Let a verb use the programs that its ``--protocol`` names; ``fields``: which of its own hold paths of runs.
 
     Raises InputError for a name that leads nowhere, or is not that of a run there.
     """
 
-    def of(work: Work[Verb]) -> Work[Verb]:
+    def decorate(work: VerbBody[Verb]) -> VerbBody[Verb]:
         @functools.wraps(work)
         def within(verb: Verb, command: Command) -> int:
             given = vars(verb)["protocol"] or []
@@ -56,36 +56,36 @@ def with_programs(*fields: str) -> Callable[[Work[Verb]], Work[Verb]]:
             if not names:
                 return work(verb, command)
             with terminal.stdout_to_stderr():
-                kinds = _kinds(names, [path for field in fields for path in _listed(vars(verb)[field])])
-            with catalogue.naming(*kinds):
+                classes = _classes(names, [path for field in fields for path in _listed(vars(verb)[field])])
+            with catalogue.naming(*classes):
                 return work(verb, command)
 
         return within
 
-    return of
+    return decorate
 
 
 def _listed(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def _kinds(names: Iterable[str], paths: Iterable[str]) -> list[type[Protocol]]:
+def _classes(names: Iterable[str], paths: Iterable[str]) -> list[type[Protocol]]:
     """Return the classes that are named, each of a run in these folders."""
     runs = {str(run.folder): run for path in paths for run in _runs(Path(path))}
-    kinds = []
+    classes = []
     for name in names:
         kind = catalogue.named(name)
-        of = catalogue.class_name(kind)
-        own = {place: run for place, run in runs.items() if run.protocol == of}
+        class_name = catalogue.class_name(kind)
+        own = {place: run for place, run in runs.items() if run.protocol == class_name}
         if not own:
             there = "; ".join(f"run {place!r} is of {run.protocol}" for place, run in list(runs.items())[:4])
             raise InputError(
-                f"--protocol {name} is {of}, but {there or 'no run is there'}: name its class, or none"
+                f"--protocol {name} is {class_name}, but {there or 'no run is there'}: name its class, or none"
             )
         for place, run in own.items():
             _check(name, kind, place, run)
-        kinds.append(kind)
-    return kinds
+        classes.append(kind)
+    return classes
 
 
 def _runs(path: Path) -> Iterator[LazyRun]:

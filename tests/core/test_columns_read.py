@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from p2p_sim.core import Message, Protocol
-from p2p_sim.core.program_source import reads
+from p2p_sim.core.columns_read import reads
 from protocols import ALL
 
 
