@@ -15,6 +15,7 @@ from p2p_sim.privacy.composition.compose import LocalBudget, compose, composed
 from p2p_sim.privacy.composition.grouped import grouped
 from p2p_sim.privacy.composition.parallel import parallel
 from p2p_sim.privacy.enumeration.enumerate import EnumeratedView, enumerate_view
+from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
 from p2p_sim.privacy.label_matrices import DenseMatrices, Evidence, LabelMatrices, ResamplingMatrices
 from p2p_sim.privacy.law import Bracket, Law
 from p2p_sim.privacy.laws.finite import Atoms, Nothing
@@ -28,10 +29,10 @@ from p2p_sim.privacy.theorems import Promise
 
 __all__ = [
     "Accounting", "Atoms", "Attack", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "DenseMatrices",
-    "EnumeratedView", "Evidence", "LabelMatrices", "LabelNoise", "Law", "LocalBudget", "LocalResponse",
-    "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError", "ResamplingMatrices",
-    "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds", "building_blocks", "by_cluster",
-    "calibrate", "calibrate_noise", "compose", "composed", "crowd", "enumerate_view", "fits", "gaussian",
-    "grouped", "label_noise", "laplace", "mechanisms", "parallel", "profile", "register",
-    "shuffled_response",
+    "EnumeratedView", "Evidence", "LabelLikelihoods", "LabelMatrices", "LabelNoise", "Law", "LocalBudget",
+    "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError",
+    "ResamplingMatrices", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds",
+    "building_blocks", "by_cluster", "calibrate", "calibrate_noise", "compose", "composed", "crowd",
+    "enumerate_view", "fits", "gaussian", "grouped", "label_noise", "laplace", "mechanisms", "parallel",
+    "profile", "register", "shuffled_response",
 ]  # fmt: skip

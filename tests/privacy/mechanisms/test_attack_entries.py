@@ -134,7 +134,7 @@ def test_posteriors_are_those_of_every_way(name: str, view: str, channels: str) 
     entry: Any = accounting(type(protocol))
     lower = bool(LOWER.get(name, set()) & {view, f"{view}-{channels}"})
     right, best = np.zeros(len(others)), np.zeros(len(others))
-    bases = set[str]()
+    bases, alike = set[str](), dict[tuple[float, ...], Any]()
     for seen, brute in ways.seen(view, channels, certain, most=10_000 if lower else 12):
         found = entry.attack(protocol, seen, certain)
         bases.add(found.basis)
@@ -145,12 +145,20 @@ def test_posteriors_are_those_of_every_way(name: str, view: str, channels: str) 
             with np.errstate(divide="ignore"):
                 expected = log_ratios(np.log(brute[others]))
             np.testing.assert_allclose(log_ratios(logs[others]), expected, atol=1e-11)
+        for user in others.tolist():
+            group = (user, *np.round(log_ratios(logs)[user], 9).tolist())
+            alike[group] = alike.get(group, np.zeros(eta.shape[1])) + brute[user]
         joint = (brute * certain)[others]
         guess = (np.exp(log_ratios(logs)) * certain)[others].argmax(axis=1)
         right += joint[np.arange(len(others)), guess]
         best += joint.max(axis=1)
     assert ("lower" in bases) == lower
     assert bases
-    if lower:  # a likelihood of part of what is seen: never worse than no look, nor better than the best
+    if lower:
+        # a likelihood of part of what is seen: never worse than no look, nor better than the best ...
         assert (right >= certain[others].max(axis=1) - 1e-12).all()
         assert (right <= best + 1e-12).all()
+        # ... and right on average over all that look alike
+        for (_, *ratios), likelihood in alike.items():
+            with np.errstate(divide="ignore"):
+                assert np.log(likelihood / likelihood.max()) == pytest.approx(ratios, abs=1e-8)

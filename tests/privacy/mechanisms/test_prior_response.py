@@ -67,8 +67,8 @@ def test_one_label_that_can_be_reported_shows_nothing() -> None:
 class Honest(PriorResponse):
     """Who has a label that cannot be reported says it, as somebody might think is harmless."""
 
-    def _said(self, me: Party, order: Any, m: Any) -> Any:
-        said = super()._said(me, order, m)
+    def answers(self, me: Party, order: Any, m: Any, each: Any = None, which: Any = None) -> Any:
+        said = super().answers(me, order, m, each, which)
         return np.where(np.isin(me.y, order[0, :m]), said, me.y.astype(np.uint8))
 
 

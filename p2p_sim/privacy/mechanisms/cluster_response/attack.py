@@ -16,6 +16,7 @@ from p2p_sim.privacy.laws.category_counts import category_likelihoods, listed
 from p2p_sim.privacy.laws.poisson_binomial import bit_likelihoods
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
+    Columns,
     by_matrix,
     check_prior_rows,
     members,
@@ -38,10 +39,8 @@ def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoo
     """Return what a view knows of labels: all, if it reads what the curator is told; otherwise what the learner is.
 
     Given q~, released labels are independent; and q~ depends on the numbers of labels in the cluster.  "lower" in
-    clusters with too many values of q~ to list them: what q~ says by itself of the labels is left out there.
-    Raises InputError where phi is estimated: the learner is not told lambda.
-
-    *Assumes:* each label that the curator has is released to the learner: no message of hers is lost.
+    clusters with too many values of q~ to list them, and where labels are missing: what q~ says by itself of the labels
+    is left out there.  Raises InputError where phi is estimated: the learner is not told lambda.
     """
     check_prior_rows(view, eta, protocol.labels)
     if not np.isin(readable(view, "report")["sender"], members(view)).all():
@@ -55,25 +54,40 @@ def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoo
             f"view = {view.name!r}: lacks lambda, which follows from an estimate that nobody is told "
             f"(phi_share = {protocol.phi_share!r}); give phi"
         )
-    rows = rows_of(view, released["user"])
-    code = clusters_of(view).codes[rows].astype(np.int64)
-    shares = told["weights"] / told["weights"].sum(axis=1, keepdims=True)
-    said, mine = released["y"].astype(np.int64), np.searchsorted(told["cluster"], code)
-    lam = float(protocol.settings().lam)
-    chances = lam * np.repeat(shares[mine, said][:, None], protocol.labels, axis=1)
+    return _of_released(protocol, view, eta, released, told)
+
+
+def _of_released(
+    protocol: ClusterResponse, view: View, eta: Floats, released: Columns, told: Columns
+) -> LabelLikelihoods:
+    people, rows = clusters_of(view), rows_of(view, released["user"])
+    known = np.isin(people.codes[rows], told["cluster"])  # a message may be lost
+    rows, said = rows[known], released["y"][known].astype(np.int64)
+    place = np.searchsorted(told["cluster"], people.codes[rows])
+    shares, lam = told["weights"] / told["weights"].sum(axis=1, keepdims=True), float(protocol.settings().lam)
+    chances = lam * np.repeat(shares[place, said][:, None], protocol.labels, axis=1)
     chances[np.arange(len(said)), said] += 1 - lam
     with np.errstate(divide="ignore"):
         logs = np.log(chances)
-    full = True
-    for place in np.unique(mine).tolist():
-        users = np.flatnonzero(mine == place)
+    basis: Literal["exact", "lower"] = "exact" if known.all() else "lower"
+    for cluster in np.unique(place).tolist():
+        users = np.flatnonzero(place == cluster)
         belief = eta[rows[users]] * chances[users]
         belief /= belief.sum(axis=1, keepdims=True)
-        counted = _of_distribution(protocol, told["weights"][place], belief)
-        full &= counted is not None
-        logs[users] += 0.0 if counted is None else counted
-    basis: Literal["exact", "lower"] = "exact" if full else "lower"
+        # where labels are missing nobody knows whether the curator had them
+        all_here = len(users) == people.size[rows[users[0]]] or _uniform(protocol)
+        counted = _of_distribution(protocol, told["weights"][cluster], belief) if all_here else None
+        if counted is None:
+            basis = "lower"
+        else:
+            logs[users] += counted
     return of_rows(view, rows, logs, SOURCE, basis)
+
+
+def _uniform(protocol: ClusterResponse) -> bool:
+    """Whether q~ is uniform, whatever the labels."""
+    tau, sigma, _, _ = protocol.settings()
+    return sigma is None or tau * protocol.labels == 1
 
 
 def _of_distribution(protocol: ClusterResponse, weights: Ints, belief: Floats) -> Floats | None:
@@ -82,8 +96,7 @@ def _of_distribution(protocol: ClusterResponse, weights: Ints, belief: Floats) -
     None if there are too many values of q~.
     """
     users, k = belief.shape
-    tau, sigma, _, _ = protocol.settings()
-    if sigma is None or tau * k == 1:  # uniform, whatever the labels
+    if _uniform(protocol):
         return np.zeros(belief.shape)
     if outcomes(protocol, users) > MOST_OUTCOMES or not listed(users, [users] * k):
         return None

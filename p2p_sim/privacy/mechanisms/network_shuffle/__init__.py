@@ -17,9 +17,7 @@ from p2p_sim.core.faults import Faults
 from p2p_sim.core.groups import Members
 from p2p_sim.core.population import Population
 from p2p_sim.network.walks import distribution, stationary
-from p2p_sim.observed_view import View
 from p2p_sim.privacy import theorems as shared
-from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Mixture, Scaled
@@ -34,15 +32,8 @@ from p2p_sim.privacy.laws.random_size_shuffle import (
 )
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import upper
-from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, flat_lies, readable, whole
-from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
-    Crowds,
-    handed_in,
-    histograms,
-    known_labels,
-    of_crowds,
-)
 from p2p_sim.privacy.mechanism_parts.shuffled_crowds import of_crowd
+from p2p_sim.privacy.mechanisms.network_shuffle.attack import attack
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, LawOf, register
 from p2p_sim.privacy.setting import Setting, fits, joined
@@ -196,43 +187,6 @@ def reports_of_victim(protocol: NetworkShuffle, graph: Members) -> npt.NDArray[n
     """Return the chance that the victim's walk ends at each user, over how many reports are expected there."""
     expected = stationary(graph) * len(graph.codes)
     return np.asarray(distribution(graph, 0, int(protocol.steps)) / expected)
-
-
-def attack(protocol: NetworkShuffle, view: View, eta: Floats) -> LabelLikelihoods:
-    """Return what the numbers of noisy labels say of all users, and a first step of a report, if the view reads it.
-
-    Where reports walked is left out, so the basis is "lower"; but on a complete graph without the wire it says nothing:
-    after the first step, which colluders see of some, everybody is as likely to have begun a report.
-    """
-    whole(view)
-    check_prior_rows(view, eta, protocol.labels)
-    known = known_labels(view, _begun(protocol, view))
-    reports = view.messages["report"]
-    labels = reports["y"][reports["readable"]]
-    seen = histograms(np.zeros(len(labels), np.int64), labels, 1, protocol.labels)
-    matrix = flat_lies(float(protocol.randomizer.lying()), protocol.labels)
-    crowd = Crowds(np.zeros(len(eta), np.int64), known, seen, handed_in)
-    source = "Unified 2023, proof of Lemma A.1, of the noisy labels of all users"
-    return of_crowds(
-        view, eta, matrix, crowd, source, "exact" if _said_all(protocol, view, known) else "lower"
-    )
-
-
-def _begun(protocol: NetworkShuffle, view: View) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return users by id, and what they said, of those whose own report the view read before it walked on."""
-    if not protocol.steps:
-        reports = readable(view, "report")
-        return reports["sender"], reports["y"]
-    hops, rounds = readable(view, "hop"), view.messages["hop"]["round"]
-    first = hops["round"] == (rounds.min() if len(rounds) else 0)
-    return hops["sender"][first], hops["y"][first]
-
-
-def _said_all(protocol: NetworkShuffle, view: View, known: npt.NDArray[np.int64]) -> bool:
-    """Whether a view shows nothing of labels but who said what, as far as it is known, and the numbers of the rest."""
-    if bool((known >= 0).all()) or "learner" not in view.coalition.servers or not protocol.steps:
-        return True
-    return view.graph is not None and view.graph.complete and not view.coalition.wire
 
 
 register(
