@@ -43,9 +43,9 @@ def canary_attack(
     """Return the row of the attack: the share of coins that it guesses right, against 1/2, which is exact.
 
     ``share`` in (0, 1] of the users are canaries; a flipped label is uniform among the others.  Canaries are ranked by
-    how much more likely the model finds the label before the coin than the flipped one, less the same of ``eta``; the
-    lower half are guessed to be flipped.  ``seed``: of canaries, coins and the run.  Raises InputError where the view
-    has no learner, where users have no features, and for fewer than 2 canaries.
+    how much more likely the model finds the label before the coin than the flipped one, less the same of ``eta``
+    (users, k); the lower half are guessed to be flipped.  ``seed``: of canaries, coins and the run.  Raises InputError
+    where the view has no learner, where users have no features, and for fewer than 2 canaries.
 
     *Assumes:* Clopper-Pearson takes the guesses as independent; they share one model and the median.
     """  # fmt: skip

@@ -34,6 +34,7 @@ FOLDS = 5
 _SLACK = 1e-6
 _CHUNK = 20_000
 _FEW_COLUMNS = 8  # up to which a tree finds neighbours at once
+_FEW_NEIGHBOURS = 60  # that an approximate search is good and quick for
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +181,10 @@ def nearest(
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
     there are so many.  Distances as in ``nearest_neighbours``.  Neighbours are found exactly, by scikit-learn's tree
-    in up to 8 columns; in more, and above 100,000 users, approximately by pynndescent where that is installed, and
-    ``source`` says so.  The class shares
-    count as one more neighbour, so that no label is ruled out.  ``from_half``: users are cut into two halves, and half
-    as many neighbours are sought in each.  ``seed``: of the halves, and of the approximate search.  Raises InputError
+    in up to 8 columns; in more, and above 100,000 users, approximately by pynndescent where that is installed, then
+    60 of them at most; ``source`` says so.  The class shares count as one more neighbour, so that no label is ruled
+    out.  ``from_half``: users are cut into two halves, and half as many neighbours are sought in each.  ``seed``: of
+    the halves, and of the approximate search.  Raises InputError
     for fewer than 4 users, and for ``neighbours`` above n - 1.
 
     *Source:* Pitfalls 2021, section 3.
@@ -193,7 +194,8 @@ def nearest(
     check_whole("neighbours", k, 1)
     if k > n - 1:
         raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
-    shares_among, how = _search(n, x.shape[1], seed, progress)
+    shares_among, how, most = _search(n, x.shape[1], seed, progress)
+    k = min(k, most)
     table, codes, shares = scaled(x), np.asarray(y, np.int64), shares_of(y, labels)
     coarse = np.empty((n, labels))
     for half in halves(n, seed):
@@ -284,59 +286,58 @@ SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int, int
 """From features, labels, how many neighbours and how many labels there are: label shares among each one's nearest."""
 
 
-def _search(n: int, columns: int, seed: int, progress: Asked) -> tuple[SharesAmong, str]:
-    """Return how neighbours are found, and in words: by a tree where that is quick, approximately of many users."""
+def _search(n: int, columns: int, seed: int, progress: Asked) -> tuple[SharesAmong, str, int]:
+    """Return how neighbours are found, in words too, and how many at most: by a tree where that is quick."""
     if columns <= _FEW_COLUMNS:
-        return _of_places(_by_tree, seed), "found exactly"
-    if n > APPROXIMATE_FROM:
-        try:
-            import pynndescent  # noqa: F401
-        except ImportError:
-            note = "found exactly (with the extra leakage it would be faster, and approximate)"
-        else:
-            return _of_places(_approximately, seed), "found approximately by pynndescent"
-    else:
-        note = "found exactly"
+        return _of_places(_by_tree, seed), "found exactly", n
 
     def exact(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
         return label_shares(x, y, count, labels=labels, progress=progress)
 
-    return exact, note
+    if n <= APPROXIMATE_FROM:
+        return exact, "found exactly", n
+    try:
+        import pynndescent  # noqa: F401
+    except ImportError:
+        return exact, "found exactly (with the extra leakage it would be faster, and approximate)", n
+    return _of_places(_approximately, seed), "found approximately by pynndescent", _FEW_NEIGHBOURS
 
 
-Query = Callable[[npt.NDArray[np.float32], int], npt.NDArray[np.int64]]
-"""From rows and a number: the places of so many nearest ones for each."""
+Places = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+"""From rows: the places of the nearest ones of each, (rows, number), the row itself perhaps among them."""
 
 
-def _by_tree(x: npt.NDArray[np.float32], count: int, _seed: int) -> Query:
+def _by_tree(x: npt.NDArray[np.float32], few: int, _seed: int) -> Places:
     from sklearn.neighbors import NearestNeighbors
 
-    tree = NearestNeighbors(n_neighbors=count, algorithm="kd_tree").fit(x)
-    return lambda rows, few: np.asarray(tree.kneighbors(rows, few, return_distance=False), np.int64)
+    tree = NearestNeighbors(n_neighbors=few, algorithm="kd_tree").fit(x)
+    return lambda who: np.asarray(tree.kneighbors(x[who], return_distance=False), np.int64)
 
 
-def _approximately(x: npt.NDArray[np.float32], count: int, seed: int) -> Query:
+def _approximately(x: npt.NDArray[np.float32], few: int, seed: int) -> Places:
     from pynndescent import NNDescent
 
-    index = NNDescent(x, n_neighbors=min(count, 60), random_state=seed % 2**32)
-    return lambda rows, few: np.asarray(index.query(rows, k=few)[0], np.int64)
+    graph = NNDescent(x, n_neighbors=few, random_state=seed % 2**32).neighbor_graph[0]
+    return lambda who: np.asarray(graph[who], np.int64)
 
 
-def _of_places(build: Callable[[npt.NDArray[np.float32], int, int], Query], seed: int) -> SharesAmong:
+def _of_places(build: Callable[[npt.NDArray[np.float32], int, int], Places], seed: int) -> SharesAmong:
     """Return label shares among neighbours that an index finds; users are shuffled, so that no order breaks ties."""
 
     def shares(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
         shuffled = order(words(seed, stream("attack", "ties", 0), 0, len(y)))
-        few = min(count + 1, len(y))  # one more, as she is among them
-        nearest_of, codes = build(x[shuffled], few, seed), y[shuffled]
+        # one more, as she is among them
+        nearest_of, codes = build(x[shuffled], min(count + 1, len(y)), seed), y[shuffled]
         found = np.empty((len(y), labels))
         for low in range(0, len(y), _CHUNK):
             who = np.arange(low, min(low + _CHUNK, len(y)))
-            places = nearest_of(x[shuffled[who]], few)
-            others = places != who[:, None]
+            places = nearest_of(who)
+            others = (places != who[:, None]) & (places >= 0)
             kept = others & (np.cumsum(others, axis=1) <= count)
             for label in range(labels):
                 found[shuffled[who], label] = ((codes[places] == label) & kept).sum(axis=1)
+        alone = found.sum(axis=1) == 0  # an approximate search may find nobody
+        found[alone] = shares_of(y, labels)
         return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
     return shares

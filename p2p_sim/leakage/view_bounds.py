@@ -163,7 +163,6 @@ def _of_response(question: Question) -> list[Figure]:
 
 def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     """Return what holds of proportions of bags: exact ones (Theorems 3.3, 3.4, Lemma A.1), or noisy ones (6.4)."""
-
     bags = bags_of(question.protocol, question.people)
     if bags is None or question.utility != "0/1" or not question.learner_alone or len(question.gains) != 2:
         return []

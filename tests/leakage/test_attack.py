@@ -358,6 +358,18 @@ def test_everybody_looks():
         attack(run, "learner+2*user", eta="prior")
 
 
+def test_saved_runs_are_attacked_on_what_they_keep(tmp_path):
+    how = {"share": 0.3, "seed": 2**62 + 1, "model": "none", "progress": False}
+    run = experiment.simulate(RandomizedResponse(1.0), 300, **how)
+    run.save(tmp_path / "whole")
+    run.save(tmp_path / "bare", population=False)
+    again = attack(p2p_sim.load(tmp_path / "whole"), eta="true")
+    assert again.rows == attack(run, eta="true").rows
+    assert rows(again)["optimal, by its law"].basis == "exact"
+    with pytest.raises(InputError, match="without its population"):
+        attack(p2p_sim.load(tmp_path / "bare"), eta="prior")
+
+
 def test_numbers_are_no_classes(people):
     with pytest.raises(InputError, match=r"0 to 1; 0.5 was released"):
         says(
