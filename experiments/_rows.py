@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from p2p_sim import Population, privacy
 from p2p_sim.core import code_fingerprint
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.protocol import Protocol
 from p2p_sim.learning.data import datasets
 from p2p_sim.report import output_files
 
@@ -136,6 +138,22 @@ def synthetic(y: Any, how: str) -> Row:
         "content": hashlib.sha256(labels.tobytes()).hexdigest(),
         "n": len(labels),
         "class_shares": " ".join(f"{share:.4f}" for share in shares),
+    }
+
+
+ONE_LABEL = "one label replaced; features and clusters are public; tuning is not included"
+
+
+def promised(protocol: Protocol, people: Population, delta: float, views: Sequence[str]) -> Row:
+    """Return the epsilon of each view at ``delta``, of these users, in nats, and what it includes."""
+    found = {view: privacy.profile(protocol, view, population=people) for view in views}
+    return {
+        **{
+            f"epsilon_{view}": "refused" if each.law is None else f"{each.epsilon(delta):.5g}"
+            for view, each in found.items()
+        },
+        "delta": f"{delta:.4g}",
+        "includes": ONE_LABEL,
     }
 
 

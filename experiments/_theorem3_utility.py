@@ -13,7 +13,7 @@ import numpy as np
 
 import p2p_sim
 from experiments._common import accuracy
-from experiments._rows import Case, content
+from experiments._rows import ONE_LABEL, Case, content, described, standard_error
 from p2p_sim import Population, privacy
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning import experiment
@@ -178,7 +178,8 @@ def _row(
     found = [] if protocol is None else [private(protocol, users, seed, **where) for seed in range(seeds)]
     seen = views(protocol, users.population, target.delta) if protocol else dict.fromkeys(VIEWS, "")
     return {
-        "data": name,
+        **described(name, users.population.y),
+        "test_n": len(users.y_test),
         "clusters": "none" if sizes is None else len(sizes),
         "smallest": "" if sizes is None else int(sizes.min()),
         "largest": "" if sizes is None else int(sizes.max()),
@@ -188,8 +189,10 @@ def _row(
         "alpha": "" if ask.alpha is None else f"{ask.alpha:.5g}",
         "accuracy": f"{statistics.mean(found):.4f}" if found else "",
         "accuracy_sd": f"{statistics.stdev(found):.4f}" if len(found) > 1 else "",
-        "seeds": len(found),
+        "standard_error": standard_error(found),
+        "trials": len(found),
         **{f"epsilon_{view}": value for view, value in seen.items()},
+        "includes": ONE_LABEL,
         "why": ask.why,
     }
 

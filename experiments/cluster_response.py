@@ -1,9 +1,9 @@
 """ClusterRR beside UniformRR and DP-SGD on MNIST (Clustering 2022, Figure 1): accuracy at the same total epsilon.
 
-``python -m experiments.cluster_response --out cluster_response.csv``; half an hour of processor time, and it goes on
-where it was ended.  Multinomial logistic regression, 100 k-means clusters, 5 trials of the mechanism; the total is by
-Theorem 1 as corrected; DP-SGD on the same rows, at delta = 1/n.  Images are averaged over 2 by 2 pixels: half a point
-of accuracy on true labels, for a quarter of the time.
+``python -m experiments.cluster_response --out cluster_response.csv``; a quarter of an hour of processor time, and it
+goes on where it was ended.  Multinomial logistic regression, 100 k-means clusters, 5 trials of the mechanism; the total
+is by Theorem 1 as corrected; DP-SGD on the same rows, at delta = 1/n.  Images are averaged over 2 by 2 pixels: half a
+point of accuracy on true labels, for a quarter of the time.
 """
 
 from __future__ import annotations

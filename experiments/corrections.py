@@ -19,7 +19,7 @@ import numpy as np
 
 import p2p_sim
 from experiments._common import accuracy, check, write_csv
-from experiments._rows import Case, Kept, add_fresh, content, keeping
+from experiments._rows import Case, Kept, add_fresh, content, described, keeping, promised, standard_error
 from p2p_sim import privacy
 from p2p_sim.learning import experiment
 from p2p_sim.learning.data import datasets
@@ -32,6 +32,8 @@ SETS = {"digits": (("digits", 2), ("digits", 10)), "adult": (("adult", 2),)}
 EPSILONS = (0.5, 1.0, 2.0)
 SEEDS = 3
 BAG = 4
+DELTA = 1e-6
+"""At which the epsilon of each view is told."""
 
 Method = Callable[[Any, Any], float]
 """From a run and its examples to the share of right test rows."""
@@ -132,16 +134,19 @@ def _row(name: str, classes: int, protocol: Any, method: str, seeds: int) -> lis
     found = [METHODS[type(protocol)][method](run, examples) for run in runs]
     return [
         {
-            "data": name,
+            **described(name, people.y, multiclass=classes > 2, classes=classes),
+            "test_n": len(examples.y_test),
             "classes": classes,
             "protocol": protocol.command_name(),
             "clusters": "none" if people.clusters is None else len(people.sizes),
             "epsilon": protocol.epsilon,
+            **promised(protocol, people, DELTA, ("learner", "user", "wire")),
             "lie": "" if noise is None else f"{float(noise.lie):.5g}",
             "method": method,
             "accuracy": f"{statistics.mean(found):.4f}",
             "accuracy_sd": f"{statistics.stdev(found):.4f}" if seeds > 1 else "",
-            "seeds": seeds,
+            "standard_error": standard_error(found),
+            "trials": seeds,
             "accuracy_true": f"{true:.4f}",
         }
     ]

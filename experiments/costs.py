@@ -16,7 +16,7 @@ from typing import Any
 
 import p2p_sim
 from experiments._common import check, write_csv
-from experiments._rows import add_fresh, keeping
+from experiments._rows import add_fresh, keeping, promised, synthetic
 from p2p_sim import Population
 from p2p_sim.crypto.rates import Rates, measure
 from p2p_sim.network import topologies
@@ -31,6 +31,7 @@ from protocols import (
 
 USERS = 10_000
 CLUSTER = 100
+DELTA = 1e-6
 CHANNEL, SERVERS = "20ms,10Mbit", "1ms,1Gbit"
 SIZES = (10, 20, 50, 200)
 """Cluster sizes at which the peer permutation is run, too: its cost grows with them."""
@@ -70,11 +71,14 @@ def rows(setting: Setting, users: int, rates: Rates) -> Iterator[dict[str, Any]]
         people = topologies.join(people, setting.graph, 1, within_clusters=False)
     run = p2p_sim.run(setting.protocol, people, seed=1, costs=True, digest=False)
     bill = run.costs(CHANNEL, servers=SERVERS, rates=rates)
+    about = synthetic(people.y, "a label is 1 with probability 0.3")
+    private = promised(setting.protocol, people, DELTA, ("learner", "wire"))
     rounds = max(number for (_, number), count in run.counts.items() if count.travelled)
     for role, done in bill.roles.items():
         if done.messages_up + done.messages_down == 0:
             continue
         yield {
+            **about,
             "protocol": setting.name,
             "cluster_size": setting.cluster_size,
             "role": role,
@@ -88,6 +92,8 @@ def rows(setting: Setting, users: int, rates: Rates) -> Iterator[dict[str, Any]]
             "cpu_seconds": f"{done.compute_seconds:.3g}",
             "cpu_seconds_each": f"{done.compute_seconds / bill.parties[role]:.3g}",
             "simulated_seconds": f"{bill.seconds:.3g}",
+            "trials": 1,
+            **private,
         }
 
 

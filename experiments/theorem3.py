@@ -18,7 +18,7 @@ from typing import Any
 from experiments import _theorem3_figures as figures
 from experiments import _theorem3_utility as utility
 from experiments._common import check, write_csv
-from experiments._rows import Case, add_fresh, keeping
+from experiments._rows import ONE_LABEL, Case, add_fresh, keeping
 from p2p_sim import backends, privacy
 from p2p_sim.core.errors import InputError, RunLostError
 from protocols import PeerToPeer
@@ -95,6 +95,9 @@ def row(
     seen = [point for point in found.points if point.lower > 0]
     last = seen[-1] if seen else None
     return {
+        "data": "worlds of an audit",
+        "examples": "made up: one label of a cluster, and the worst labels of the others",
+        "n": size,
         "theta": theta,
         "cluster_size": size,
         "rule": rule,
@@ -111,6 +114,8 @@ def row(
         "exact_delta": digits(last.exact) if last else "",
         "verdict": "violated" if found.failed else found.verdict,
         "basis": exact.basis,
+        "confidence": found.confidence,
+        "includes": ONE_LABEL,
         "lemma9_why": ninth.why,
         "theorem3_why": third.why,
     }

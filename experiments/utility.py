@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments._common import check, write_csv
-from experiments._rows import Kept, add_fresh, content, keeping
+from experiments._rows import Kept, add_fresh, content, described, keeping, promised, standard_error
 from p2p_sim import privacy
 from p2p_sim.learning import experiment
 from protocols import PeerToPeer
@@ -48,17 +48,24 @@ def _row(data: str, clusters: int, alpha: float, seeds: int) -> list[dict[str, A
     ]
     released = [result.comparison.accuracy_private for result in results if result.comparison]
     true = [result.comparison.accuracy_true for result in results if result.comparison]
-    worst = privacy.profile(PeerToPeer(alpha), population=results[0].examples.population)
+    first = results[0].examples  # test part and clusters are those of each seed; epsilon of the first
+    worst = privacy.profile(PeerToPeer(alpha), population=first.population)
     return [
         {
-            "data": data,
+            **described(data, first.population.y),
+            "test_n": len(first.y_test),
+            "clusters": clusters,
             "alpha": alpha,
             "accuracy_released": round(statistics.mean(released), 4),
             "accuracy_released_sd": round(statistics.stdev(released), 4) if seeds > 1 else 0.0,
+            "standard_error": standard_error(released),
+            "trials": seeds,
             "accuracy_true": round(statistics.mean(true), 4),
             "learner_epsilon": round(worst.epsilon(DELTA), 4),
             "basis": worst.basis,
-            "delta": DELTA,
+            **promised(
+                PeerToPeer(alpha), first.population, DELTA, ("learner", "user", "learner+3*user", "wire")
+            ),
         }
     ]
 

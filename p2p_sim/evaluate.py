@@ -8,8 +8,11 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from p2p_sim.coalition import Coalition
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.population import check_seed
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.report.delta import DELTA, check_delta
@@ -27,6 +30,12 @@ _MODELS = {
     "constant": "baseline",
 }
 """How a row calls the models of a ``Comparison``: trained on what was released, on the true labels, and not at all."""
+
+READING = ("label", "positive", "cluster_column", "classes", "reading")
+"""Arguments that say how a file is read."""
+
+INCLUDES = "one label replaced; features and clusters are public; tuning is not included"
+"""What every epsilon is of; what a mechanism adds, such as a phi, stands in ``assumes``."""
 
 _METRICS = {
     "balanced_accuracy": "balanced_accuracy", "auc": "auc", "log_loss_nats": "log_loss",
@@ -58,13 +67,15 @@ def evaluate(
     take long; []: nobody's.
     ``progress``: as in ``p2p_sim.run``.
 
-    Columns: ``protocol``, ``parameter[NAME]``, ``data``, ``users``, ``clusters``, ``faults``, ``model``, ``seed``,
-    ``split_seed``; ``delta``, and of each view ``epsilon_nats[VIEW]`` (missing where it is refused) and
-    ``basis[VIEW]``; ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]``, ``log_loss_nats[WHICH]``,
+    Columns: ``protocol``, ``parameter[NAME]``, ``data``, ``examples`` (exact, as given, or what is not as published),
+    ``content`` (SHA-256 of all examples as they are read), ``users``, ``class_shares`` (of the users, of each label),
+    ``clusters``, ``faults``, ``model``, ``seed``, ``split_seed``; ``delta``, ``includes`` (what epsilon is of), and of
+    each view ``epsilon_nats[VIEW]`` (missing where it is refused), ``basis[VIEW]`` and ``assumes[VIEW]``;
+    ``accuracy[WHICH]``, ``balanced_accuracy[WHICH]``, ``auc[WHICH]``, ``log_loss_nats[WHICH]``,
     ``calibration_error[WHICH]`` and ``rarest_recall[WHICH]`` (of the class with the fewest test rows) of the model that
     was trained on what was "released", the "corrected" one, the one trained on the "true" labels and the "constant"
-    predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``.  Raises InputError
-    for bad input.
+    predictor; ``labels_released``, ``test_rows``, ``messages``, ``bytes``, ``note``; ``trials``, 1, and
+    ``standard_error`` (missing: of one trial there is none).  Raises InputError for bad input.
 
     *Source:* the run and the models of ``learn``; the figures of ``privacy.profile`` for these users.
     """
@@ -76,10 +87,14 @@ def evaluate(
     check_delta(probability("delta", delta))
     _check(protocol, data, model, views, how)
     tell = reporter_of(progress)
+    _check_ahead(protocol, model, how.get("graph"), {"seed": seed, "split_seed": split_seed})
+    words = {name: how.pop(name) for name in READING if name in how}
+    examples = experiment.read(protocol, data, progress=tell, **words)
     result = experiment.learn(
-        protocol, data, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
+        protocol, examples, seed=seed, split_seed=split_seed, model=model, progress=tell or False, **how
     )
-    found = _setting(protocol, result.run, model) | {"delta": float(delta)}
+    found = _setting(protocol, result.run, model, examples)
+    found |= {"delta": float(delta), "includes": INCLUDES}
     found |= _privacy(protocol, result.run, delta, views, tell)
     found |= _utility(result)
     return pandas.DataFrame([found]).astype({"seed": "uint64", "split_seed": "uint64"})
@@ -128,14 +143,31 @@ def _check(protocol: object, data: object, model: object, views: Any, how: dict[
         raise InputError(f"test = {how['test']!r}: must be a number, the share of test rows")
 
 
-def _setting(protocol: Protocol, run: Run, model: str) -> dict[str, Any]:
+def _check_ahead(protocol: Protocol, model: str, graph: Any, seeds: dict[str, int | None]) -> None:
+    """Check what ``learn`` checks before it reads a data set, which is read here."""
+    from p2p_sim.learning import experiment
+    from p2p_sim.learning.training import models
+
+    if model != experiment.NO_MODEL:
+        models.make(model)
+    experiment.check(protocol, graph)
+    for name, value in seeds.items():
+        if value is not None:
+            check_seed(value, name)
+
+
+def _setting(protocol: Protocol, run: Run, model: str, examples: Dataset) -> dict[str, Any]:
     people, about = run.population, run.notes["data"]
     assert people is not None  # who ran just now
+    counts = np.bincount(people.y.astype(np.int64), minlength=protocol.label_count())
     return {
         "protocol": protocol.command_name(),
         **{f"parameter[{name}]": _plain(each) for name, each in run.parameters.items() if each is not None},
         "data": about["name"],
+        "examples": examples.fidelity(),
+        "content": examples.content(),
         "users": people.users,
+        "class_shares": " ".join(f"{share:.4f}" for share in counts / people.users),
         "clusters": 0 if people.clusters is None else len(people.sizes),
         "faults": "" if run.faults is None else ", ".join(run.faults.texts()),
         "model": model,
@@ -168,6 +200,7 @@ def _privacy(
             math.nan if profile is None or profile.law is None else profile.epsilon(delta)
         )
         found[f"basis[{row.key}]"] = "refused" if profile is None else profile.basis
+        found[f"assumes[{row.key}]"] = "" if profile is None else "; ".join(profile.assumes)
     return found
 
 
@@ -185,6 +218,8 @@ def _utility(result: Result) -> dict[str, Any]:
         "messages": sum(count.messages for count in kinds),
         "bytes": sum(count.nbytes for count in kinds),
         "note": "" if comparison is None else comparison.note,
+        "trials": 1,
+        "standard_error": math.nan,
     }
 
 

@@ -176,17 +176,10 @@ def learn(
     split = seed if split_seed is None else check_seed(split_seed, "split_seed")
     report = tell or _silent
     begin = time.perf_counter()
-    if not isinstance(data, Dataset):
-        report(f"reading {Path(data).name}", 0, 0)
-        many = protocol.label_count() > 2
-        data = datasets.load(
-            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=many,
-            numbers=protocol.numbers() is not None, classes=classes, reading=reading,
-        )  # fmt: skip
-    elif label or positive or cluster_column or classes or reading != PLAIN:
-        raise InputError(
-            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset has them already"
-        )
+    data = read(
+        protocol, data, label=label, positive=positive, cluster_column=cluster_column, classes=classes, reading=reading,
+        progress=report,
+    )  # fmt: skip
     loaded = time.perf_counter() - begin
     if how.get("backend") == "actors":
         check_users(len(data.y) - int(_test_rows(data, test, split)[0].sum()))
@@ -204,6 +197,34 @@ def learn(
     run.timings = phases | {k: v for k, v in run.timings.items() if k != "total"}
     comparison = None if model == NO_MODEL else train(run, examples, model, tell)
     return Result(run, examples, comparison)
+
+
+def read(
+    protocol: Protocol,
+    data: str | Path | Dataset,
+    *,
+    label: str | None = None,
+    positive: list[str] | None = None,
+    cluster_column: str | None = None,
+    classes: list[str] | None = None,
+    reading: Reading = PLAIN,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Return the data set that ``learn`` reads for a protocol: with as many classes as it handles, or numbers.
+
+    Raises InputError for bad input, and for words on how a file is read beside a ``Dataset``.
+    """
+    if not isinstance(data, Dataset):
+        (progress or _silent)(f"reading {Path(data).name}", 0, 0)
+        return datasets.load(
+            str(data), label=label, positive=positive, cluster=cluster_column, multiclass=protocol.label_count() > 2,
+            numbers=protocol.numbers() is not None, classes=classes, reading=reading,
+        )  # fmt: skip
+    if label or positive or cluster_column or classes or reading != PLAIN:
+        raise InputError(
+            "label, positive, classes, cluster_column and reading say how a file is read: a Dataset has them already"
+        )
+    return data
 
 
 def gather(

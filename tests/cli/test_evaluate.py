@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import io
 import math
@@ -16,10 +17,29 @@ import p2p_sim
 from p2p_sim import InputError, privacy
 from p2p_sim.core import Message, Party, Protocol, Rounds
 from p2p_sim.learning import experiment
+from p2p_sim.learning.data import datasets
 from p2p_sim.report.delta import DELTA
 from protocols import LabelProportions, PeerToPeer, RandomizedResponse
 
 SEED = 2**64 - 59  # more than a float, or an int64, can hold
+
+
+def of_what(one):
+    """A row says of what data and promise it is."""
+    data = datasets.load("breast-cancer")
+    digest = hashlib.sha256()
+    for column in (data.x, data.y):
+        digest.update(f"{column.dtype} {column.shape} ".encode() + column.tobytes())
+    assert (one["examples"], one["content"]) == ("exact", digest.hexdigest())
+    malignant, benign = map(float, one["class_shares"].split())
+    ill = 212 / 569
+    assert sorted([malignant, benign]) == pytest.approx(
+        [ill, 1 - ill], abs=0.06
+    )  # of the users, 4/5 of the rows
+    assert malignant + benign == pytest.approx(1)
+    assert one["includes"].startswith("one label replaced")
+    assert one["assumes[learner]"]
+    assert (one["trials"], math.isnan(one["standard_error"])) == (1, True)
 
 
 @pytest.mark.slow
@@ -35,6 +55,7 @@ def test_a_row_is_what_the_command_line_says(cli) -> None:
     assert (int(row.seed[0]), int(row.split_seed[0])) == (SEED, 5)
     assert (one["users"], one["clusters"], one["data"]) == (455, 4, "breast-cancer")
     assert one["delta"] == DELTA
+    of_what(one)
     accuracy = told["accuracy"]
     names = {
         "released": "accuracy_private", "corrected": "accuracy_corrected", "true": "accuracy_true",

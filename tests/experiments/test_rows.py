@@ -182,13 +182,13 @@ def test_each_row_has_settings_of_its_own() -> None:
 def test_rows_are_of_the_examples_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    here, load = _rows.content.__wrapped__("digits"), _rows.datasets.load
-    assert _rows.content.__wrapped__("digits") == here
-    assert _rows.content.__wrapped__("digits", multiclass=True) != here
+    here, load = _rows._of_set.__wrapped__("digits", False)[0], _rows.datasets.load
+    assert _rows._of_set.__wrapped__("digits", False)[0] == here
+    assert _rows._of_set.__wrapped__("digits", True)[0] != here
     monkeypatch.setattr(
         _rows.datasets, "load", lambda *name, **how: replace(load(*name, **how), y=~load(*name).y)
     )
-    assert _rows.content.__wrapped__("digits") != here
+    assert _rows._of_set.__wrapped__("digits", False)[0] != here
 
 
 def test_utility_takes_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

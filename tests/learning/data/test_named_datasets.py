@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shutil
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.data import sources
-from p2p_sim.learning.data.datasets import available, load
+from p2p_sim.learning.data.datasets import Dataset, available, load
 from p2p_sim.learning.data.named_datasets import NAMED
 from tests.learning.conftest import need
 
@@ -217,3 +218,33 @@ def test_cifar10_without_pillow(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(InputError, match="pip install pillow"):
         images.read_cifar(b"", ("airplane",), "archive")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "said"),
+    [
+        ("digits", "bundled with scikit-learn", "exact"),
+        ("mnist", "folder $P2P_SIM_DATA", "exact"),
+        ("cifar10", "folder $P2P_SIM_DATA", "lossy: JPEG copies, order lost"),
+        ("cifar10", "OpenML 40927 (CIFAR_10 v1)", "exact"),
+        ("clicks", "folder $P2P_SIM_DATA", "a sample of Open Bandit Data"),
+        ("mnist", "/home/me/mnist.csv", "as given"),
+        ("mine", "mine.csv", "as given"),
+    ],
+)
+def test_a_set_says_whether_it_is_as_published(name, source, said):
+    data = Dataset(
+        name,
+        np.zeros((2, 1), np.float32),
+        np.array([True, False]),
+        None,
+        ("a",),
+        "y",
+        ("0", "1"),
+        "1",
+        source,
+        None,
+    )
+    assert data.fidelity() == said
+    other = dataclasses.replace(data, y=np.array([True, True]))
+    assert data.content() != other.content()
