@@ -168,7 +168,7 @@ class GaussianClasses(Generator):
         noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
         x = np.take((np.arange(len(weights)) + least) / STEPS, noise)
         x += np.take(centres(self.labels, self.width), labels, axis=0)
-        return x
+        return np.asarray(x)
 
     def likelihood(self, x: Array) -> Array:
         """Return the densities of the Gaussians, of which the largest of each row is 1."""

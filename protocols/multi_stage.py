@@ -106,7 +106,7 @@ class MultiStage(Protocol):
     def answers(self, me: Party, told: Inbox | None = None) -> Array:
         """Draw what users say: under the uniform prior, or whoever was told one, once for each message, under that."""
         if told is not None:
-            return self.response.answers_to(me, told, told.p.data)
+            return self.response.answers_to(me, told, told.p)
         first = self.response.shared_prior()
         assert first is not None
         order, m = self.response.reportable(first[None])

@@ -94,12 +94,13 @@ class PriorResponse(Protocol):
             prior = check_prior('public column "prior"', me.public["prior"], self.labels, me.id)
             yield self.report(y=self.answers(me, *self.reportable(prior)))
 
-    def answers_to(self, me: Party, priors: Inbox, p: Array) -> Array:
+    def answers_to(self, me: Party, priors: Inbox, p: PerMessage) -> Array:
         """Draw what the holder of each message of an inbox says, as a plain array (uint8); ``p``: the prior in each."""
-        starts = _starts(p)  # those of a cluster, beside each other, have one prior
-        order, m = self.reportable(p[starts])
-        which = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(p)))
-        return self.answers(me, order, m[which], priors, which)
+        travelled = p.multiples.data
+        starts = _starts(travelled)  # those of a cluster, beside each other, have one prior
+        priors_of = travelled[starts] if p.fixed is None else p.fixed.decoded(travelled[starts])
+        which = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=len(travelled)))
+        return self.answers(me, *self.reportable(priors_of), priors, which)
 
     def answers(
         self, me: Party, order: Array, m: Any, each: Inbox | None = None, which: Array | None = None
@@ -107,17 +108,22 @@ class PriorResponse(Protocol):
         """Draw what each user says, or for each message of an inbox what its holder says, as a plain array (uint8).
 
         ``order``: labels in descending probability: one row for all, one for each user, or for message i row
-        ``which[i]``.  ``m``: how many of them can be reported: one number, or one for each.
+        ``which[i]``.  ``m``: how many of them can be reported: one number, or one a row of ``order``.
         """
         y = me.y.view(np.uint8)
         y = y if each is None else each.layout.spread(y)
         place = _entries(np.argsort(order, axis=1, kind="stable").astype(np.int16), y, which)
         # RRTop-k: a label among the m is kept, or replaced by one of the other m - 1; any other, by one of the m
-        lie = self.lying(m) if isinstance(m, int) else _column(self._lies()[m], each)
         most, least = np.max(m, initial=1), np.min(m, initial=self.labels)
         if most > 1:
             few = np.min(np.where(np.greater(m, 1), m, self.labels), initial=self.labels)
             check_lie(self.epsilon, self.lying(int(few)))  # the rarest of these lies
+        if isinstance(m, int):
+            lie: Any = self.lying(m)
+        elif most == least:  # what all share need not be a column
+            lie, m = self._lies()[most], int(most)
+        else:
+            lie, m = _column(_of(self._lies()[m], which), each), _of(m, which)
         lies = _plain(me.draw.bernoulli("lie", lie, each=each))
         moved = (
             lies
@@ -144,6 +150,11 @@ class PriorResponse(Protocol):
 def _column(values: Any, each: Inbox | None) -> Any:
     """Return values as a draw takes them: numbers and party columns as they are, one a message as such a column."""
     return values if each is None or np.ndim(values) == 0 else PerMessage(values, each.layout)
+
+
+def _of(values: Array, which: Array | None) -> Array:
+    """Return the value of each one's row."""
+    return values if which is None else values.take(which)
 
 
 def _plain(drawn: Any) -> Array:

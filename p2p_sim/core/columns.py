@@ -56,13 +56,22 @@ class Layout:
         return self.size == self.parties and bool((self.count == 1).all())
 
     @cached_property
+    def one_at_most(self) -> bool:
+        """Whether no party holds more than one."""
+        return int(self.count.max(initial=0)) <= 1
+
+    @cached_property
     def holder(self) -> Array:
         """The party, numbered within the block, that holds each message."""
+        if self.one_at_most:  # a fraction of what repeating takes
+            return np.flatnonzero(self.count.astype(np.bool_))
         return np.repeat(np.arange(self.parties), self.count)
 
     @cached_property
     def rank(self) -> Array:
         """The position of each message among those of its holder."""
+        if self.one_at_most:
+            return np.zeros(self.size, np.int64)
         places = np.arange(self.size)
         return places if self.parties == 1 else places - self.starts[self.holder]
 

@@ -228,15 +228,17 @@ class Draw:
 
     def _drawn(self, key: int, layout: Layout | None, times: int | None) -> Words:
         """Return the words of draws, ``times`` a party where it is a number."""
-        row = self._row(layout)
+        row, party = self._row(layout), whole(self.ids) if layout is not None else self.ids
+        words: Words
         if row is not None:
-            return self.compute.words(self.seed, key, *row)
-        if layout is None:
-            return self.compute.words_at(self.seed, key, self.ids)
-        party = whole(self.ids)
-        if times is not None:
-            return self.compute.several_words(self.seed, key, party, times)
-        return self.compute.item_words(self.seed, key, party[layout.holder], layout.rank)
+            words = self.compute.words(self.seed, key, *row)
+        elif layout is None:
+            words = self.compute.words_at(self.seed, key, party)
+        elif times is not None:
+            words = self.compute.several_words(self.seed, key, party, times)
+        else:
+            words = self.compute.item_words(self.seed, key, party[layout.holder], layout.rank)
+        return words
 
     def _each(self, name: str, each: Any, times: int | None) -> Layout:
         if times is not None or not isinstance(each, (Inbox, PerMessage)):
