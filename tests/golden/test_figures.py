@@ -7,7 +7,7 @@ import pytest
 from tests.golden import frozen
 from tests.golden.tables import FIGURES, computed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ways_once")]
 
 FROZEN = frozen.kept("figures")
 

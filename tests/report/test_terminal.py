@@ -21,8 +21,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [{"PYTHONIOENCODING": "latin-1"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}])
-@pytest.mark.parametrize("words", [["account", "randomized-response"], ["calibrate", "--help"]])
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"PYTHONIOENCODING": "latin-1"}, ["account", "randomized-response"]),
+        ({"PYTHONUTF8": "0", "LC_ALL": "C"}, ["account", "randomized-response"]),
+        ({"PYTHONUTF8": "0", "LC_ALL": "C"}, ["calibrate", "--help"]),
+    ],
+)
 def test_terminals_without_greek(settings, words, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONCOERCECLOCALE": "0"} | settings
     done = subprocess.run(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 _SMALL = 100.0  # windows of a smaller variance are not trimmed: what they leave out is bounded much better
+_SHORT = 5_000  # half of the length of windows of which hundreds may be kept: 80 kB each
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +102,14 @@ def trimmed(window: Window, cut: float) -> Window:
     return Window(window.low + begin, mass, window.lost + cut, window.mean, window.variance)
 
 
-@lru_cache(maxsize=64)
 def noisy_ones(alpha: float, ones: int, zeros: int, coins: int, cut: float) -> Window:
     """Return the number of noisy ones among users with label 1, with label 0, and users who toss a fair coin."""
+    variance = alpha * (1 - alpha) * (ones + zeros) + coins / 4
+    kept = _many_kept if reach(variance, cut) <= _SHORT else _few_kept
+    return kept(alpha, ones, zeros, coins, cut)
+
+
+def _noisy_ones(alpha: float, ones: int, zeros: int, coins: int, cut: float) -> Window:
     parts = [
         binomial(ones, 1 - alpha, alpha, cut),
         binomial(zeros, alpha, 1 - alpha, cut),
@@ -112,6 +118,10 @@ def noisy_ones(alpha: float, ones: int, zeros: int, coins: int, cut: float) -> W
     parts.sort(key=lambda part: len(part.mass))
     total = add(add(parts[0], parts[1]), parts[2])
     return total if total.variance < _SMALL else trimmed(total, cut)
+
+
+# A search for the worst composition asks for the same hundreds of laws at every epsilon that a root tries.
+_many_kept, _few_kept = lru_cache(maxsize=512)(_noisy_ones), lru_cache(maxsize=64)(_noisy_ones)
 
 
 @dataclass(frozen=True, eq=False)

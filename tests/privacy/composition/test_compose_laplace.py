@@ -246,7 +246,8 @@ def check(ours: PrivacyProfile, theirs: Any) -> None:
 
 @pytest.mark.parametrize(
     ("width", "runs"),
-    [(w, k) for w in (0.01, 0.1, 1.0, 2.5, 5.0) for k in (1, 2, 3, 10, 50, 200) if w * k <= 500]
+    [(w, k) for w in (0.01, 1.0, 5.0) for k in (1, 3, 50)]
+    + [(w, k) for w in (0.1, 2.5) for k in (2, 10, 200)]
     + [(0.01, 500), (0.2, 400)],
 )
 def test_laplace_is_never_above(pld: Any, width: float, runs: int) -> None:
