@@ -71,7 +71,7 @@ class GaussianMixtures(Generator):
         codes = np.ldexp(np.rint(np.ldexp(rows * UNITS, -shifts)), shifts)
         made = {
             "labels": self.means.labels, "width": self.means.width, "_codes": codes.astype(np.int64),
-            "_steps": steps.astype(np.int64), "_shifts": shifts.astype(np.int64),
+            "_steps": steps.astype(np.uint8), "_shifts": shifts.astype(np.uint8),
         }  # fmt: skip
         for name, value in made.items():
             object.__setattr__(self, name, value)
@@ -135,9 +135,7 @@ class GaussianMixtures(Generator):
         apart = codes[:, None, :] - self._codes
         away = apart >> self._shifts
         there = (away << self._shifts == apart) & (noisy | (apart == 0))
-        each = -(away.astype(np.float64) ** 2) / (2.0 * scale**2) - np.where(
-            noisy, np.log(_totals()[scale]), 0
-        )
+        each = -((away / scale) ** 2) / 2 - np.where(noisy, np.log(_totals()[scale]), 0)
         rows = np.where(there, each, -np.inf).sum(axis=2)
         ends = np.cumsum([len(each) for each in self.means.shares])[:-1]
         with np.errstate(divide="ignore"):

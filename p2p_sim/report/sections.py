@@ -367,7 +367,7 @@ def _parameter(run: Document, name: str) -> str | None:
     if name not in run["parameters"]:
         return None
     value = run["parameters"][name]
-    shown = "∞" if value == "inf" else value
+    shown = {"inf": "∞", "": "none"}.get(value, value) if isinstance(value, str) else value
     return f"{shown}{' (default)' if name in run['defaults'] else ''}"
 
 

@@ -295,3 +295,15 @@ def test_labels_that_change_together(cli):
     assert rows(told)["learner"]["theorems"] == []
     told = cli("account", "randomized-response", "--epsilon", "1", "--group", "2").out
     assert "Privacy of up to 2 labels together" in told
+
+
+def test_what_follows_from_another_parameter_is_no_default(cli, tmp_path):
+    (tmp_path / "sample.csv").write_text("label,cluster\n0,a\n0,a\n0,a\n1,a\n")
+    words = ("account", "cluster-response", "--epsilon", 1, "--cluster-size", 50)
+    told = cli(*words, "--phi-sample", "sample.csv").out
+    assert "phi = 0.75, noise_share" in told
+    assert "phi is that of a public sample" in told
+    assert "phi = 0.02 (default)" in cli(*words).out
+    assert "phi_sample = none (default)" in cli(*words).out
+    done = cli(*words, "--phi-sample", "other.csv")
+    assert (done.status, "phi_sample = 'other.csv': cannot be read" in done.err) == (2, True)
