@@ -109,7 +109,9 @@ def several_words(key0, key1, parties, times, out):
             block = np.uint64(first // 4)
             if times - first > 2:
                 for i in range(size):
-                    w0[i], w1[i], w2[i], w3[i] = _philox(block, np.uint64(owners[i]) + np.uint64(1), key0, key1)
+                    w0[i], w1[i], w2[i], w3[i] = _philox(
+                        block, np.uint64(owners[i]) + np.uint64(1), key0, key1
+                    )
             else:  # of the last two nothing is computed
                 for i in range(size):
                     w0[i], w1[i], _, _ = _philox(block, np.uint64(owners[i]) + np.uint64(1), key0, key1)
