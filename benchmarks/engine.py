@@ -22,7 +22,18 @@ from benchmarks.command import command_line
 from benchmarks.measure import Cost, Timed
 from p2p_sim.core import kernels
 from p2p_sim.core.population import Population
-from protocols import Alibi, PriorResponse, RandomizedResponse
+from protocols import (
+    Alibi,
+    BinnedResponse,
+    ClusterResponse,
+    DoubleResponse,
+    DummyFeatures,
+    IntervalResponse,
+    MultiStage,
+    PriorResponse,
+    RandomizedResponse,
+    UnbiasedResponse,
+)
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
@@ -34,10 +45,21 @@ AT_MOST = frozenset({"times_response", "bytes_per_user", "us_per_message", "peak
 
 ACTORS = 48
 BOTH = workload.BOTH
-_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": 2, "shards": 2, "actors": 1}
-LOCAL_REPORTS = {PriorResponse(1.0): 1.6, Alibi(1.0): 3.0}
-"""Mechanisms of one local report, and how many times what randomized response takes they may take.  Alibi needs a block
-of the cipher a user, randomized response a quarter of one."""
+MECHANISMS = {
+    PriorResponse(1.0): 1.6,
+    BinnedResponse(1.0): 3.0,
+    UnbiasedResponse(1.0): 3.0,
+    IntervalResponse(1.0): 3.0,
+    DummyFeatures(0.5): 3.0,
+    ClusterResponse(1.0): 3.0,
+    Alibi(1.0): 3.0,
+    DoubleResponse(0.5, "gaussian:2"): 3.0,
+    MultiStage(1.0): 3.0,
+}
+"""Mechanisms, and how many times what randomized response takes they may take, which needs a quarter of a block of the
+cipher a user.  Alibi needs a block and a quarter; double response two, and sends features of 8 bytes, which take 2.8
+times as long if nothing is drawn; multi-stage one and a half, and its two messages a user take 3.4 times as long."""
+_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
 
 
 @dataclass
@@ -91,9 +113,9 @@ class Bench:
         self.add("digest", self.users, "contiguous", digest=True, numba=numba, **figures)
 
     def mechanisms(self) -> None:
-        """Measure mechanisms of one local report against randomized response, with the digest, users in one cluster."""
-        population = workload.population(max(1, self.users // 10), "contiguous")
-        for protocol, most in LOCAL_REPORTS.items():
+        """Measure local mechanisms, and a curator's, against randomized response, with the digest."""
+        population = workload.with_features(max(1, self.users // 10), 2)
+        for protocol, most in MECHANISMS.items():
             timers = [
                 measure.timed(partial(p2p_sim.run, each, population, seed=workload.SEED))
                 for each in (protocol, RandomizedResponse(1.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -28,3 +29,10 @@ def population(users: int, clusters: Clusters, cluster_size: int = CLUSTER_SIZE)
         return together
     mixed = np.random.default_rng(0).permutation(together.clusters.codes)
     return Population.from_arrays(y=together.y, cluster=mixed)
+
+
+def with_features(users: int, features: int) -> Population:
+    """Make the users of ``population``, in clusters of consecutive ones, with normal features."""
+    plain = population(users, "contiguous")
+    x = np.random.default_rng(0).normal(size=(users, features))
+    return replace(plain, x=x)

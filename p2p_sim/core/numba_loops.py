@@ -107,8 +107,14 @@ def several_words(key0, key1, parties, times, out):
         owners = parties[low : low + size]
         for first in range(0, times, 4):
             block = np.uint64(first // 4)
-            for i in range(size):
-                w0[i], w1[i], w2[i], w3[i] = _philox(block, np.uint64(owners[i]) + np.uint64(1), key0, key1)
+            if times - first > 2:
+                for i in range(size):
+                    w0[i], w1[i], w2[i], w3[i] = _philox(
+                        block, np.uint64(owners[i]) + np.uint64(1), key0, key1
+                    )
+            else:  # of the last two nothing is computed
+                for i in range(size):
+                    w0[i], w1[i], _, _ = _philox(block, np.uint64(owners[i]) + np.uint64(1), key0, key1)
             for lane in range(min(4, times - first)):
                 place = low * times + first + lane
                 for i in range(size):

@@ -62,7 +62,7 @@ def test_rows_have_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert {row["numba"] for row in result["rows"] if row["case"] == "numpy"} == {False}
     compared = [row["mechanism"] for row in result["rows"] if row["case"] == "mechanisms"]
-    assert compared == ["prior-response", "alibi"]
+    assert compared == [protocol.command_name() for protocol in engine.MECHANISMS]
     assert sum("us_per_message" in row for row in result["rows"]) == 2
     assert [done for _, done, _ in seen] == list(range(1, seen[0][2] + 1))
 
