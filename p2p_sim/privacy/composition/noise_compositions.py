@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ WIDEST = 64.0
 """Largest sensitivity / scale, nats."""
 
 _U = 2.0**-53
+_FEW = 100  # epsilons whose ends are computed side by side
 _BLOCK = 32  # cells that fit a cache
 _LOST = 1e-280  # more than all masses that underflow: a run more leaves their sum as it is
 
@@ -54,7 +56,11 @@ class LaplaceRuns:
     def ends(self, epsilon: Array, shift: float) -> tuple[Array, Array, Array]:
         """Return delta between certified ends at each ``epsilon`` (nats, any sign), right to ``shift``."""
         shift += self.shift
-        low, value, high = (self._delta(epsilon + by) for by in (shift, 0.0, -shift))
+        three = [epsilon + by for by in (shift, 0.0, -shift)]
+        if len(epsilon) <= _FEW:
+            low, value, high = self._delta(np.concatenate(three)).reshape(3, -1)
+        else:  # which would need three times the memory
+            low, value, high = map(self._delta, three)
         return low * (1 - self.error), value, high * (1 + self.error) + _LOST
 
     @property
@@ -138,14 +144,22 @@ def _moments(widths: Array, degree: int) -> tuple[Array, Array]:
     Shape (``degree``, widths) for the polynomials of degree ``degree`` - 1, v in ``widths``: power series whose rest is
     below 1e-16 of the first term, as (e v / p)^p falls fast where p > 4 v + 40.
     """
-    m = np.arange(degree, dtype=np.float64)[:, None]
-    power, moment = np.exp(-widths), np.full((degree, 1), 1.0 / degree)
-    sums = [np.zeros((degree, len(widths))) for _ in range(2)]
-    for p in range(int(4 * widths.max(initial=0.0)) + 40):
-        sums[p % 2] += moment * power
-        power = power * widths / (p + 1)
-        moment = moment * (m + p + 1) / (degree + p + 1)
-    return sums[0], sums[1]
+    terms = int(4 * widths.max(initial=0.0)) + 40
+    moments, power = _power_moments(degree, terms), np.empty((terms, len(widths)))
+    power[0] = np.exp(-widths)
+    for p in range(1, terms):
+        np.multiply(power[p - 1], widths / p, out=power[p])
+    return moments[::2].T @ power[::2], moments[1::2].T @ power[1::2]
+
+
+@lru_cache(maxsize=8)
+def _power_moments(degree: int, terms: int) -> Array:
+    """Return the integrals of t^p times each Bernstein polynomial of degree ``degree`` - 1: shape (terms, degree)."""
+    m, found = np.arange(degree, dtype=np.float64), np.empty((terms, degree))
+    found[0] = 1.0 / degree
+    for p in range(terms - 1):
+        found[p + 1] = found[p] * (m + p + 1) / (degree + p + 1)
+    return found
 
 
 SLACK = 1e-60
