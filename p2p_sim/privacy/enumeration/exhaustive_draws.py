@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,17 @@ class Tape:
     def __init__(self) -> None:
         self._choices: list[int] = []
         self._sizes: list[int] = []
+        # Outcomes, each with the weight up to it, of the way before, as far as this one shares it.
+        self._taken: list[tuple[int, Fraction]] = []
         self._place = 0
         self.weight = Fraction(1)
 
     def choose(self, weights: Sequence[Fraction]) -> int:
         """Take one of some outcomes; those of weight 0 are never taken."""
+        if self._place < len(self._taken):  # as on the way before
+            outcome, self.weight = self._taken[self._place]
+            self._place += 1
+            return outcome
         possible = [i for i, weight in enumerate(weights) if weight]
         if self._place == len(self._choices):
             self._choices.append(0)
@@ -44,6 +51,7 @@ class Tape:
         outcome = possible[self._choices[self._place]]
         self._place += 1
         self.weight *= weights[outcome]
+        self._taken.append((outcome, self.weight))
         return outcome
 
     @property
@@ -59,6 +67,7 @@ class Tape:
         if not self._choices:
             return False
         self._choices[-1] += 1
+        del self._taken[len(self._choices) - 1 :]
         self._place, self.weight = 0, Fraction(1)
         return True
 
@@ -82,8 +91,8 @@ class TapeFaultDraws:
         return self._either(name, p, len(ids[0]))
 
     def _either(self, name: str, p: float, items: int) -> Any:
-        share = exact.as_fraction(name, p)
-        return np.array([bool(self._tape.choose((1 - share, share))) for _ in range(items)], np.bool_)
+        shares = _either_way(name, p)
+        return np.array([bool(self._tape.choose(shares)) for _ in range(items)], np.bool_)
 
 
 @dataclass
@@ -119,8 +128,8 @@ class TapeDraw:
     def bernoulli(self, name: str, p: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Branch into false and true."""
         layout = self._layout(each, times)
-        shares = [exact.as_fraction(f"p of draw {name!r}", share) for share in self._column(p, layout)]
-        return self._values(name, [(1 - share, share) for share in shares], layout, np.bool_)
+        shares = [_either_way(f"p of draw {name!r}", share) for share in self._column(p, layout)]
+        return self._values(name, shares, layout, np.bool_)
 
     def below(self, name: str, m: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Branch into 0 .. m - 1."""
@@ -216,6 +225,19 @@ class TapeDraw:
         owners = whole(self.ids) if layout is None else whole(self.ids)[layout.holder]
         self.log.append((name, self.step, list(zip(owners.tolist(), values.tolist(), strict=True))))
         return values if layout is None else PerMessage(values, layout)
+
+
+def _either_way(name: str, p: Any) -> tuple[Fraction, Fraction]:
+    """Return the probabilities of false and true."""
+    return _kept_pair(name, p) if isinstance(p, float | Fraction) else _pair(name, p)
+
+
+def _pair(name: str, p: Any) -> tuple[Fraction, Fraction]:
+    share = exact.as_fraction(name, p)
+    return 1 - share, share
+
+
+_kept_pair = lru_cache(maxsize=1024)(_pair)  # the same few chances on every way
 
 
 def _even(name: str, outcomes: int) -> list[Fraction]:
