@@ -57,8 +57,8 @@ MECHANISMS = {
     MultiStage(1.0): 3.0,
 }
 """Mechanisms, and how many times what randomized response takes they may take, which needs a quarter of a block of the
-cipher a user.  Alibi needs a block and a quarter; double response two, and sends features of 8 bytes, which take 2.8
-times as long if nothing is drawn; multi-stage one and a half, and its two messages a user take 3.4 times as long."""
+cipher a user.  Alibi needs one block, double response two: its messages alone, with nothing drawn, take 2.6 times as
+long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long."""
 _WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
 
 

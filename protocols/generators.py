@@ -6,7 +6,7 @@ Values come from ``draw`` alone, by integer thresholds, so that they are the sam
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -166,15 +166,23 @@ class GaussianClasses(Generator):
         """Return the centre of each label with noise on every feature."""
         weights, least = _gaussian()
         noise = draw.categorical(name, weights, times=self.width).data.reshape(len(labels), self.width)
-        x = np.take((np.arange(len(weights)) + least) / STEPS, noise)
-        x += np.take(centres(self.labels, self.width), labels, axis=0)
-        return np.asarray(x)
+        values, means = (np.arange(len(weights)) + least) / STEPS, centres(self.labels, self.width)
+        x = np.empty(noise.shape)
+        for some in parts(x):
+            np.add(values.take(noise[some]), np.take(means, labels[some], axis=0), out=x[some])
+        return x
 
     def likelihood(self, x: Array) -> Array:
         """Return the densities of the Gaussians, of which the largest of each row is 1."""
         away = [((x - centre) ** 2).sum(axis=1) / 2 for centre in centres(self.labels, self.width)]
         distance = np.stack(away, axis=1)
         return np.asarray(np.exp(distance.min(axis=1, keepdims=True) - distance))
+
+
+def parts(rows: Array) -> Iterator[slice]:
+    """Return, one after the other, so few rows that what is computed of them fits the processor's cache."""
+    step = max(1, 16_384 // rows.shape[1])
+    return (slice(low, low + step) for low in range(0, len(rows), step))
 
 
 @lru_cache(maxsize=1)

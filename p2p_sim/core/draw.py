@@ -174,15 +174,15 @@ class Draw:
         self, name: str, weights: Sequence[Any], *, each: Any = None, times: int | None = None
     ) -> Any:
         """Draw i with probability weights[i] / sum: the first i with word < floor(cumulative_i * 2^64)."""
-        words, layout = self._words(name, each, times)
+        key, layout = self._key(name), self._layout(name, each, times)
         table = exact.cumulative(f"draw {name!r}", weights)
-        return self._observed(name, self.compute.pick(table, words), layout)
+        return self._observed(name, self._picked(table, key, layout, times), layout)
 
     def laplace(self, name: str, scale: Any, *, each: Any = None, times: int | None = None) -> Any:
         """Draw discrete Laplace noise, int64 grid steps: P(k) proportional to e^(-|k| / scale), scale in steps."""
-        words, layout = self._words(name, each, times)
+        key, layout = self._key(name), self._layout(name, each, times)
         table, least = exact.laplace_thresholds(exact.as_scale(f"scale of draw {name!r}", scale))
-        steps = self.compute.pick(table, words)
+        steps = self._picked(table, key, layout, times)
         steps += least
         return self._observed(name, steps, layout)
 
@@ -251,6 +251,15 @@ class Draw:
         if not isinstance(times, int) or times < 1:
             raise ProtocolError(f"{self._where(name)}: times={times!r} must be an integer of at least 1")
         return self.several(times)
+
+    def _picked(self, table: Words, key: int, layout: Layout | None, times: int | None) -> Array:
+        """Return how many thresholds are at most each word of draws."""
+        picked: Array
+        if times is not None and self._row(layout) is None:
+            picked = self.compute.several_picked(table, self.seed, key, whole(self.ids), times)
+        else:
+            picked = self.compute.pick(table, self._drawn(key, layout, times))
+        return picked
 
     def _column(self, value: Any, layout: Layout | None) -> npt.NDArray[Any]:
         if layout is None:

@@ -17,6 +17,9 @@ Array = npt.NDArray[Any]
 MOST_MULTIPLES = 2**50
 """Up to here a multiple of any resolution, computed as a float and divided by it again, is the same multiple."""
 
+_AT_ONCE = 16_384
+"""Numbers encoded at a time: what lies between stays in the processor's cache."""
+
 _WIDTHS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64)
 
 
@@ -81,6 +84,15 @@ class FixedPoint:
             raise ProtocolError(
                 f"{place} has type {values.dtype}; declared is {self!r}: send floats, integers or bool"
             )
+        if values.size <= _AT_ONCE:
+            return self._multiples(values, place)
+        out, rows = np.empty(values.shape, self.dtype), max(1, _AT_ONCE * len(values) // values.size)
+        for low in range(0, len(values), rows):
+            out[low : low + rows] = self._multiples(values[low : low + rows], place)
+        return out
+
+    def _multiples(self, values: Array, place: str) -> Array:
+        """Return what ``encoded`` does, of as many as fit the cache."""
         with np.errstate(over="ignore"):  # what is too large for a float is outside, too
             multiples = self._divided(values)
             np.rint(multiples, out=multiples)

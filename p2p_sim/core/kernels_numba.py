@@ -29,6 +29,7 @@ __all__ = [
     "pick",
     "places",
     "scatter",
+    "several_picked",
     "several_words",
     "table",
     "tally",
@@ -38,6 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 262_144
+_MANY = 8_192
+"""Words that are drawn at a time where they are looked up at once."""
 _FEW = 32
 """Words up to which sorting by insertion is the fastest."""
 
@@ -83,6 +86,24 @@ def pick(table: Words, drawn: Words) -> npt.NDArray[np.int64]:
         return exact.pick(table, drawn)
     out = np.empty(len(drawn), np.int64)
     numba_loops.pick(table, np.ascontiguousarray(drawn), *exact.guide(table), out)
+    return out
+
+
+def several_picked(
+    table: Words, seed: int, stream: int, parties: npt.NDArray[Any], times: int
+) -> npt.NDArray[np.int64]:
+    """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
+    size = len(parties) * times
+    if size < exact.GUIDED:
+        return exact.pick(table, several_words(seed, stream, parties, times))
+    out, owners, guide = np.empty(size, np.int64), np.ascontiguousarray(parties, np.int64), exact.guide(table)
+    step = max(1, _MANY // times)
+    drawn = np.empty(step * times, np.uint64)
+    for low in range(0, len(owners), step):  # so few that the words stay in the nearest caches
+        few = owners[low : low + step]
+        words = drawn[: len(few) * times]
+        numba_loops.several_words(seed, stream, few, times, words)
+        numba_loops.pick(table, words, *guide, out[low * times : low * times + len(words)])
     return out
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "pick",
     "places",
     "scatter",
+    "several_picked",
     "several_words",
     "table",
     "tally",
@@ -77,6 +78,13 @@ def words_below(
 ) -> npt.NDArray[np.int64]:
     """Map each of the words that ``words`` gives to 0 .. limit - 1, as ``below`` does."""
     return below(_words.words(seed, stream, start, count, owner), limit)
+
+
+def several_picked(
+    table: Words, seed: int, stream: int, parties: npt.NDArray[Any], times: int
+) -> npt.NDArray[np.int64]:
+    """Return, for each of the words that ``several_words`` gives, how many thresholds are at most the word."""
+    return pick(table, several_words(seed, stream, parties, times))
 
 
 def member(drawn: Words, codes: Ids, starts: npt.NDArray[np.int64], order: Ids | None) -> Ids:

@@ -124,7 +124,7 @@ def test_an_actor_that_was_lost_between_runs_is_named() -> None:
 
 LEFT = """
 import logging, time, ray
-from tests.backends.test_session import alive, children_of
+from tests.backends.test_ray_session import alive, children_of
 from tests.contract.cases import *
 from pathlib import Path
 import os, p2p_sim

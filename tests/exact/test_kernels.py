@@ -128,6 +128,18 @@ def test_several_words_are_item_words_in_their_order(module, times):
 
 
 @BOTH
+@pytest.mark.parametrize(("size", "times"), [(0, 2), (5, 3), (9_001, 2), (3, 9_000)])
+def test_several_words_are_picked_as_they_come(module, size, times):
+    (parties,) = locked(rng().integers(0, ROWS, size).astype(np.int64))
+    table = exact.laplace_thresholds(Fraction(16))[0]
+    words = kernels_numpy.several_words(SEEDS[-1], 7, parties, times)
+    same(
+        module.several_picked(table, SEEDS[-1], 7, parties, times),
+        np.searchsorted(table, words, side="right"),
+    )
+
+
+@BOTH
 @pytest.mark.parametrize("count", [0, 1, exact.GUIDED - 1, exact.GUIDED, 50_000])
 @pytest.mark.parametrize(
     "table",
