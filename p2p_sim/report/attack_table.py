@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import CANARIES, violations
+from p2p_sim.leakage.advantage import CANARIES, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
@@ -27,6 +27,7 @@ ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
 
 ABOVE = "an attack does better than the law of its view allows"
+CLAIM = "an attack does better than a theorem claims that is not proven here"
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
 _HAIR = 1e-6  # of a person
@@ -58,6 +59,7 @@ def row(
         ],
         "per_user": None if found.per_user is None else users_at_risk.counted(found.per_user),
         "above": [str(each) for each in above], "failed": bool(above),
+        "exceeded_claims": [str(each) for each in exceeded_claims(found)],
     }  # fmt: skip
     plain: dict[str, Any] = terminal.plain(made | {"sentences": sentences(terminal.plain(made))})
     return plain
@@ -230,9 +232,17 @@ def view_text(attacked: Document) -> str:
     ]
     if attacked["bounds"]:
         blocks.append(terminal.table(BOUND_HEAD, bound_lines(attacked)))
-    blocks.append("\n".join([*attacked["sentences"], *(f"{ABOVE}: {text}" for text in attacked["above"])]))
+    blocks.append("\n".join([*attacked["sentences"], *exceeded(attacked)]))
     blocks.append("\n".join(notes(attacked)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def exceeded(attacked: Document) -> list[str]:
+    """Return a sentence for each bound, and each claim, that an attack does better than."""
+    return [
+        *(f"{ABOVE}: {text}" for text in attacked["above"]),
+        *(f"{CLAIM}: {text}" for text in attacked["exceeded_claims"]),
+    ]
 
 
 def title(attacked: Document) -> str:

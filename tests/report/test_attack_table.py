@@ -115,6 +115,10 @@ def test_an_attack_above_what_a_proven_bound_allows_fails() -> None:
     assert attack_table.ABOVE in attack_table.view_text(found)
     assert attack_table.failed({"views": [found]})
     assert not attack_table.failed({"views": [told(bounds=(bound(0.01, "lower"),))]})
+    claimed = told(bounds=(bound(0.01, "claimed"),))
+    assert not attack_table.failed({"views": [claimed]})
+    assert claimed["above"] == []
+    assert f"{attack_table.CLAIM}: optimal: advantage 0.07" in attack_table.view_text(claimed)
     assert not attack_table.failed({"views": [attack_table.row(LEARNER, None, "no law")]})
 
 
