@@ -29,6 +29,12 @@ ETA = "knn"
 ABOVE = "an attack does better than the law of its view allows"
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
+DEVIATING = (
+    "the messages of a run are those of users who follow the protocol; what others can do is in p2p-sim account and "
+    "audit"
+)
+"""Why a view of users who deviate is not attacked."""
+
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
 _HAIR = 1e-6  # of a person
 _PEOPLE = (100, 1_000, 10_000, 100_000, 1_000_000)
@@ -76,12 +82,15 @@ def rows_of(
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
 
-    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  ``how``: as for
-    ``leakage.attack``.
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  The row of a view
+    whose users deviate always does.  ``how``: as for ``leakage.attack``.
     """
     found: dict[str, LabelInference] = {}
     made = []
     for view in views:
+        if view.users != "curious":
+            made.append(row(view, None, DEVIATING))
+            continue
 
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
