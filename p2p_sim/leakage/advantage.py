@@ -140,7 +140,7 @@ class Baseline:
     """The best guess without messages: ``guess`` (n,) of each user, and what it is worth.
 
     ``expected``: its expected utility where P(y | x) is known, None where it is measured.  ``regret``: what a better
-    estimate of P(y | x) might add to it, at least 0.
+    estimate of P(y | x) might add to it, at least 0; what it might add to an attack is not known.
     """
 
     guess: npt.NDArray[np.int64]

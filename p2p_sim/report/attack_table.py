@@ -29,6 +29,10 @@ ETA = "knn"
 ABOVE = "an attack does better than the law of its view allows"
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
+ESTIMATED = (
+    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more."
+)
+
 DEVIATING = (
     "the messages of a run are those of users who follow the protocol; what others can do is in p2p-sim account and "
     "audit"
@@ -125,6 +129,8 @@ def sentences(attacked: Document) -> list[str]:
     said = [_guesses(attacked, one)]
     if one["basis"] != "exact":
         said.append(_between(attacked, one["advantage"]))
+        if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES:
+            said.append(ESTIMATED)
     if attacked["per_user"] is not None:
         said.append(users_at_risk.sentence(attacked["per_user"]))
     return said

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -87,6 +88,14 @@ def test_canaries_are_no_people() -> None:
     assert "guesses 83 right" in first(row("optimal", Interval(0.81, 0.83, 0.85)), canaries)
     said = "Of 100 flips of planted users' labels, an attacker with these messages guesses 95 right; without them 50."
     assert first(canaries, REFUSED) == said
+
+
+def test_intervals_are_of_this_estimate() -> None:
+    """A better P(label | features) helps the attacker too, so no upper end is a limit for everybody."""
+    one = row("optimal", Interval(0.81, 0.83, 0.85))
+    estimated = told(rows=(replace(one, baseline=Interval(0.74, 0.76, 0.78)),))
+    assert estimated["sentences"][2] == attack_table.ESTIMATED
+    assert attack_table.ESTIMATED not in told(rows=(one,))["sentences"]
 
 
 def test_exact_figures_have_no_confidence() -> None:
