@@ -21,6 +21,7 @@ from p2p_sim.leakage import intervals
 from p2p_sim.leakage.eta import checked
 from p2p_sim.leakage.intervals import Groups
 from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference
+from p2p_sim.privacy.bounds.attacks2023 import checked_utility, weighted_utility
 from p2p_sim.privacy.bounds.bound import Figure, mean
 
 UTILITIES = ("0/1", "weighted")
@@ -46,34 +47,38 @@ PROVEN = ("exact", "upper")
 """Bases of bounds that no attack may exceed; a claim may be wrong itself."""
 
 
-def utility_matrix(utility: str, shares: Floats) -> Floats:
-    """Return u(guess, truth) as a matrix (k, k): 1 for a right guess, or "weighted", 1 / (2 p_y) for it.
+def utility_matrix(utility: Any, shares: Floats) -> Floats:
+    """Return u(guess, truth) as a matrix (k, k): 1 for a right guess, or "weighted", 1 / (2 p_y) for it, or the given.
 
-    ``shares`` (k,): p_y; a label of share 0 never is the truth, and counts 0.  Raises InputError for another name, and
-    for a weighted utility where only one label occurs.
+    ``shares`` (k,): p_y; a label of share 0 never is the truth, and counts 0.  Raises InputError for another name, for
+    a matrix that ``checked_utility`` refuses, and for a weighted utility where only one label occurs.
 
     *Source:* Attacks 2023, Equation 8: any guess that is blind to the user then has utility 1/2, for two labels.
     """
+    k = len(shares)
+    if not isinstance(utility, str):
+        return checked_utility(utility, k)
     if utility not in UTILITIES:
-        raise InputError(f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}")
+        raise InputError(
+            f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}, or a matrix ({k}, {k}): guess, truth"
+        )
     if utility == "0/1":
-        return np.eye(len(shares))
-    if np.count_nonzero(shares) < 2:
+        return np.eye(k)
+    occurs = np.flatnonzero(shares)
+    if len(occurs) < 2:
         raise InputError(
             "utility = 'weighted': only one label occurs, so there is nothing to weigh; give '0/1'"
         )
-    return np.diag(np.divide(0.5, shares, out=np.zeros(len(shares)), where=shares > 0))
+    gains = np.zeros((k, k))
+    gains[np.ix_(occurs, occurs)] = weighted_utility(shares[occurs])
+    return gains
 
 
-def checked_utility(utility: Any, labels: int) -> Floats:
-    """Return a matrix u(guess, truth) (labels, labels); raises InputError for entries below 0 or infinite."""
-    table = np.asarray(utility, np.float64)
-    if table.shape != (labels, labels):
-        raise InputError(f"utility has shape {table.shape}; give ({labels}, {labels}): guess, truth")
-    wrong = ~(np.isfinite(table) & (table >= 0))
-    if bool(wrong.any()):
-        raise InputError(f"utility = {table[wrong][0]} for some guess: must be a finite number of at least 0")
-    return table
+def utility_name(utility: Any, gains: Floats) -> str:
+    """Return what a table calls a utility: "0/1", "weighted", or "given" of a matrix that is another."""
+    if isinstance(utility, str):
+        return utility
+    return "0/1" if np.array_equal(gains, np.eye(len(gains))) else "given"
 
 
 def decide(chances: Floats, utility: Floats) -> npt.NDArray[np.int64]:
@@ -114,7 +119,7 @@ def by_enumeration(eta: Any, channel: Any, utility: Any = None) -> Expected:
         raise InputError(
             f"channel of shape {law.shape}: needs {k} rows of probabilities that sum to 1, one a label"
         )
-    gains = np.eye(k) if utility is None else checked_utility(utility, k)
+    gains = checked_utility(utility, k)
     seen = np.zeros(len(rows))
     for outcome in range(law.shape[1]):
         seen += ((rows * law[:, outcome]) @ gains.T).max(axis=1)

@@ -140,6 +140,8 @@ def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
     second = attacks2023.theorem2(0.0, delta, supremum)
     whom = {ANYBODY: 1.0} if supremum >= 0.5 else {}
     found = [replace(second, source=f"{second.source}; {law.source}", basis="upper", parameters=kept | whom)]
+    if question.utility == "given":
+        return found
     if question.utility == "weighted":
         shares = shares_of(question.people.y, len(question.gains))
         if bool((shares > 0).all()):
@@ -209,10 +211,8 @@ def _nearest_half(truth: npt.NDArray[np.int64]) -> float:
 def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
     """Return Theorem 3.3 averaged over users: the exact advantage against the proportions of all bags.
 
-    Bags of one size go together.  The best guess errs by the smaller of the two joint probabilities at every count.
+    Bags of one size go together.
     """
-    from p2p_sim.privacy.laws.poisson_binomial import leave_one_out
-
     by_bag = ones[np.argsort(bags, kind="stable")]
     sizes = np.bincount(bags)
     sizes = sizes[sizes > 0]
@@ -221,10 +221,7 @@ def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
         groups = starts[sizes == size]
         for low in range(0, len(groups), step := max(1, _ENTRIES // size**2)):
             eta = by_bag[groups[low : low + step, None] + np.arange(size)]
-            others = leave_one_out(eta)
-            with_one = eta[:, :, None] * np.pad(others, ((0, 0), (0, 0), (1, 0)))
-            with_none = (1 - eta)[:, :, None] * np.pad(others, ((0, 0), (0, 0), (0, 1)))
-            gained += float((np.minimum(eta, 1 - eta) - np.minimum(with_one, with_none).sum(axis=2)).sum())
+            gained += size * float(unified2023.llp_gains(eta).sum())
     value = max(0.0, gained / len(ones))
     return Figure(value, ADVANTAGE, True, "", f"{unified2023.PAPER}, Theorem 3.3, all bags", "exact")
 

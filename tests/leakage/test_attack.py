@@ -199,6 +199,24 @@ def test_bounds_take_the_baseline_at_its_surest(run):
     assert without.lower < found.rows[0].baseline.lower
 
 
+def test_a_utility_may_be_a_matrix(run, true):
+    """0/1 as a matrix is 0/1; what counts a thousandth is a thousandth, and only bounds of any utility are left."""
+    plain, same, small = (
+        attack(run, eta=true, utility=u, attackers=["optimal"])
+        for u in ("0/1", np.eye(2), np.array([[1e-3, 0], [0, 1e-3]]))
+    )
+    assert same.rows == plain.rows
+    assert same.utility == "0/1"
+    assert small.utility == "given"
+    for small_row, row in zip(small.rows, plain.rows, strict=True):
+        assert small_row.advantage == pytest.approx(np.array(row.advantage) / 1000)
+    assert [bound.value for bound in small.bounds] == pytest.approx([plain.bounds[0].value / 1000])
+    assert violations(small) == []
+    uneven = attack(run, eta=true, utility=[[1, 0], [0, 4]], attackers=["optimal"])
+    assert rows(uneven)["optimal, by its law"].advantage.value > 0
+    assert violations(uneven) == []
+
+
 def test_per_user_is_the_posterior(run, people, true):
     found = attack(run, eta=true, attackers=["optimal"]).per_user
     reports = run.messages("report")
@@ -374,6 +392,8 @@ def test_bags_have_their_theorems():
         ({"eta": np.full((USERS, 3), 1 / 3)}, "shape (20000, 3)"),
         ({"eta": np.full((USERS, 2), np.nan)}, "row 0"),
         ({"utility": "cubic"}, "utility = 'cubic'"),
+        ({"utility": np.eye(3)}, "utility has shape (3, 3); needs 2 by 2"),
+        ({"utility": [[1, -1], [0, 1]]}, "utility = -1.0"),
         ({"attackers": ["best"]}, "attackers = ['best']"),
         ({"attackers": []}, "attackers = []"),
         ({"confidence": 1.0}, "confidence = 1.0"),
