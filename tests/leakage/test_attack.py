@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 import p2p_sim
 from p2p_sim import InputError, Population
@@ -14,6 +15,7 @@ from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
 from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.learning import experiment
@@ -350,13 +352,21 @@ def test_faults_make_the_optimal_attack_a_lower_one(clustered):
     assert violations(found) == []
 
 
-def test_dependence_within_bags_widens_intervals(clustered):
-    """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
-    run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
-    advantage = rows(attack(run, eta="prior"))["optimal"].advantage
-    apart = p2p_sim.run(RandomizedResponse(np.inf), clustered, seed=5, trace="full", digest=False)
-    assert advantage.upper - advantage.lower > 0.01
-    assert rows(attack(apart, eta="prior"))["optimal"].utility.value == 1.0
+def test_intervals_are_over_bags_whose_users_depend_on_each_other(monkeypatch):
+    """Counts are told of all users of a bag at once; here what one wins another loses, so the right one is narrower."""
+    people = Population.synthetic(users=1200, positive=0.3, seed=3)
+    run = p2p_sim.run(LabelProportions(bag_size=4), people, seed=5, trace="full", digest=False)
+    belief = Eta(np.tile([0.7, 0.3], (1200, 1)), "another")
+    of_bags = attack(run, eta=belief, attackers=["optimal"])
+    gained = of_bags.per_user.right.astype(float) - (people.y == 0)
+    sums = np.bincount(bags_of(LabelProportions(bag_size=4), people), weights=gained)
+    half = t.ppf(0.975, 299) * sums.std(ddof=1) * 300**0.5 / 1200 + np.log(40) / 1200
+    low, value, high = of_bags.rows[0].advantage
+    assert (low, high) == pytest.approx((value - half, value + half), abs=1e-12)
+    monkeypatch.setattr("p2p_sim.leakage.attack.groups_of", lambda *_: None)
+    of_users = attack(run, eta=belief, attackers=["optimal"])
+    assert (of_bags.groups, of_users.groups) == (300, 1200)
+    assert abs((of_users.rows[0].advantage.upper - value) / half - 1) > 0.2
 
 
 def test_bags_have_their_theorems():
