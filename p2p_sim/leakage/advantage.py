@@ -188,7 +188,7 @@ def measured(
     return AttackRow(
         name,
         _mean(won, utility, confidence, groups),
-        intervals.shifted(without, upper=baseline.regret),
+        intervals.within(intervals.shifted(without, upper=baseline.regret), 0.0, largest),
         intervals.shifted(advantage, lower=baseline.regret),
         _regretted(ratio, without.value, baseline.regret),
         basis,
