@@ -172,6 +172,9 @@ def measured(
     independent users have Clopper-Pearson intervals, all else Student's t over groups.  Where P(y | x) is known, the
     baseline is exact, and the utility is the baseline plus the advantage.  The regret of the baseline lowers the lower
     end of the advantage and of the ratio, and raises the baseline's upper end.
+
+    *Source:* Attacks 2023, section 3.2, measured; ``intervals``.
+    *Assumes:* users of two groups do not depend on each other.
     """
     won, blind = utility[guess, y], utility[baseline.guess, y]
     largest = float(utility.max())

@@ -254,6 +254,31 @@ def test_canaries_of_a_model_that_learns_labels_by_heart():
     assert right[0.0].lower < 0.5 < right[0.0].upper
 
 
+def test_attack_plants_canaries_and_runs_the_protocol_again(monkeypatch):
+    people = Population.synthetic(users=2000, features=2, positive=0.5, seed=3)
+    run = p2p_sim.run(RandomizedResponse(3.0), people, seed=5, trace="full", digest=False)
+    planted = []
+
+    def again(protocol, users, **how):
+        planted.append((users, how["seed"]))
+        return p2p_sim.run(protocol, users, **how)
+
+    monkeypatch.setattr("p2p_sim.leakage.canaries.start", again)
+    found = attack(run, eta="model", attackers=["prior", "canaries"])
+    ((users, seed),) = planted
+    assert seed != run.seed
+    changed = (users.y != people.y).sum()
+    assert 25 < changed < 75  # a coin for each of 100 canaries: 1e-6 at each end
+    row = rows(found)["canaries"]
+    assert (row.basis, row.baseline) == ("measured", Interval(0.5, 0.5, 0.5))
+    assert row.utility.value * 100 == pytest.approx(round(row.utility.value * 100))
+    assert row.advantage.value == row.utility.value - 0.5
+    assert violations(found) == []
+    assert violations(replace(found, bounds=(Figure(0.0, "attack advantage", True, "", "", "upper"),))) == []
+    same = attack(run, eta="model", attackers=["canaries"])
+    assert same.rows == (row,)
+
+
 def test_canaries_need_a_model_features_and_canaries(run, people):
     (row,) = attack(run, "user", eta="prior", attackers=["canaries"]).rows
     assert "no learner" in row.why
