@@ -63,7 +63,7 @@ UTILITIES = ("0/1", "weighted")
 
 _NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
 _OF_A_RUN = ("users", "cluster_size", "share", "shares", "features", "fault", "graph")
-"""Options of a fresh run alone; --data of a saved one gives its users their features, which it does not keep."""
+"""Options of a fresh run alone; --data of a saved one gives its users their features, where it kept none."""
 
 
 @app.command(
@@ -182,7 +182,7 @@ class AttackCommand(TableOptions):
             run.population = self._with_features(run, progress)
         elif self.eta in ("knn", "model") and run.population is not None and run.population.x is None:
             warnings.warn(
-                f"a run does not keep its users' features, so --eta {self.eta} is of class shares alone; --data NAME "
+                f"this run kept no features of its users, so --eta {self.eta} is of class shares alone; --data NAME "
                 "reads the features of a run on data again",
                 stacklevel=2,
             )
@@ -264,18 +264,17 @@ class AttackCommand(TableOptions):
 
     def _attacked(self, run: Run, document: dict[str, Any], progress: Progress) -> dict[str, LabelInference]:
         """Put the views into the document, and return what was found of each, by its title."""
-        from p2p_sim.privacy.table_rows import named_rows, rows
+        from p2p_sim.privacy.table_rows import curious_first, named_rows, rows
         from p2p_sim.report import attack_table
 
         assert run.source is not None
         views = (
             rows(run.source)
             if self.all_views
-            else named_rows(run.source, self.view or [attack_table.LEARNER])
+            else curious_first(named_rows(run.source, self.view or [attack_table.LEARNER]))
         )
-        curious = [view for view in views if view.users == "curious"]
         found, document["views"] = attack_table.rows_of(
-            run, curious, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
+            run, views, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
             attackers=self.attacker, confidence=self.confidence, seed=self.seed, channels=self.channels,
         )  # fmt: skip
         return found

@@ -38,7 +38,7 @@ def attack(
     view: str = LEARNER,
     *,
     eta: str | Floats | Eta = "knn",
-    utility: str = "0/1",
+    utility: str | Floats = "0/1",
     attackers: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
@@ -53,7 +53,8 @@ def attack(
     shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
     who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
     ``Eta``, which also says whether labels were really drawn by it.
-    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
+    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
+    numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all but
     "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
@@ -67,11 +68,12 @@ def attack(
     tell = reporter_of(progress) or _silent
     chosen = _chosen(attackers)
     program, people = _program(run, protocol), _people(run)
+    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
+    worth = advantage.utility_name(utility, gains)
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
     belief = _belief(eta, run, program, people, seed, tell)
-    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, belief.rows.shape[1]))
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
     victims = np.flatnonzero(~own)
@@ -87,7 +89,7 @@ def attack(
     rows, best = _attacked(chosen, knowledge, table, tell, run, seed)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
-        program, seen, people, victims, belief.rows, belief.exact, features, utility, gains, table.baseline_least(),
+        program, seen, people, victims, belief.rows, belief.exact, features, worth, gains, table.baseline_least(),
         run.faults,
     )  # fmt: skip
     exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
@@ -96,8 +98,10 @@ def attack(
         users=len(victims),
         labels=len(gains),
         eta_from=belief.source,
-        utility=utility,
+        utility=worth,
         confidence=float(confidence),
+        groups=table.independent,
+        largest=float(gains.max()),
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
         bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),
@@ -120,8 +124,14 @@ class _Table:
         return self._row(name, guesses.guess[self.victims], guesses.source, guesses.basis)
 
     def baseline_least(self) -> float:
-        """Return the least utility of the best guess without messages, from 0 to 1."""
-        return min(1.0, max(0.0, self._row("", self.baseline.guess, "", "measured").baseline.lower))
+        """Return the least utility of the best guess without messages, from 0 to 1, by an interval that is ``SURE``."""
+        surely = replace(self, confidence=advantage.SURE)
+        return min(1.0, max(0.0, surely._row("", self.baseline.guess, "", "measured").baseline.lower))
+
+    @property
+    def independent(self) -> int:
+        """How many groups of victims do not depend on each other."""
+        return len(self.victims) if self.groups is None else len(np.unique(self.groups[self.victims]))
 
     def _row(
         self, name: str, guess: npt.NDArray[np.int64], source: str, basis: Literal["measured", "lower"]

@@ -14,7 +14,11 @@ from p2p_sim.network.bags import bag_numbers
 
 
 def groups_of(protocol: Protocol, people: Population) -> npt.NDArray[Any] | None:
-    """Return the number of each user's group: bags, or clusters in which users meet; None where there are no two."""
+    """Return the number of each user's group (n,): bags, or clusters in which users meet; None where there are no two.
+
+    *Assumes:* messages of two groups do not depend on each other.  In one single crowd, where None is returned, users
+    count as independent though the messages mix them all.
+    """
     bags = bags_of(protocol, people)
     if bags is not None:
         return bags if bool((bags != bags[0]).any()) else None
@@ -24,7 +28,10 @@ def groups_of(protocol: Protocol, people: Population) -> npt.NDArray[Any] | None
 
 
 def bags_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] | None:
-    """Return the number of each user's bag; None of a protocol without bags."""
+    """Return the number of each user's bag (n,); None of a protocol without bags.
+
+    *Source:* ``network.bags``: the bags that the protocol itself sums.
+    """
     sums = protocol.bag_sums()
     if sums is None:
         return None

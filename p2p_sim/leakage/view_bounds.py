@@ -17,7 +17,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, Expected, by_enumeration
+from p2p_sim.leakage import intervals
+from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
@@ -41,7 +42,8 @@ class Question:
     """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
 
     ``exact``: whether labels were drawn by ``eta``; ``features``: whether the attacker knows any.  ``baseline``: the
-    lower end of the utility of the best guess without messages, under 0/1 utility.
+    lower end of the utility of the best guess without messages, under 0/1 utility, by an interval that is
+    ``advantage.SURE``: a lower one makes bounds larger, so that they err to the safe side.
     """
 
     protocol: Protocol
@@ -69,7 +71,12 @@ class Question:
 
 
 def bounds(question: Question) -> tuple[Figure, ...]:
-    """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why."""
+    """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why.
+
+    *Source:* Attacks 2023, Theorems 2 and 3; Unified 2023, Theorems 3.3, 3.4, 3.7, 6.4 and Lemma A.1; Release 2023,
+    Theorem 5.2; as docs/laws.md has them.
+    *Assumes:* labels independent of each other given P(y | x); the trust of the view's law.
+    """
     try:
         law = _law(question)
     except InputError as error:  # of a view that has no room in the smallest cluster, say
@@ -85,7 +92,11 @@ def bounds(question: Question) -> tuple[Figure, ...]:
 
 
 def channel_of(question: Question) -> Floats | None:
-    """Return P(report | label) (k, k) where each user's own report is all that the learner sees of her; None if not."""
+    """Return P(report | label) (k, k) where each user's own report is all that the learner sees of her; None if not.
+
+    *Source:* the noise that the mechanism's room registers (``LabelNoise``).
+    *Assumes:* the learner alone looks, and nothing goes wrong on the way.
+    """
     noise = label_noise(question.protocol)
     if noise is None or noise.whose != "sender" or noise.reports is not None or not noise.randomizes:
         return None
@@ -101,7 +112,11 @@ def channel_of(question: Question) -> Floats | None:
 
 
 def enumerated(question: Question) -> Expected | None:
-    """Return the exact utilities of the best attack on each victim; None unless P(y | x) and the law are known."""
+    """Return the exact utilities of the best attack on each victim; None unless P(y | x) and the law are known.
+
+    *Source:* Attacks 2023, section 4, summed over all reports.
+    *Assumes:* as ``channel_of``; labels drawn by ``eta``.
+    """
     channel = channel_of(question)
     if channel is None or not question.exact or len(channel) != question.eta.shape[1]:
         return None
@@ -125,12 +140,21 @@ def _no_law(why: str) -> Figure:
 
 
 def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
-    """Return Theorem 2, as printed and sharpened, at epsilon = 0: no other (epsilon, delta) of the law is sharper."""
+    """Return Theorem 2, and sharpened, at epsilon = 0: no other (epsilon, delta) of the law is sharper.
+
+    Theorem 2 is proven in docs/laws.md.  It is of canaries too, whose coins have an advantage of delta / 2 at most.
+    """
     delta = law.delta_bracket(0.0).upper
-    supremum = float(question.gains.max(axis=0)[question.truth].mean())
+    most = question.gains.max(axis=0)
+    supremum = intervals.within(
+        intervals.of_mean(most[question.truth], SURE, float(most.max())), float(most.min()), float(most.max())
+    ).upper
     kept = {"epsilon": 0.0, "delta": delta}
-    printed = attacks2023.theorem2(0.0, delta, supremum)
-    found = [replace(printed, source=f"{printed.source}; {law.source}", parameters={**kept, ANYBODY: 1.0})]
+    second = attacks2023.theorem2(0.0, delta, supremum)
+    whom = {ANYBODY: 1.0} if supremum >= 0.5 else {}
+    found = [replace(second, source=f"{second.source}; {law.source}", basis="upper", parameters=kept | whom)]
+    if question.utility == "given":
+        return found
     if question.utility == "weighted":
         shares = shares_of(question.people.y, len(question.gains))
         if bool((shares > 0).all()):
@@ -173,13 +197,13 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     epsilon = math.inf if law is None else law.epsilon(0.0)
     if math.isfinite(epsilon):
         return _of_noisy_bags(
-            question, epsilon, variance, 0.0 if law is None else law.delta_bracket(0.0).lower
+            question, epsilon, variance, 1.0 if law is None else law.delta_bracket(0.0).upper
         )
     sizes = np.bincount(bags)
     smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
     found = []
     if bool((ones == ones[0]).all()):
-        p = float(ones[0])
+        p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
             found.append(unified2023.theorem3_4_exact(p, smallest))
@@ -191,13 +215,17 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     return found
 
 
+def _nearest_half(truth: npt.NDArray[np.int64]) -> float:
+    """Return the share of ones, of all that these labels leave possible, at which counts tell most."""
+    low, _, high = intervals.of_share(int(truth.sum()), len(truth), SURE)
+    return min(max(0.5, low), high)
+
+
 def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
     """Return Theorem 3.3 averaged over users: the exact advantage against the proportions of all bags.
 
-    Bags of one size go together.  The best guess errs by the smaller of the two joint probabilities at every count.
+    Bags of one size go together.
     """
-    from p2p_sim.privacy.laws.poisson_binomial import leave_one_out
-
     by_bag = ones[np.argsort(bags, kind="stable")]
     sizes = np.bincount(bags)
     sizes = sizes[sizes > 0]
@@ -206,10 +234,7 @@ def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
         groups = starts[sizes == size]
         for low in range(0, len(groups), step := max(1, _ENTRIES // size**2)):
             eta = by_bag[groups[low : low + step, None] + np.arange(size)]
-            others = leave_one_out(eta)
-            with_one = eta[:, :, None] * np.pad(others, ((0, 0), (0, 0), (1, 0)))
-            with_none = (1 - eta)[:, :, None] * np.pad(others, ((0, 0), (0, 0), (0, 1)))
-            gained += float((np.minimum(eta, 1 - eta) - np.minimum(with_one, with_none).sum(axis=2)).sum())
+            gained += size * float(unified2023.llp_gains(eta).sum())
     value = max(0.0, gained / len(ones))
     return Figure(value, ADVANTAGE, True, "", f"{unified2023.PAPER}, Theorem 3.3, all bags", "exact")
 
@@ -237,8 +262,9 @@ def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
     """
     if question.features or question.utility != "0/1":
         return []
-    shares = shares_of(question.truth, len(question.gains))
-    common, channel = float(shares.max()), channel_of(question)
+    counts = np.bincount(question.truth, minlength=len(question.gains))
+    common = intervals.of_share(int(counts.max()), int(counts.sum()), SURE).upper
+    channel = channel_of(question)
     noise = label_noise(question.protocol)
     if channel is not None and noise is not None and noise.matrix is None:
         k = len(channel)

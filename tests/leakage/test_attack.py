@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage import intervals
+from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
 from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.learning import experiment
@@ -29,6 +32,8 @@ from protocols import (
     RandomizedResponse,
 )
 from tests.contract.cases import PROTOCOLS, joined
+from tests.report.guesses import inference
+from tests.report.guesses import row as inference_row
 
 USERS = 20_000
 
@@ -162,6 +167,56 @@ def test_a_bound_below_what_was_measured_is_a_violation(run, true):
     assert {v.bound.source for v in violations(replace(found, bounds=(low,)))} == {"nobody"}
     for harmless in (replace(low, holds=False), replace(low, basis="lower"), replace(low, quantity="risk")):
         assert violations(replace(found, bounds=(harmless,))) == []
+        assert exceeded_claims(replace(found, bounds=(harmless,))) == []
+    claimed = replace(found, bounds=(replace(low, basis="claimed"),))
+    assert violations(claimed) == []
+    assert {v.bound.source for v in exceeded_claims(claimed)} == {"nobody"}
+    of_utility = replace(found, bounds=(replace(low, quantity="attack utility (1 - expected loss)"),))
+    assert "optimal: utility 0.88" in str(violations(of_utility)[0])
+
+
+@pytest.mark.parametrize("m", [3, 40, 5000])
+def test_violations_rest_on_the_interval_that_is_sure(m):
+    """Widened from 95 %, intervals are those of ``SURE`` itself: over few groups, and where all users are alike."""
+    n = 5000
+    groups = np.arange(n) % m if m < n else None
+    for gained in (np.where(np.arange(n) % 7 < 3, 1.0, 0.0), np.ones(n)):
+        narrow, wide = (intervals.of_mean(gained, c, 2.0, groups) for c in (0.95, SURE))
+        row = inference_row("optimal", narrow, 0.0)
+        table = inference(rows=(row,), users=n, groups=m, largest=2.0)
+        below, above = (
+            replace(table, bounds=(Figure(wide.lower + by, "attack advantage", True, "", "", "upper"),))
+            for by in (-1e-6, 1e-6)
+        )
+        assert len(violations(below)) == 1
+        assert violations(above) == []
+
+
+def test_bounds_take_the_baseline_at_its_surest(run):
+    """Too high a baseline makes a bound too small: at 95 % that would happen once in forty tables."""
+    found = attack(run, eta="prior", attackers=["prior"])
+    (sharp,) = [bound for bound in found.bounds if "sharpened for 0/1" in bound.source]
+    without = intervals.of_share(round(found.rows[0].baseline.value * USERS), USERS, SURE)
+    assert sharp.value == pytest.approx(np.tanh(0.5) * (1 - without.lower), abs=1e-12)
+    assert without.lower < found.rows[0].baseline.lower
+
+
+def test_a_utility_may_be_a_matrix(run, true):
+    """0/1 as a matrix is 0/1; what counts a thousandth is a thousandth, and only bounds of any utility are left."""
+    plain, same, small = (
+        attack(run, eta=true, utility=u, attackers=["optimal"])
+        for u in ("0/1", np.eye(2), np.array([[1e-3, 0], [0, 1e-3]]))
+    )
+    assert same.rows == plain.rows
+    assert same.utility == "0/1"
+    assert small.utility == "given"
+    for small_row, row in zip(small.rows, plain.rows, strict=True):
+        assert small_row.advantage == pytest.approx(np.array(row.advantage) / 1000)
+    assert [bound.value for bound in small.bounds] == pytest.approx([plain.bounds[0].value / 1000])
+    assert violations(small) == []
+    uneven = attack(run, eta=true, utility=[[1, 0], [0, 4]], attackers=["optimal"])
+    assert rows(uneven)["optimal, by its law"].advantage.value > 0
+    assert violations(uneven) == []
 
 
 def test_per_user_is_the_posterior(run, people, true):
@@ -197,6 +252,31 @@ def test_canaries_of_a_model_that_learns_labels_by_heart():
         right[epsilon] = row.utility
     assert right[20.0].value > 0.9
     assert right[0.0].lower < 0.5 < right[0.0].upper
+
+
+def test_attack_plants_canaries_and_runs_the_protocol_again(monkeypatch):
+    people = Population.synthetic(users=2000, features=2, positive=0.5, seed=3)
+    run = p2p_sim.run(RandomizedResponse(3.0), people, seed=5, trace="full", digest=False)
+    planted = []
+
+    def again(protocol, users, **how):
+        planted.append((users, how["seed"]))
+        return p2p_sim.run(protocol, users, **how)
+
+    monkeypatch.setattr("p2p_sim.leakage.canaries.start", again)
+    found = attack(run, eta="model", attackers=["prior", "canaries"])
+    ((users, seed),) = planted
+    assert seed != run.seed
+    changed = (users.y != people.y).sum()
+    assert 25 < changed < 75  # a coin for each of 100 canaries: 1e-6 at each end
+    row = rows(found)["canaries"]
+    assert (row.basis, row.baseline) == ("measured", Interval(0.5, 0.5, 0.5))
+    assert row.utility.value * 100 == pytest.approx(round(row.utility.value * 100))
+    assert row.advantage.value == row.utility.value - 0.5
+    assert violations(found) == []
+    assert violations(replace(found, bounds=(Figure(0.0, "attack advantage", True, "", "", "upper"),))) == []
+    same = attack(run, eta="model", attackers=["canaries"])
+    assert same.rows == (row,)
 
 
 def test_canaries_need_a_model_features_and_canaries(run, people):
@@ -297,13 +377,21 @@ def test_faults_make_the_optimal_attack_a_lower_one(clustered):
     assert violations(found) == []
 
 
-def test_dependence_within_bags_widens_intervals(clustered):
-    """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
-    run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
-    advantage = rows(attack(run, eta="prior"))["optimal"].advantage
-    apart = p2p_sim.run(RandomizedResponse(np.inf), clustered, seed=5, trace="full", digest=False)
-    assert advantage.upper - advantage.lower > 0.01
-    assert rows(attack(apart, eta="prior"))["optimal"].utility.value == 1.0
+def test_intervals_are_over_bags_whose_users_depend_on_each_other(monkeypatch):
+    """Counts are told of all users of a bag at once; here what one wins another loses, so the right one is narrower."""
+    people = Population.synthetic(users=1200, positive=0.3, seed=3)
+    run = p2p_sim.run(LabelProportions(bag_size=4), people, seed=5, trace="full", digest=False)
+    belief = Eta(np.tile([0.7, 0.3], (1200, 1)), "another")
+    of_bags = attack(run, eta=belief, attackers=["optimal"])
+    gained = of_bags.per_user.right.astype(float) - (people.y == 0)
+    sums = np.bincount(bags_of(LabelProportions(bag_size=4), people), weights=gained)
+    half = t.ppf(0.975, 299) * sums.std(ddof=1) * 300**0.5 / 1200 + np.log(40) / 1200
+    low, value, high = of_bags.rows[0].advantage
+    assert (low, high) == pytest.approx((value - half, value + half), abs=1e-12)
+    monkeypatch.setattr("p2p_sim.leakage.attack.groups_of", lambda *_: None)
+    of_users = attack(run, eta=belief, attackers=["optimal"])
+    assert (of_bags.groups, of_users.groups) == (300, 1200)
+    assert abs((of_users.rows[0].advantage.upper - value) / half - 1) > 0.2
 
 
 def test_bags_have_their_theorems():
@@ -339,6 +427,8 @@ def test_bags_have_their_theorems():
         ({"eta": np.full((USERS, 3), 1 / 3)}, "shape (20000, 3)"),
         ({"eta": np.full((USERS, 2), np.nan)}, "row 0"),
         ({"utility": "cubic"}, "utility = 'cubic'"),
+        ({"utility": np.eye(3)}, "utility has shape (3, 3); needs 2 by 2"),
+        ({"utility": [[1, -1], [0, 1]]}, "utility = -1.0"),
         ({"attackers": ["best"]}, "attackers = ['best']"),
         ({"attackers": []}, "attackers = []"),
         ({"confidence": 1.0}, "confidence = 1.0"),
