@@ -36,7 +36,7 @@ class Knowledge:
 
     ``people``: the users as the view knows them: features, clusters and graph, and labels that are all 0.  ``eta``
     (n, k): P(y | x) as she thinks, certain of the view's own users.  ``utility`` (k, k): u(guess, truth).
-    ``returned``: what the learner of the run returned, if the learner is of the view.
+    ``returned``: what the learner of the run returned, as ``returned_by_learner`` says, if the learner is of the view.
     """
 
     protocol: Protocol
@@ -107,7 +107,7 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
             "register it as Accounting(attack=...)"
         )
     found = likelihoods(knowledge.protocol, knowledge.view, knowledge.eta)
-    rows = _rows_of(knowledge.people, found.users)
+    rows = knowledge.people.rows_of(found.users)
     if found.log.shape[1] != knowledge.eta.shape[1]:
         raise InputError(
             f"likelihoods of {found.log.shape[1]} labels, eta of {knowledge.eta.shape[1]}: give the same"
@@ -126,12 +126,6 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     return posterior, "measured" if found.basis == "exact" else "lower", found.source
 
 
-def _rows_of(people: Population, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    if people.ids is None:
-        return users
-    return np.asarray(np.searchsorted(people.ids, users), np.int64)
-
-
 def _predicted(knowledge: Knowledge) -> Floats:
     """Return class probabilities (n, k) of all users, of a model trained on what was released."""
     if knowledge.returned is None:
@@ -144,7 +138,7 @@ def _predicted(knowledge: Knowledge) -> Floats:
 
 
 def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns that the learner of a run returned."""
+    """Return the columns that the learner of a run returned; ``sender``: the row of each sender among its users."""
     return label_assignment.returned(run)
 
 
