@@ -88,7 +88,7 @@ def assign(people: Population, cluster: Array, y: Array) -> Pairs | None:
 
     *Source:* Clustering 2022, section 5.1: labels permuted within clusters, instead of resampled.
     """
-    code, members = codes(people, cluster), people.clusters
+    code = codes(people, cluster)
     if code is None:
         return None
     order = np.argsort(code, kind="stable")

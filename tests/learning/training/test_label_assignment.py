@@ -137,6 +137,7 @@ def test_without_fitting_features_no_model_is_trained(protocol: Protocol, why: s
     assert run.notes["accuracy"] is None
     assert run.notes["released"]["untrained"] == why
 
+
 def test_labels_of_a_part_of_the_users_go_to_their_own_rows() -> None:
     whole = Population.synthetic(users=300, cluster_size=30, features=2, positive=0.3, seed=1)
     part = whole.part(np.arange(95, 300))
