@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import warnings
@@ -105,7 +106,12 @@ class AttackCommand(TableOptions):
         ),
     ] = "0/1"
     attacker: Annotated[
-        list[str] | None, texts(REQUEST, "Only this attacker; by default all.  May be repeated.")
+        list[str] | None,
+        texts(
+            REQUEST,
+            "Only this attacker: prior, simple-prediction, optimal or canaries; default all but canaries.  May be "
+            "repeated.",
+        ),
     ] = None
     channels: Channels = "plain"
     data: Data = None
@@ -152,7 +158,10 @@ class AttackCommand(TableOptions):
         drawn = None if self.plot is None else users_at_risk.check(self.plot, "--plot", users_at_risk.PLOTS)
         with Progress() as progress, terminal.stdout_to_stderr():
             run, document = self._saved(progress) if self.run is not None else self._fresh(progress)
-            found = self._attacked(run, document, progress)
+            try:
+                found = self._attacked(run, document, progress)
+            except InputError as error:
+                raise InputError(_by_option(str(error))) from error
             kept = attack_table.kept_counts(document["views"])
             if drawn is not None:
                 _some(kept, "--plot")
@@ -290,6 +299,7 @@ class AttackCommand(TableOptions):
         """Check what can be checked before any work; raises InputError."""
         from p2p_sim.coalition import CHANNELS
         from p2p_sim.core.population import check_seed
+        from p2p_sim.leakage.attack import NAMES
 
         if self.all_views and self.view:
             raise InputError("--all-views and --view are both given: give one of them")
@@ -298,6 +308,14 @@ class AttackCommand(TableOptions):
         ):  # fmt: skip
             if value not in allowed:
                 raise InputError(f"{option(name)} {value!r}: must be one of {', '.join(allowed)}")
+        for name in self.attacker or ():
+            if name not in NAMES:
+                raise InputError(f"--attacker {name!r}: must be one of {', '.join(NAMES)}")
+        if self.eta == "true" and self.data is not None and self.run is None:
+            raise InputError(
+                "--eta true: nobody knows by which P(label | features) the labels of data were drawn; give --eta knn, "
+                "model or prior, or synthetic users by --users"
+            )
         check_seed(self.seed)
         for name in set_options(self, *_OF_A_RUN) if self.run is not None else ():
             raise InputError(f"{option(name)} is for a fresh run, and --run names one: leave one of them out")
@@ -310,6 +328,11 @@ class AttackCommand(TableOptions):
         without = self.users is None and self.run is None
         for name in set_options(self, "cluster_size", "share", "shares", "features") if without else ():
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
+
+
+def _by_option(message: str) -> str:
+    """Return what the package says of an argument, with the option's name in place of the argument's."""
+    return re.sub(r"^(eta|utility|confidence) = '?([^':]*)'?:", r"--\1 \2:", message)
 
 
 def _some(found: Collection[Any], option: str) -> None:

@@ -228,9 +228,11 @@ def modelled(
     counts = np.bincount(np.asarray(y, np.int64))
     rarest = int(counts[counts > 0].min())
     if rarest < 4 or np.count_nonzero(counts) < 2:
+        one = np.count_nonzero(counts) < 2
+        alike = f"all {len(y):,} users have one label" if one else f"the rarest label has {rarest} users"
         raise InputError(
-            f"eta = 'model': the rarest label has {rarest} users of {np.count_nonzero(counts)} labels; a model that is "
-            "judged by others needs 2 labels of 4 users each: give 'knn' or 'prior'"
+            f"eta = 'model': a model is trained on some users and judges others, so it needs two labels of at least 4 "
+            f"users each; here {alike}: give knn or prior"
         )
     rows, coarse = (_cross_fitted(x, y, labels, model, folds, seed) for folds in (min(FOLDS, rarest // 2), 2))
     return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
@@ -255,8 +257,8 @@ def of_population(
     if kind == "true":
         if shares is None:
             raise InputError(
-                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give 'knn', 'model' or 'prior', "
-                "or leakage.eta.synthetic(x, shares, users) for users of Population.synthetic"
+                "eta = 'true': nobody knows by which P(y | x) these labels were drawn; give knn, model or prior, or "
+                "take synthetic users (--users, in Python leakage.eta.synthetic)"
             )
         return synthetic(people.x, shares, people.users)
     if kind == "prior" or people.x is None:
@@ -275,7 +277,9 @@ def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise InputError(f"x has shape {x.shape}, y {y.shape}; give (n, d) and (n,)")
     if len(y) < 4:
-        raise InputError(f"{len(y)} users: an estimate of P(y | x) needs 4 at least; give eta = 'prior'")
+        raise InputError(
+            f"{len(y)} users: an estimate of P(y | x) needs 4 at least; give prior (--eta prior)"
+        )
     return len(y)
 
 

@@ -111,7 +111,7 @@ def test_what_is_known_of_some_users_is_certain(people):
         (lambda x, y: priors.nearest(x, y, 2, 0), "neighbours = 0"),
         (lambda x, y: priors.nearest(x[:3], y[:3], 2), "3 users"),
         (lambda x, y: priors.nearest(x, y[:3], 2), "y (3,)"),
-        (lambda x, y: priors.modelled(x, y & False, 2), "of 1 labels"),
+        (lambda x, y: priors.modelled(x, y & False, 2), "all 600 users have one label"),
         (lambda x, y: priors.modelled(x, np.arange(600) < 3, 2), "rarest label has 3 users"),
         (lambda x, y: priors.modelled(x, y, 2, "PCA"), "PCA"),
         (lambda x, y: priors.checked([[0.5, 0.5], [1.2, -0.2]]), "row 1"),

@@ -121,8 +121,8 @@ def load(
     multiclass = multiclass or numbers
     if multiclass and positive is not None:
         raise InputError(
-            f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive (--positive) "
-            "out, or have two labels, not both"
+            f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive "
+            "(--positive) out, or have two labels, not both"
         )
     table, source = read(name_or_path, reading)
     chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
