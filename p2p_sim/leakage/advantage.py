@@ -156,8 +156,9 @@ def measured(
 
     The advantage is measured on pairs: each user's utility of the guess less that of the baseline's guess, so that
     what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
-    independent users have Clopper-Pearson intervals, all else Student's t over groups.  Where P(y | x) is known, the
-    baseline is exact, and the utility is the baseline plus the advantage.  The regret of the baseline lowers the lower
+    independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
+    baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
+    baseline plus the advantage.  The regret of the baseline lowers the lower
     end of the advantage and of the ratio, and raises the baseline's upper end.
     """
     won, blind = utility[guess, y], utility[baseline.guess, y]
@@ -167,10 +168,11 @@ def measured(
     )
     if baseline.expected is not None and baseline.expected > 0:
         known = baseline.expected
+        advantage = intervals.within(advantage, -known, largest - known)
         ends = intervals.within(Interval(*(end + known for end in advantage)), 0.0, largest)
         ratio = Interval(*(end / known for end in ends))
         return AttackRow(name, ends, intervals.exactly(known), advantage, ratio, basis, source)
-    without = _mean(blind, utility, confidence, groups)
+    without = _mean(blind, utility, confidence, None)
     ratio = intervals.of_ratio(won, blind, confidence, largest, groups)
     return AttackRow(
         name,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,14 +11,21 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.network.bags import bag_numbers
 
 
-def groups_of(protocol: Protocol, people: Population) -> npt.NDArray[Any] | None:
-    """Return the number of each user's group: bags, or clusters in which users meet; None where there are no two."""
+def groups_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] | None:
+    """Return the number of each user's group: whose messages are mixed with whose, so that outcomes depend on others.
+
+    Bags where labels are summed in bags, else the clusters in which users meet; one group where everybody is mixed, or
+    there are no clusters.  None where each user's messages are her own.
+    """
     bags = bags_of(protocol, people)
     if bags is not None:
-        return bags if bool((bags != bags[0]).any()) else None
-    if protocol.in_clusters() and people.clusters is not None and len(people.sizes) > 1:
-        return people.clusters.codes
-    return None
+        return bags
+    if not protocol.in_clusters():
+        return None
+    apart = not protocol.mixes_everybody() and protocol.graph_over() != "everybody"
+    if apart and people.clusters is not None:
+        return np.asarray(people.clusters.codes, np.int64)
+    return np.zeros(people.users, np.int64)
 
 
 def bags_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] | None:

@@ -62,6 +62,16 @@ class Question:
         return np.asarray(self.people.y, np.int64)[self.victims]
 
     @property
+    def blind(self) -> bool:
+        """Whether the attacker thinks the same of everybody, knowing nothing that tells users' labels apart.
+
+        Clusters may tell them apart, unless labels were really drawn by one row.
+        """
+        rows = self.eta[self.victims]
+        alike = self.exact or self.people.clusters is None
+        return not self.features and alike and bool((rows == rows[0]).all())
+
+    @property
     def learner_alone(self) -> bool:
         """Whether the learner is all that looks, and nothing goes wrong on the way to it."""
         who = self.view.coalition
@@ -136,11 +146,7 @@ def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
         if bool((shares > 0).all()):
             found.append(replace(attacks2023.corollary1_weighted(0.0, delta, shares), parameters=kept))
         return found
-    if (
-        not question.features
-        and question.people.clusters is None
-        and question.protocol.feature_count() is None
-    ):
+    if question.blind and question.people.clusters is None and question.protocol.feature_count() is None:
         third = attacks2023.theorem3(0.0, delta, supremum)
         found.append(
             replace(third, why="features travel nowhere, so that privacy of labels is full", parameters=kept)
@@ -231,11 +237,12 @@ def _of_noisy_bags(question: Question, epsilon: float, variance: float, distance
 
 
 def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
-    """Return Theorem 5.2, of attackers who know no features: the best order, from the divergence of the report.
+    """Return Theorem 5.2, of attackers who know of no user more than class shares: the best order, from the divergence
+    of the report.
 
     Where the report is no uniform response, pure epsilon bounds the divergence of every order.
     """
-    if question.features or question.utility != "0/1":
+    if not question.blind or question.utility != "0/1":
         return []
     shares = shares_of(question.truth, len(question.gains))
     common, channel = float(shares.max()), channel_of(question)
