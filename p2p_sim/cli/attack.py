@@ -264,18 +264,17 @@ class AttackCommand(TableOptions):
 
     def _attacked(self, run: Run, document: dict[str, Any], progress: Progress) -> dict[str, LabelInference]:
         """Put the views into the document, and return what was found of each, by its title."""
-        from p2p_sim.privacy.table_rows import named_rows, rows
+        from p2p_sim.privacy.table_rows import curious_first, named_rows, rows
         from p2p_sim.report import attack_table
 
         assert run.source is not None
         views = (
             rows(run.source)
             if self.all_views
-            else named_rows(run.source, self.view or [attack_table.LEARNER])
+            else curious_first(named_rows(run.source, self.view or [attack_table.LEARNER]))
         )
-        curious = [view for view in views if view.users == "curious"]
         found, document["views"] = attack_table.rows_of(
-            run, curious, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
+            run, views, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
             attackers=self.attacker, confidence=self.confidence, seed=self.seed, channels=self.channels,
         )  # fmt: skip
         return found

@@ -8,6 +8,8 @@ rows of ``eta`` as nodes of a quadrature and their weights), and by simulation, 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -35,7 +37,13 @@ ANYBODY = "whoever is attacked"
 """Among the parameters of a figure that holds for any users and any P(y | x)."""
 
 FALSE_ALARM = 1e-6
-"""How often ``violations`` finds one, for each row, where there is none."""
+"""How often ``violations`` finds one, for each row and bound, where there is none."""
+
+SURE = 1 - FALSE_ALARM
+"""The confidence of intervals that bounds are made of: each end is wrong half a time in 1e6."""
+
+PROVEN = ("exact", "upper")
+"""Bases of bounds that no attack may exceed; a claim may be wrong itself."""
 
 
 def utility_matrix(utility: str, shares: Floats) -> Floats:
@@ -132,7 +140,7 @@ class Baseline:
     """The best guess without messages: ``guess`` (n,) of each user, and what it is worth.
 
     ``expected``: its expected utility where P(y | x) is known, None where it is measured.  ``regret``: what a better
-    estimate of P(y | x) might add to it, at least 0.
+    estimate of P(y | x) might add to it, at least 0; what it might add to an attack is not known.
     """
 
     guess: npt.NDArray[np.int64]
@@ -217,44 +225,72 @@ def _regretted(ratio: Interval, baseline: float, regret: float) -> Interval:
 
 
 class Violation(NamedTuple):
-    """A row of a table whose advantage lies above what a bound allows, beyond its interval."""
+    """A row of a table whose advantage, or utility, lies above what a bound allows, beyond its interval."""
 
     row: AttackRow
     bound: Figure
 
     def __str__(self) -> str:
+        of, found = _bounded(self.row, self.bound)
         return (
-            f"{self.row.name}: advantage {self.row.advantage.value:.4g}, at least {self.row.advantage.lower:.4g}, is "
-            f"above {self.bound.value:.4g} ({self.bound.source})"
+            f"{self.row.name}: {of} {found.value:.4g}, at least {found.lower:.4g}, is above {self.bound.value:.4g} "
+            f"({self.bound.source})"
         )
 
 
 def violations(found: LabelInference) -> list[Violation]:
-    """Return every row whose advantage is above a bound of the advantage that holds; none where all is well.
+    """Return every row whose advantage is above a proven bound that holds; none where all is well.
 
-    Intervals are widened from the table's confidence to a false alarm in 1e6 rows, by the ratio of normal quantiles: a
-    bound that is the exact value would otherwise be exceeded by chance once in forty tables.
+    Bounds of the bases "exact" and "upper" count, and those alone.  Intervals are widened from the table's confidence
+    to half a false alarm in 1e6 rows and bounds, the other half is for what bounds take from the data (``SURE``):
+    a bound that is the exact value would otherwise be exceeded by chance once in forty tables.
 
+    *Source:* an interval of Student's t over m groups grows with the quantile of m - 1 degrees of freedom; what
+    ``intervals.of_mean`` has on top, and Clopper-Pearson's near 0 and 1, with the logarithm of the error.
     *Assumes:* labels independent of each other given P(y | x), as the bounds do.
     """
-    from scipy.special import ndtri
+    return _above(found, PROVEN)
 
-    wider = float(ndtri(FALSE_ALARM) / ndtri((1 - found.confidence) / 2))
+
+def exceeded_claims(found: LabelInference) -> list[Violation]:
+    """Return the same of bounds on their authors' word, basis "claimed": then the theorem may be what is wrong.
+
+    *Assumes:* as ``violations``.
+    """
+    return _above(found, ("claimed",))
+
+
+def _above(found: LabelInference, bases: Sequence[str]) -> list[Violation]:
     return [
         Violation(row, bound)
         for row in found.rows
         if row.basis != "refused"
         for bound in found.bounds
-        if _concerns(bound, row)
-        and _least(row.advantage if bound.quantity == ADVANTAGE else row.utility, wider) > bound.value + 1e-9
+        if bound.basis in bases and _concerns(bound, row)
+        and _least(_bounded(row, bound)[1], found) > bound.value + 1e-9
     ]  # fmt: skip
 
 
 def _concerns(bound: Figure, row: AttackRow) -> bool:
     """Whether a bound holds and says something of a row; canaries are no users of the population."""
-    named = bound.quantity in (ADVANTAGE, UTILITY) and bound.basis != "lower"
-    return bound.holds and named and (row.name != CANARIES or ANYBODY in bound.parameters)
+    return (
+        bound.holds
+        and bound.quantity in (ADVANTAGE, UTILITY)
+        and (row.name != CANARIES or ANYBODY in bound.parameters)
+    )
 
 
-def _least(found: Interval, wider: float) -> float:
-    return found.value - wider * (found.value - found.lower)
+def _bounded(row: AttackRow, bound: Figure) -> tuple[str, Interval]:
+    return ("advantage", row.advantage) if bound.quantity == ADVANTAGE else ("utility", row.utility)
+
+
+def _least(of: Interval, found: LabelInference) -> float:
+    """Return the lower end of an interval of a table, widened to ``SURE``."""
+    from scipy.special import stdtrit
+
+    if of.lower == of.value:
+        return of.value
+    error, least, m = (1 - found.confidence) / 2, (1 - SURE) / 2, found.groups
+    wider = float(stdtrit(m - 1, least) / stdtrit(m - 1, error)) if m > 1 else 1.0
+    on_top = found.largest * (wider * math.log(error) - math.log(least)) / found.users
+    return of.value - wider * (of.value - of.lower) - on_top

@@ -98,6 +98,8 @@ def attack(
         eta_from=belief.source,
         utility=utility,
         confidence=float(confidence),
+        groups=table.independent,
+        largest=float(gains.max()),
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
         bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),
@@ -120,8 +122,14 @@ class _Table:
         return self._row(name, guesses.guess[self.victims], guesses.source, guesses.basis)
 
     def baseline_least(self) -> float:
-        """Return the least utility of the best guess without messages, from 0 to 1."""
-        return min(1.0, max(0.0, self._row("", self.baseline.guess, "", "measured").baseline.lower))
+        """Return the least utility of the best guess without messages, from 0 to 1, by an interval that is ``SURE``."""
+        surely = replace(self, confidence=advantage.SURE)
+        return min(1.0, max(0.0, surely._row("", self.baseline.guess, "", "measured").baseline.lower))
+
+    @property
+    def independent(self) -> int:
+        """How many groups of victims do not depend on each other."""
+        return len(self.victims) if self.groups is None else len(np.unique(self.groups[self.victims]))
 
     def _row(
         self, name: str, guess: npt.NDArray[np.int64], source: str, basis: Literal["measured", "lower"]

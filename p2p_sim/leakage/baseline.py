@@ -15,7 +15,7 @@ from p2p_sim.leakage.label_inference import Floats
 Ints = npt.NDArray[np.int64]
 
 EXTRAPOLATED = 1 / (2**0.5 - 1)
-"""If an error falls with the root of the users, what is left at n is so many times what was gained from n/2 to n."""
+"""If a loss falls as c / sqrt(n), what is left at n is so many times what was gained from n/2 to n: 2.41."""
 
 
 def without_messages(
@@ -29,10 +29,13 @@ def without_messages(
     of the users, as the simple prediction attack trains one on released labels.  So the baseline errs upwards, and the
     advantage downwards.
 
-    ``regret``: how much a better estimate might add: what the estimate gained over the one from half of the users,
-    times 2.41, as if its error fell with the root of their number, less what the best guess already has on top.
+    ``regret``: how much a better estimate might add to the best guess without messages: what the estimate gained over
+    the one from half of the users, times 2.41, less what the best guess already has on top.  It is no bound.
 
-    *Source:* Attacks 2023, section 5.2 (the best of several models stands for L-EAU).
+    *Source:* Attacks 2023, section 5.2 (the best of several models stands for L-EAU); Devroye, Gyorfi, Lugosi 1996,
+    Theorem 2.2: a guess by an estimate loses at most twice its mean error, which falls as 1 / sqrt(n) for a model of
+    finitely many parameters that is true.
+    *Assumes:* that rate; that of nearest neighbours is slower the more features there are.
     """
     rows, truth = belief.rows[victims], np.asarray(people.y, np.int64)[victims]
     bayes = decide(rows, gains)

@@ -61,7 +61,9 @@ class LabelInference:
     """What attackers with one view guess, beside what guarantees allow.
 
     ``eta_from``: where the attacker's P(y | x) comes from, in words.  ``utility``: "0/1" or "weighted" (1 / (2 p_y)
-    for a right guess).  ``confidence`` of all intervals.  ``bounds``: of the advantage, each with its basis.
+    for a right guess).  ``confidence`` of all intervals.  ``groups``: how many groups of victims do not depend on each
+    other; where all are independent, how many victims.  ``largest``: the largest utility of a guess.  ``bounds``: of
+    the advantage, each with its basis.
     ``per_user``: None where no attacker gives posteriors.
     """
 
@@ -71,6 +73,8 @@ class LabelInference:
     eta_from: str
     utility: str
     confidence: float
+    groups: int
+    largest: float
     rows: tuple[AttackRow, ...]
     bounds: tuple[Figure, ...]
     per_user: PerUser | None = None

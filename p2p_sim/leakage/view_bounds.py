@@ -17,7 +17,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, Expected, by_enumeration
+from p2p_sim.leakage import intervals
+from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
 from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
@@ -41,7 +42,8 @@ class Question:
     """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
 
     ``exact``: whether labels were drawn by ``eta``; ``features``: whether the attacker knows any.  ``baseline``: the
-    lower end of the utility of the best guess without messages, under 0/1 utility.
+    lower end of the utility of the best guess without messages, under 0/1 utility, by an interval that is
+    ``advantage.SURE``: a lower one makes bounds larger, so that they err to the safe side.
     """
 
     protocol: Protocol
@@ -135,12 +137,19 @@ def _no_law(why: str) -> Figure:
 
 
 def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
-    """Return Theorem 2, as printed and sharpened, at epsilon = 0: no other (epsilon, delta) of the law is sharper."""
+    """Return Theorem 2, and sharpened, at epsilon = 0: no other (epsilon, delta) of the law is sharper.
+
+    Theorem 2 is proven in docs/laws.md.  It is of canaries too, whose coins have an advantage of delta / 2 at most.
+    """
     delta = law.delta_bracket(0.0).upper
-    supremum = float(question.gains.max(axis=0)[question.truth].mean())
+    most = question.gains.max(axis=0)
+    supremum = intervals.within(
+        intervals.of_mean(most[question.truth], SURE, float(most.max())), float(most.min()), float(most.max())
+    ).upper
     kept = {"epsilon": 0.0, "delta": delta}
-    printed = attacks2023.theorem2(0.0, delta, supremum)
-    found = [replace(printed, source=f"{printed.source}; {law.source}", parameters={**kept, ANYBODY: 1.0})]
+    second = attacks2023.theorem2(0.0, delta, supremum)
+    whom = {ANYBODY: 1.0} if supremum >= 0.5 else {}
+    found = [replace(second, source=f"{second.source}; {law.source}", basis="upper", parameters=kept | whom)]
     if question.utility == "weighted":
         shares = shares_of(question.people.y, len(question.gains))
         if bool((shares > 0).all()):
@@ -179,13 +188,13 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     epsilon = math.inf if law is None else law.epsilon(0.0)
     if math.isfinite(epsilon):
         return _of_noisy_bags(
-            question, epsilon, variance, 0.0 if law is None else law.delta_bracket(0.0).lower
+            question, epsilon, variance, 1.0 if law is None else law.delta_bracket(0.0).upper
         )
     sizes = np.bincount(bags)
     smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
     found = []
     if bool((ones == ones[0]).all()):
-        p = float(ones[0])
+        p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
             found.append(unified2023.theorem3_4_exact(p, smallest))
@@ -195,6 +204,12 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     if question.exact and float((sizes.astype(np.float64) ** 2).sum()) <= _EXACT_BAGS:
         found.append(_over_bags(question.eta[:, 1], bags))
     return found
+
+
+def _nearest_half(truth: npt.NDArray[np.int64]) -> float:
+    """Return the share of ones, of all that these labels leave possible, at which counts tell most."""
+    low, _, high = intervals.of_share(int(truth.sum()), len(truth), SURE)
+    return min(max(0.5, low), high)
 
 
 def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
@@ -244,8 +259,9 @@ def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
     """
     if not question.blind or question.utility != "0/1":
         return []
-    shares = shares_of(question.truth, len(question.gains))
-    common, channel = float(shares.max()), channel_of(question)
+    counts = np.bincount(question.truth, minlength=len(question.gains))
+    common = intervals.of_share(int(counts.max()), int(counts.sum()), SURE).upper
+    channel = channel_of(question)
     noise = label_noise(question.protocol)
     if channel is not None and noise is not None and noise.matrix is None:
         k = len(channel)

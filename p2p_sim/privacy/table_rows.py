@@ -84,6 +84,17 @@ def named_rows(protocol: Protocol, names: Sequence[str]) -> list[TableRow]:
     return chosen
 
 
+def curious_first(views: Sequence[TableRow]) -> list[TableRow]:
+    """Return the rows with, before those of users who deviate, one of the same users who follow the protocol."""
+    curious, found = {view.name for view in views if view.users == "curious"}, list[TableRow]()
+    for view in views:
+        if view.name not in curious:
+            curious.add(view.name)
+            found.append(TableRow(view.name, str(view.coalition), view.coalition))
+        found.append(view)
+    return found
+
+
 def _passing_on(protocol: Protocol) -> list[str]:
     """Return the servers whom users hand what they seal for each other."""
     kinds = protocol.messages().values()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import CANARIES, violations
+from p2p_sim.leakage.advantage import CANARIES, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
@@ -27,6 +27,17 @@ ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
 
 ABOVE = "an attack does better than the law of its view allows"
+CLAIM = "an attack does better than a theorem claims that is not proven here"
+
+ESTIMATED = (
+    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more."
+)
+
+DEVIATING = (
+    "the messages of a run are those of users who follow the protocol; what others can do is in p2p-sim account and "
+    "audit"
+)
+"""Why a view of users who deviate is not attacked."""
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
 _HAIR = 1e-6  # of a person
@@ -58,6 +69,7 @@ def row(
         ],
         "per_user": None if found.per_user is None else users_at_risk.counted(found.per_user),
         "above": [str(each) for each in above], "failed": bool(above),
+        "exceeded_claims": [str(each) for each in exceeded_claims(found)],
     }  # fmt: skip
     plain: dict[str, Any] = terminal.plain(made | {"sentences": sentences(terminal.plain(made))})
     return plain
@@ -74,12 +86,15 @@ def rows_of(
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
 
-    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  ``how``: as for
-    ``leakage.attack``.
+    ``must``: whether a view that cannot be attacked raises InputError; otherwise its row says why.  The row of a view
+    whose users deviate always does.  ``how``: as for ``leakage.attack``.
     """
     found: dict[str, LabelInference] = {}
     made = []
     for view in views:
+        if view.users != "curious":
+            made.append(row(view, None, DEVIATING))
+            continue
 
         def tell(label: str, done: int, total: int, title: str = view.title) -> None:
             progress(f"{title}: {label}", done, total)
@@ -114,6 +129,8 @@ def sentences(attacked: Document) -> list[str]:
     said = [_guesses(attacked, one)]
     if one["basis"] != "exact":
         said.append(_between(attacked, one["advantage"]))
+        if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES:
+            said.append(ESTIMATED)
     if attacked["per_user"] is not None:
         said.append(users_at_risk.sentence(attacked["per_user"]))
     return said
@@ -230,9 +247,17 @@ def view_text(attacked: Document) -> str:
     ]
     if attacked["bounds"]:
         blocks.append(terminal.table(BOUND_HEAD, bound_lines(attacked)))
-    blocks.append("\n".join([*attacked["sentences"], *(f"{ABOVE}: {text}" for text in attacked["above"])]))
+    blocks.append("\n".join([*attacked["sentences"], *exceeded(attacked)]))
     blocks.append("\n".join(notes(attacked)))
     return "\n\n".join(block for block in blocks if block)
+
+
+def exceeded(attacked: Document) -> list[str]:
+    """Return a sentence for each bound, and each claim, that an attack does better than."""
+    return [
+        *(f"{ABOVE}: {text}" for text in attacked["above"]),
+        *(f"{CLAIM}: {text}" for text in attacked["exceeded_claims"]),
+    ]
 
 
 def title(attacked: Document) -> str:

@@ -59,7 +59,7 @@ def _of_view(each: Document, name: str) -> list[Block]:
     title = f"{name}{attack_table.title(each)}"
     blocks: list[Block] = [
         Paragraph(f"{title}: {' '.join(each['sentences'])}"),
-        *(Paragraph(f"{title}: {attack_table.ABOVE}: {text}", True) for text in each["above"]),
+        *(Paragraph(f"{title}: {text}", True) for text in attack_table.exceeded(each)),
         Table(head, [[typeset(cell) for cell in line] for line in lines], f"Attackers, view {title}", notes),
     ]
     if each["bounds"]:

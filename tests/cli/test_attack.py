@@ -66,8 +66,20 @@ def test_all_views_have_a_table_or_a_reason(cli) -> None:
     )
     assert done.status == 0
     assert [view["name"] for view in done.json["views"]] == [
-        "learner", "user", "learner+user", "learner+3*user", "wire", "learner+wire"
+        "learner", "user", "learner+user", "learner+3*user", "user", "wire", "learner+wire"
     ]  # fmt: skip
+    (deviating,) = [view for view in done.json["views"] if view["refused"]]
+    assert deviating["view"] == "user: one deviating peer"
+    assert "users who follow the protocol" in deviating["refused"]
+
+
+def test_who_might_deviate_is_attacked_as_who_does_not(cli) -> None:
+    of = ("secure-aggregation", "--bag-size", "6", "--users", "24", "--eta", "prior", "--epsilon", "1")
+    done = cli("attack", *of, "--view", "aggregator+3*user", "--json")
+    assert done.status == 0
+    curious, deviating = done.json["views"]
+    assert (curious["view"], curious["users"]) == ("aggregator+3*user", 21)
+    assert "users who follow the protocol" in deviating["refused"]
 
 
 def test_users_and_the_plot_are_written(cli, tmp_path: Path) -> None:

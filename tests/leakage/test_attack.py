@@ -9,7 +9,8 @@ import pytest
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.leakage.advantage import violations
+from p2p_sim.leakage import intervals
+from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
@@ -29,6 +30,8 @@ from protocols import (
     RandomizedResponse,
 )
 from tests.contract.cases import PROTOCOLS, joined
+from tests.report.guesses import inference
+from tests.report.guesses import row as inference_row
 
 USERS = 20_000
 
@@ -162,6 +165,38 @@ def test_a_bound_below_what_was_measured_is_a_violation(run, true):
     assert {v.bound.source for v in violations(replace(found, bounds=(low,)))} == {"nobody"}
     for harmless in (replace(low, holds=False), replace(low, basis="lower"), replace(low, quantity="risk")):
         assert violations(replace(found, bounds=(harmless,))) == []
+        assert exceeded_claims(replace(found, bounds=(harmless,))) == []
+    claimed = replace(found, bounds=(replace(low, basis="claimed"),))
+    assert violations(claimed) == []
+    assert {v.bound.source for v in exceeded_claims(claimed)} == {"nobody"}
+    of_utility = replace(found, bounds=(replace(low, quantity="attack utility (1 - expected loss)"),))
+    assert "optimal: utility 0.88" in str(violations(of_utility)[0])
+
+
+@pytest.mark.parametrize("m", [3, 40, 5000])
+def test_violations_rest_on_the_interval_that_is_sure(m):
+    """Widened from 95 %, intervals are those of ``SURE`` itself: over few groups, and where all users are alike."""
+    n = 5000
+    groups = np.arange(n) % m if m < n else None
+    for gained in (np.where(np.arange(n) % 7 < 3, 1.0, 0.0), np.ones(n)):
+        narrow, wide = (intervals.of_mean(gained, c, 2.0, groups) for c in (0.95, SURE))
+        row = inference_row("optimal", narrow, 0.0)
+        table = inference(rows=(row,), users=n, groups=m, largest=2.0)
+        below, above = (
+            replace(table, bounds=(Figure(wide.lower + by, "attack advantage", True, "", "", "upper"),))
+            for by in (-1e-6, 1e-6)
+        )
+        assert len(violations(below)) == 1
+        assert violations(above) == []
+
+
+def test_bounds_take_the_baseline_at_its_surest(run):
+    """Too high a baseline makes a bound too small: at 95 % that would happen once in forty tables."""
+    found = attack(run, eta="prior", attackers=["prior"])
+    (sharp,) = [bound for bound in found.bounds if "sharpened for 0/1" in bound.source]
+    without = intervals.of_share(round(found.rows[0].baseline.value * USERS), USERS, SURE)
+    assert sharp.value == pytest.approx(np.tanh(0.5) * (1 - without.lower), abs=1e-12)
+    assert without.lower < found.rows[0].baseline.lower
 
 
 def test_per_user_is_the_posterior(run, people, true):

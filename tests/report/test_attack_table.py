@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -89,6 +90,14 @@ def test_canaries_are_no_people() -> None:
     assert first(canaries, REFUSED) == said
 
 
+def test_intervals_are_of_this_estimate() -> None:
+    """A better P(label | features) helps the attacker too, so no upper end is a limit for everybody."""
+    one = row("optimal", Interval(0.81, 0.83, 0.85))
+    estimated = told(rows=(replace(one, baseline=Interval(0.74, 0.76, 0.78)),))
+    assert estimated["sentences"][2] == attack_table.ESTIMATED
+    assert attack_table.ESTIMATED not in told(rows=(one,))["sentences"]
+
+
 def test_exact_figures_have_no_confidence() -> None:
     assert len(told(rows=(row("optimal", exactly(0.8), basis="exact"),), per_user=None)["sentences"]) == 1
 
@@ -115,6 +124,10 @@ def test_an_attack_above_what_a_proven_bound_allows_fails() -> None:
     assert attack_table.ABOVE in attack_table.view_text(found)
     assert attack_table.failed({"views": [found]})
     assert not attack_table.failed({"views": [told(bounds=(bound(0.01, "lower"),))]})
+    claimed = told(bounds=(bound(0.01, "claimed"),))
+    assert not attack_table.failed({"views": [claimed]})
+    assert claimed["above"] == []
+    assert f"{attack_table.CLAIM}: optimal: advantage 0.07" in attack_table.view_text(claimed)
     assert not attack_table.failed({"views": [attack_table.row(LEARNER, None, "no law")]})
 
 

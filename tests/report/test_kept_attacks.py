@@ -88,7 +88,10 @@ def test_seeds_are_withheld_with_that_of_the_run(attacked: Path) -> None:
 
 def test_what_beats_the_law_stands_out(copy: Path) -> None:
     document = told_in(copy, "attack.json")
-    document["attacks"][0] |= {"failed": True, "above": ["optimal: advantage 0.3 is above 0.2"]}
+    document["attacks"][0] |= {
+        "failed": True, "above": ["optimal: advantage 0.3 is above 0.2"],
+        "exceeded_claims": [],
+    }  # fmt: skip
     written(copy, document)
     root = read(page("html", copy))
     section = next(section for section in root.iter("section") if section.get("id") == "label-inference")
