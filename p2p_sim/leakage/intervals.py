@@ -36,6 +36,14 @@ def of_share(hits: int, trials: int, confidence: float) -> Interval:
     return Interval(low, hits / trials, high)
 
 
+def equal_groups(users: int, groups: Groups | None) -> int:
+    """Return how many equal groups weigh as much in a mean over ``users`` as these do; None: users by themselves."""
+    if groups is None:
+        return users
+    sizes = np.unique(groups, return_counts=True)[1].astype(np.float64)
+    return int(users**2 / float((sizes**2).sum()) + 1e-9)
+
+
 def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | None = None) -> Interval:
     """Return the interval of the mean of ``values`` (n,), one a user, between -``largest`` and ``largest``.
 

@@ -41,7 +41,7 @@ _ENTRIES = 1 << 22  # of laws that are held at once
 class Question:
     """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
 
-    ``exact``: whether labels were drawn by ``eta``; ``features``: whether the attacker knows any.  ``baseline``: the
+    ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``: whether the attacker knows any.  ``baseline``: the
     lower end of the utility of the best guess without messages, under 0/1 utility, by an interval that is
     ``advantage.SURE``: a lower one makes bounds larger, so that they err to the safe side.
     """
@@ -52,6 +52,7 @@ class Question:
     victims: npt.NDArray[np.int64]
     eta: Floats
     exact: bool
+    alike: bool
     features: bool
     utility: str
     gains: Floats
@@ -65,13 +66,11 @@ class Question:
 
     @property
     def blind(self) -> bool:
-        """Whether the attacker thinks the same of everybody, knowing nothing that tells users' labels apart.
+        """Whether the attacker knows nothing that tells users' labels apart.
 
         Clusters may tell them apart, unless labels were really drawn by one row.
         """
-        rows = self.eta[self.victims]
-        alike = self.exact or self.people.clusters is None
-        return not self.features and alike and bool((rows == rows[0]).all())
+        return not self.features and self.alike and (self.exact or self.people.clusters is None)
 
     @property
     def learner_alone(self) -> bool:
@@ -193,7 +192,7 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     sizes = np.bincount(bags)
     smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
     found = []
-    if bool((ones == ones[0]).all()):
+    if question.alike:
         p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
