@@ -8,9 +8,8 @@ rows of ``eta`` as nodes of a quadrature and their weights), and by simulation, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +19,8 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.eta import checked
 from p2p_sim.leakage.intervals import Groups
-from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference
+from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference, Least
+from p2p_sim.privacy.bounds.attacks2023 import checked_utility, weighted_utility
 from p2p_sim.privacy.bounds.bound import Figure, mean
 
 UTILITIES = ("0/1", "weighted")
@@ -46,34 +46,38 @@ PROVEN = ("exact", "upper")
 """Bases of bounds that no attack may exceed; a claim may be wrong itself."""
 
 
-def utility_matrix(utility: str, shares: Floats) -> Floats:
-    """Return u(guess, truth) as a matrix (k, k): 1 for a right guess, or "weighted", 1 / (2 p_y) for it.
+def utility_matrix(utility: Any, shares: Floats) -> Floats:
+    """Return u(guess, truth) as a matrix (k, k): 1 for a right guess, or "weighted", 1 / (2 p_y) for it, or the given.
 
-    ``shares`` (k,): p_y; a label of share 0 never is the truth, and counts 0.  Raises InputError for another name, and
-    for a weighted utility where only one label occurs.
+    ``shares`` (k,): p_y; a label of share 0 never is the truth, and counts 0.  Raises InputError for another name, for
+    a matrix that ``checked_utility`` refuses, and for a weighted utility where only one label occurs.
 
     *Source:* Attacks 2023, Equation 8: any guess that is blind to the user then has utility 1/2, for two labels.
     """
+    k = len(shares)
+    if not isinstance(utility, str):
+        return checked_utility(utility, k)
     if utility not in UTILITIES:
-        raise InputError(f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}")
+        raise InputError(
+            f"utility = {utility!r}: must be one of {', '.join(UTILITIES)}, or a matrix ({k}, {k}): guess, truth"
+        )
     if utility == "0/1":
-        return np.eye(len(shares))
-    if np.count_nonzero(shares) < 2:
+        return np.eye(k)
+    occurs = np.flatnonzero(shares)
+    if len(occurs) < 2:
         raise InputError(
             "utility = 'weighted': only one label occurs, so there is nothing to weigh; give '0/1'"
         )
-    return np.diag(np.divide(0.5, shares, out=np.zeros(len(shares)), where=shares > 0))
+    gains = np.zeros((k, k))
+    gains[np.ix_(occurs, occurs)] = weighted_utility(shares[occurs])
+    return gains
 
 
-def checked_utility(utility: Any, labels: int) -> Floats:
-    """Return a matrix u(guess, truth) (labels, labels); raises InputError for entries below 0 or infinite."""
-    table = np.asarray(utility, np.float64)
-    if table.shape != (labels, labels):
-        raise InputError(f"utility has shape {table.shape}; give ({labels}, {labels}): guess, truth")
-    wrong = ~(np.isfinite(table) & (table >= 0))
-    if bool(wrong.any()):
-        raise InputError(f"utility = {table[wrong][0]} for some guess: must be a finite number of at least 0")
-    return table
+def utility_name(utility: Any, gains: Floats) -> str:
+    """Return what a table calls a utility: "0/1", "weighted", or "given" of a matrix that is another."""
+    if isinstance(utility, str):
+        return utility
+    return "0/1" if np.array_equal(gains, np.eye(len(gains))) else "given"
 
 
 def decide(chances: Floats, utility: Floats) -> npt.NDArray[np.int64]:
@@ -114,7 +118,7 @@ def by_enumeration(eta: Any, channel: Any, utility: Any = None) -> Expected:
         raise InputError(
             f"channel of shape {law.shape}: needs {k} rows of probabilities that sum to 1, one a label"
         )
-    gains = np.eye(k) if utility is None else checked_utility(utility, k)
+    gains = checked_utility(utility, k)
     seen = np.zeros(len(rows))
     for outcome in range(law.shape[1]):
         seen += ((rows * law[:, outcome]) @ gains.T).max(axis=1)
@@ -167,8 +171,25 @@ def measured(
     independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
     baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
     baseline plus the advantage.  The regret of the baseline lowers the lower
-    end of the advantage and of the ratio, and raises the baseline's upper end.
+    end of the advantage and of the ratio, and raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
     """
+    row, sure = (
+        _interval_row(name, guess, baseline, y, utility, c, source, groups, basis) for c in (confidence, SURE)
+    )
+    return replace(row, least=Least(sure.utility.lower, sure.advantage.lower))
+
+
+def _interval_row(
+    name: str,
+    guess: npt.NDArray[np.int64],
+    baseline: Baseline,
+    y: npt.NDArray[np.int64],
+    utility: Floats,
+    confidence: float,
+    source: str,
+    groups: Groups | None,
+    basis: Literal["measured", "lower"],
+) -> AttackRow:
     won, blind = utility[guess, y], utility[baseline.guess, y]
     largest = float(utility.max())
     advantage = intervals.within(
@@ -241,12 +262,10 @@ class Violation(NamedTuple):
 def violations(found: LabelInference) -> list[Violation]:
     """Return every row whose advantage is above a proven bound that holds; none where all is well.
 
-    Bounds of the bases "exact" and "upper" count, and those alone.  Intervals are widened from the table's confidence
-    to half a false alarm in 1e6 rows and bounds, the other half is for what bounds take from the data (``SURE``):
-    a bound that is the exact value would otherwise be exceeded by chance once in forty tables.
+    Bounds of the bases "exact" and "upper" count, and those alone.  Intervals are those at half a false alarm in 1e6
+    rows and bounds (``AttackRow.least``), the other half is for what bounds take from the data (``SURE``): a bound
+    that is the exact value would otherwise be exceeded by chance once in forty tables.
 
-    *Source:* an interval of Student's t over m groups grows with the quantile of m - 1 degrees of freedom; what
-    ``intervals.of_mean`` has on top, and Clopper-Pearson's near 0 and 1, with the logarithm of the error.
     *Assumes:* labels independent of each other given P(y | x), as the bounds do.
     """
     return _above(found, PROVEN)
@@ -267,7 +286,7 @@ def _above(found: LabelInference, bases: Sequence[str]) -> list[Violation]:
         if row.basis != "refused"
         for bound in found.bounds
         if bound.basis in bases and _concerns(bound, row)
-        and _least(_bounded(row, bound)[1], found) > bound.value + 1e-9
+        and _least(row, bound) > bound.value + 1e-9
     ]  # fmt: skip
 
 
@@ -284,13 +303,8 @@ def _bounded(row: AttackRow, bound: Figure) -> tuple[str, Interval]:
     return ("advantage", row.advantage) if bound.quantity == ADVANTAGE else ("utility", row.utility)
 
 
-def _least(of: Interval, found: LabelInference) -> float:
-    """Return the lower end of an interval of a table, widened to ``SURE``."""
-    from scipy.special import stdtrit
-
-    if of.lower == of.value:
-        return of.value
-    error, least, m = (1 - found.confidence) / 2, (1 - SURE) / 2, found.groups
-    wider = float(stdtrit(m - 1, least) / stdtrit(m - 1, error)) if m > 1 else 1.0
-    on_top = found.largest * (wider * math.log(error) - math.log(least)) / found.users
-    return of.value - wider * (of.value - of.lower) - on_top
+def _least(row: AttackRow, bound: Figure) -> float:
+    of, found = _bounded(row, bound)
+    if row.least is None:
+        return found.lower
+    return row.least.advantage if of == "advantage" else row.least.utility

@@ -42,7 +42,7 @@ def attack(
     view: str = LEARNER,
     *,
     eta: str | Floats | Eta = "knn",
-    utility: str = "0/1",
+    utility: str | Floats = "0/1",
     attackers: Sequence[str] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
@@ -58,7 +58,8 @@ def attack(
     who has the population's P(y | x), without the labels of those with whose messages a user's are mixed, as long as
     there are others; "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
     ``Eta``, which also says whether labels were really drawn by it.
-    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess.  ``attackers``: some of ``NAMES``; None: all but
+    ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
+    numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all but
     "canaries", which runs the protocol again.  One that needs what the view does not contain has a row "refused".
     ``confidence`` in [0.5, 1) of intervals, see ``advantage.measured``.  ``seed``: of the estimates and canaries.
     Raises InputError for bad input, and for a run without its population.
@@ -72,6 +73,8 @@ def attack(
     tell = reporter_of(progress) or _silent
     chosen = _chosen(attackers)
     program, people = _program(run, protocol), _people(run)
+    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, program.label_count()))
+    worth = advantage.utility_name(utility, gains)
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
@@ -79,7 +82,6 @@ def attack(
     belief = _belief(eta, run, program, people, seed, tell, groups)
     estimated = isinstance(eta, str) and not belief.exact
     within = estimated and groups is not None and not priors.several(groups)
-    gains = advantage.utility_matrix(utility, priors.shares_of(people.y, belief.rows.shape[1]))
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
     victims = np.flatnonzero(~own)
@@ -95,7 +97,7 @@ def attack(
     rows, best = _attacked(chosen, knowledge, table, tell, run, seed, within)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
-        program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, utility,
+        program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
         gains, table.baseline_least(), run.faults,
     )  # fmt: skip
     exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
@@ -104,10 +106,9 @@ def attack(
         users=len(victims),
         labels=len(gains),
         eta_from=belief.source,
-        utility=utility,
+        utility=worth,
         confidence=float(confidence),
         groups=table.independent,
-        largest=float(gains.max()),
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
         bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),

@@ -267,8 +267,9 @@ def modelled(
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
     folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
-    for ``from_half`` into 2.  Several ``groups`` (n,) are cut as a whole.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError
-    for fewer than 4 users of a label that occurs, and for an unknown model.
+    for ``from_half`` into 2.  Several ``groups`` (n,) are cut as a whole.  1/n of the class shares is mixed in, so
+    that no label is ruled out.  Raises InputError for fewer than 4 users of a label that occurs, and for an unknown
+    model.
 
     *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
     """
@@ -300,8 +301,9 @@ def of_population(
 
     ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn, None: they were
     not.  ``groups`` (users,): the labels of a user's group are left out of what is estimated of her, as her own is,
-    where there are several: whoever reads a message about all of them would count them twice.  Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for
-    another kind, and for "true" of users who are not synthetic.
+    where there are several: whoever reads a message about all of them would count them twice.  Without features "knn"
+    and "model" are the class shares, and ``source`` says so.  Raises InputError for another kind, and for "true" of
+    users who are not synthetic.
     """
     if kind not in KINDS:
         raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")

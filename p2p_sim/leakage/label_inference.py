@@ -21,6 +21,13 @@ class Interval(NamedTuple):
     upper: float
 
 
+class Least(NamedTuple):
+    """Lower ends of a row's utility and advantage at ``advantage.SURE`` instead of the table's confidence."""
+
+    utility: float
+    advantage: float
+
+
 @dataclass(frozen=True)
 class AttackRow:
     """One attacker, held against the best guess from public data alone.
@@ -30,6 +37,7 @@ class AttackRow:
     ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
     confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
     and then the numbers are NaN.  ``source``: paper and theorem.
+    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.
     """
 
     name: str
@@ -40,6 +48,7 @@ class AttackRow:
     basis: Literal["exact", "measured", "lower", "refused"]
     source: str
     why: str = ""
+    least: Least | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +69,10 @@ class PerUser:
 class LabelInference:
     """What attackers with one view guess, beside what guarantees allow.
 
-    ``eta_from``: where the attacker's P(y | x) comes from, in words.  ``utility``: "0/1" or "weighted" (1 / (2 p_y)
-    for a right guess).  ``confidence`` of all intervals.  ``groups``: how many groups of victims do not depend on each
-    other; where all are independent, how many victims.  ``largest``: the largest utility of a guess.  ``bounds``: of
-    the advantage, each with its basis.
+    ``eta_from``: where the attacker's P(y | x) comes from, in words.  ``utility``: "0/1", "weighted" (1 / (2 p_y)
+    for a right guess) or "given", a matrix.  ``confidence`` of all intervals.  ``groups``: how many groups of victims
+    do not depend on each other; where all are independent, how many victims.  ``largest``: the largest utility of a
+    guess.  ``bounds``: of the advantage, each with its basis.
     ``per_user``: None where no attacker gives posteriors.
     """
 
@@ -74,7 +83,6 @@ class LabelInference:
     utility: str
     confidence: float
     groups: int
-    largest: float
     rows: tuple[AttackRow, ...]
     bounds: tuple[Figure, ...]
     per_user: PerUser | None = None

@@ -68,8 +68,9 @@ def shares(
 ):  # fmt: skip
     """Fill ``out`` (queries, labels) with the label shares of the k rows nearest to each query, a row's place.
 
-    The ``rank``-th smallest distance to a sample of the rows is a guess of the k-th smallest of all:
-    only rows within it are kept, and none of the query's ``owner`` (rows,), unless that is below 0.  Where the guess was too small, all are.  Equal distances share what is left.
+    The ``rank``-th smallest distance to a sample of the rows is a guess of the k-th smallest of all: only rows within
+    it are kept, and none of the query's ``owner`` (rows,), unless that is below 0.  Where the guess was too small,
+    all are.  Equal distances share what is left.
     """
     rows, many, n = len(ones), len(queries), len(sample_ones)
     matches, tile = np.empty(_TILE, np.uint8), np.empty(_TILE, np.float32)

@@ -41,9 +41,10 @@ _ENTRIES = 1 << 22  # of laws that are held at once
 class Question:
     """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
 
-    ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``: whether the attacker knows any.  ``baseline``: the
-    lower end of the utility of the best guess without messages, under 0/1 utility, by an interval that is
-    ``advantage.SURE``: a lower one makes bounds larger, so that they err to the safe side.
+    ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``:
+    whether the attacker knows any.  ``baseline``: the lower end of the utility of the best guess without messages,
+    under 0/1 utility, by an interval that is ``advantage.SURE``: a lower one makes bounds larger, so that they err to
+    the safe side.
     """
 
     protocol: Protocol
@@ -149,6 +150,8 @@ def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
     second = attacks2023.theorem2(0.0, delta, supremum)
     whom = {ANYBODY: 1.0} if supremum >= 0.5 else {}
     found = [replace(second, source=f"{second.source}; {law.source}", basis="upper", parameters=kept | whom)]
+    if question.utility == "given":
+        return found
     if question.utility == "weighted":
         shares = shares_of(question.people.y, len(question.gains))
         if bool((shares > 0).all()):
@@ -214,10 +217,8 @@ def _nearest_half(truth: npt.NDArray[np.int64]) -> float:
 def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
     """Return Theorem 3.3 averaged over users: the exact advantage against the proportions of all bags.
 
-    Bags of one size go together.  The best guess errs by the smaller of the two joint probabilities at every count.
+    Bags of one size go together.
     """
-    from p2p_sim.privacy.laws.poisson_binomial import leave_one_out
-
     by_bag = ones[np.argsort(bags, kind="stable")]
     sizes = np.bincount(bags)
     sizes = sizes[sizes > 0]
@@ -226,10 +227,7 @@ def _over_bags(ones: Floats, bags: npt.NDArray[np.int64]) -> Figure:
         groups = starts[sizes == size]
         for low in range(0, len(groups), step := max(1, _ENTRIES // size**2)):
             eta = by_bag[groups[low : low + step, None] + np.arange(size)]
-            others = leave_one_out(eta)
-            with_one = eta[:, :, None] * np.pad(others, ((0, 0), (0, 0), (1, 0)))
-            with_none = (1 - eta)[:, :, None] * np.pad(others, ((0, 0), (0, 0), (0, 1)))
-            gained += float((np.minimum(eta, 1 - eta) - np.minimum(with_one, with_none).sum(axis=2)).sum())
+            gained += size * float(unified2023.llp_gains(eta).sum())
     value = max(0.0, gained / len(ones))
     return Figure(value, ADVANTAGE, True, "", f"{unified2023.PAPER}, Theorem 3.3, all bags", "exact")
 

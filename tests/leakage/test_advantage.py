@@ -17,7 +17,6 @@ from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import (
     Baseline,
     by_enumeration,
-    checked_utility,
     decide,
     integrated,
     measured,
@@ -194,9 +193,10 @@ def test_weighted_utility():
     [
         (lambda: utility_matrix("other", np.array([0.5, 0.5])), "utility = 'other'"),
         (lambda: utility_matrix("weighted", np.array([1.0, 0.0])), "only one label"),
-        (lambda: checked_utility([[1, -1], [0, 1]], 2), "utility = -1.0"),
-        (lambda: checked_utility([[1, np.inf], [0, 1]], 2), "utility = inf"),
-        (lambda: checked_utility(np.eye(3), 2), "shape (3, 3)"),
+        (lambda: attacks2023.checked_utility([[1, -1], [0, 1]], 2), "utility = -1.0"),
+        (lambda: attacks2023.checked_utility([[1, np.inf], [0, 1]], 2), "utility = inf"),
+        (lambda: attacks2023.checked_utility(np.eye(3), 2), "shape (3, 3)"),
+        (lambda: attacks2023.checked_utility([["a", 1], [0, 1]], 2), "utility of type list: needs 2 by 2"),
         (lambda: by_enumeration([[0.5, 0.6]], np.eye(2)), "sums to 1.1"),
         (lambda: by_enumeration([[0.5, 0.5]], np.eye(3)), "channel of shape (3, 3)"),
         (lambda: by_enumeration([[0.5, 0.5]], [[0.5, 0.4], [0, 1]]), "channel"),

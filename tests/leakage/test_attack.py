@@ -10,7 +10,7 @@ import pytest
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.leakage import intervals
-from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
+from p2p_sim.leakage.advantage import SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
@@ -31,7 +31,6 @@ from protocols import (
 )
 from tests.contract.cases import PROTOCOLS, joined
 from tests.report.guesses import inference
-from tests.report.guesses import row as inference_row
 
 USERS = 20_000
 
@@ -175,15 +174,21 @@ def test_a_bound_below_what_was_measured_is_a_violation(run, true):
 
 @pytest.mark.parametrize("m", [3, 40, 5000])
 def test_violations_rest_on_the_interval_that_is_sure(m):
-    """Widened from 95 %, intervals are those of ``SURE`` itself: over few groups, and where all users are alike."""
+    """Not on that of the table's confidence: over few groups, and where all users are alike."""
     n = 5000
     groups = np.arange(n) % m if m < n else None
-    for gained in (np.where(np.arange(n) % 7 < 3, 1.0, 0.0), np.ones(n)):
-        narrow, wide = (intervals.of_mean(gained, c, 2.0, groups) for c in (0.95, SURE))
-        row = inference_row("optimal", narrow, 0.0)
-        table = inference(rows=(row,), users=n, groups=m, largest=2.0)
+    for hits in (np.arange(n) % 7 < 3, np.ones(n, np.bool_)):
+        zeros = np.zeros(n, np.int64)
+        row = measured(
+            "optimal", zeros + 1, Baseline(zeros), hits.astype(int), np.eye(2), confidence=0.95, source="",
+            groups=groups,
+        )  # fmt: skip
+        gained = intervals.of_mean(np.where(hits, 1.0, -1.0), SURE, 1.0, groups)
+        table = inference(rows=(row,), users=n, groups=m)
+        least = max(-1.0, gained.lower)
+        assert least < row.advantage.lower or m == 3
         below, above = (
-            replace(table, bounds=(Figure(wide.lower + by, "attack advantage", True, "", "", "upper"),))
+            replace(table, bounds=(Figure(least + by, "attack advantage", True, "", "", "upper"),))
             for by in (-1e-6, 1e-6)
         )
         assert len(violations(below)) == 1
@@ -197,6 +202,24 @@ def test_bounds_take_the_baseline_at_its_surest(run):
     without = intervals.of_share(round(found.rows[0].baseline.value * USERS), USERS, SURE)
     assert sharp.value == pytest.approx(np.tanh(0.5) * (1 - without.lower), abs=1e-12)
     assert without.lower < found.rows[0].baseline.lower
+
+
+def test_a_utility_may_be_a_matrix(run, true):
+    """0/1 as a matrix is 0/1; what counts a thousandth is a thousandth, and only bounds of any utility are left."""
+    plain, same, small = (
+        attack(run, eta=true, utility=u, attackers=["optimal"])
+        for u in ("0/1", np.eye(2), np.array([[1e-3, 0], [0, 1e-3]]))
+    )
+    assert same.rows == plain.rows
+    assert same.utility == "0/1"
+    assert small.utility == "given"
+    for small_row, row in zip(small.rows, plain.rows, strict=True):
+        assert small_row.advantage == pytest.approx(np.array(row.advantage) / 1000)
+    assert [bound.value for bound in small.bounds] == pytest.approx([plain.bounds[0].value / 1000])
+    assert violations(small) == []
+    uneven = attack(run, eta=true, utility=[[1, 0], [0, 4]], attackers=["optimal"])
+    assert rows(uneven)["optimal, by its law"].advantage.value > 0
+    assert violations(uneven) == []
 
 
 def test_per_user_is_the_posterior(run, people, true):
@@ -374,6 +397,8 @@ def test_bags_have_their_theorems():
         ({"eta": np.full((USERS, 3), 1 / 3)}, "shape (20000, 3)"),
         ({"eta": np.full((USERS, 2), np.nan)}, "row 0"),
         ({"utility": "cubic"}, "utility = 'cubic'"),
+        ({"utility": np.eye(3)}, "utility has shape (3, 3); needs 2 by 2"),
+        ({"utility": [[1, -1], [0, 1]]}, "utility = -1.0"),
         ({"attackers": ["best"]}, "attackers = ['best']"),
         ({"attackers": []}, "attackers = []"),
         ({"confidence": 1.0}, "confidence = 1.0"),

@@ -96,3 +96,25 @@ def test_who_knows_what_tells_users_apart_is_no_violation_of_theorems_for_the_bl
         for theorem in (", Theorem 3", ", Theorem 5.2"):
             assert any(theorem in f"{bound.source};" for bound in found.bounds) is applies, theorem
         assert violations(found) == []
+
+
+@pytest.mark.parametrize("eta", ["knn", "model", "prior"])
+@pytest.mark.parametrize("protocol", [LabelProportions(bag_size=2), EncryptedShuffle(epsilon=math.inf)])
+def test_labels_of_the_own_bag_are_not_counted_twice(eta, protocol):
+    """Fair labels, near within bags of two: the advantage is 1/4, and was -0.015 to 0.033 when mates told of it."""
+    users = 1600
+    cluster = np.arange(users) // 2
+    x = (chance("x", users // 2, 2)[cluster] + 1e-3 * chance("near", users, 2)) * 10
+    people = Population.from_arrays(y=chance("y", users) < 0.5, x=x, cluster=cluster)
+    found = attacked(protocol, people, eta=eta, attackers=["optimal"], confidence=1 - 1e-9)
+    low, value, high = advantage(found)
+    assert low <= 0.25 <= high
+    assert value > 0.2
+
+
+def test_of_one_crowd_an_estimate_is_said_to_be_lower():
+    people = Population.from_arrays(y=chance("y", 400) < 0.5)
+    for eta, basis in (("prior", "lower"), (fair(400), "measured")):
+        (row,) = attacked(EncryptedShuffle(epsilon=3.0), people, eta=eta, attackers=["optimal"]).rows
+        assert row.basis == basis
+        assert ("one crowd" in row.source) == (basis == "lower")

@@ -94,7 +94,7 @@ def label_independent_utility(conditionals: Any, utility: Any = None) -> Figure:
     *Source:* Section 4, L-EAU.  *Assumes:* the attacker knows p(y|x).
     """
     rows = laws("conditionals", conditionals)
-    gains = rows @ _utility(utility, rows.shape[1]).T
+    gains = rows @ checked_utility(utility, rows.shape[1]).T
     name = "expected attack utility without output"
     return Figure(float(gains.max(axis=1).mean()), name, True, "", f"{PAPER}, Section 4", "exact")
 
@@ -102,7 +102,7 @@ def label_independent_utility(conditionals: Any, utility: Any = None) -> Figure:
 def mean_supremum(conditionals: Any, utility: Any = None) -> float:
     """Return mean_i E[sup_y u(y, y_i) | x_i], the factor of Theorem 2; arguments as label_independent_utility's."""
     rows = laws("conditionals", conditionals)
-    return float((rows @ _utility(utility, rows.shape[1]).max(axis=0)).mean())
+    return float((rows @ checked_utility(utility, rows.shape[1]).max(axis=0)).mean())
 
 
 def weighted_utility(priors: Any) -> Floats:
@@ -113,12 +113,23 @@ def weighted_utility(priors: Any) -> Floats:
     return np.diag(1 / (2 * shares))
 
 
-def _utility(utility: Any, k: int) -> Floats:
+def checked_utility(utility: Any, labels: int) -> Floats:
+    """Return a matrix u(guess, truth) (labels, labels); None: 0/1.
+
+    Raises InputError for what is no such matrix, and for entries below 0 or infinite.
+    """
     if utility is None:
-        return np.eye(k)
-    table = np.asarray(utility, np.float64)
-    if table.shape != (k, k) or not bool(((table >= 0) & np.isfinite(table)).all()):
-        raise InputError(f"utility = {utility!r}: needs {k} by {k} numbers from 0 up")
+        return np.eye(labels)
+    wanted = f"needs {labels} by {labels} numbers from 0 up: guess, truth"
+    try:
+        table = np.asarray(utility, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"utility of type {type(utility).__name__}: {wanted}") from None
+    if table.shape != (labels, labels):
+        raise InputError(f"utility has shape {table.shape}; {wanted}")
+    wrong = ~(np.isfinite(table) & (table >= 0))
+    if bool(wrong.any()):
+        raise InputError(f"utility = {table[wrong][0]} for some guess; {wanted}, all finite")
     return table
 
 
