@@ -110,6 +110,14 @@ def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
 Groups = npt.NDArray[np.int64]
 
 
+def _whole(clusters: npt.NDArray[Any], groups: Groups | None) -> bool:
+    """Return whether each cluster lies in one of several groups, so that nothing of it is left beside the group."""
+    if groups is None or not several(groups):
+        return False
+    pairs = np.unique(np.stack([np.asarray(clusters, np.int64), groups]), axis=1).shape[1]
+    return bool(pairs == len(np.unique(clusters)))
+
+
 def alike(eta: Eta, victims: npt.NDArray[np.int64]) -> bool:
     """Return whether an estimate tells no two of the ``victims`` (rows) apart: by its making, or by equal rows."""
     rows = eta.rows[victims]
@@ -316,7 +324,7 @@ def of_population(
         return synthetic(people.x, shares, people.users)
     if kind == "prior" or people.x is None:
         clusters = people.clusters
-        if clusters is None or len(people.sizes) < 2:
+        if clusters is None or len(people.sizes) < 2 or _whole(clusters.codes, groups):
             found = from_shares(people.y, labels, groups, seed)
         else:
             found = from_cluster_shares(people.y, labels, clusters.codes, seed, groups)

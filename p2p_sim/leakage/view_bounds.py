@@ -19,7 +19,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
-from p2p_sim.leakage.dependence import bags_of
+from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.observed_view import View
@@ -32,6 +32,14 @@ from p2p_sim.privacy.setting import LEARNER
 
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 """Renyi orders among which the best is taken."""
+
+DEVIATIONS = 4.0
+"""Labels whose likeness within groups is above so many standard deviations are not independent given P(y | x)."""
+
+ALIKE = (
+    "labels of users whose messages are mixed are alike beyond what the attacker thinks of them, so that messages tell "
+    "of P(label | features) itself; take an eta that knows more"
+)
 
 _EXACT_BAGS = 100_000_000  # labels times bag sizes up to which Theorem 3.3 is computed: some seconds
 _ENTRIES = 1 << 22  # of laws that are held at once
@@ -86,14 +94,21 @@ def bounds(question: Question) -> tuple[Figure, ...]:
         law = _law(question)
     except InputError as error:  # of a view that has no room in the smallest cluster, say
         return (_no_law(str(error)),)
-    if law.law is None:
-        return (_no_law(law.why), *_of_bags(question, None))
-    return (
-        *_of_law(question, law),
-        *_of_response(question),
-        *_of_bags(question, law),
-        *_of_release(question, law),
-    )
+    found = _of_bags(question, None if law.law is None else law)
+    if law.law is not None:
+        found = [*_of_law(question, law), *_of_response(question), *found, *_of_release(question, law)]
+    if _alike(question):
+        found = [replace(bound, holds=False, why=ALIKE) for bound in found]
+    return tuple(found) if law.law is not None else (_no_law(law.why), *found)
+
+
+def _alike(question: Question) -> bool:
+    """Whether labels of users whose messages are mixed are alike beyond P(y | x), which no bound allows for."""
+    groups = groups_of(question.protocol, question.people)
+    if groups is None or question.exact:
+        return False
+    who = question.victims
+    return likeness(question.truth, question.eta[who], groups[who]) > DEVIATIONS
 
 
 def channel_of(question: Question) -> Floats | None:

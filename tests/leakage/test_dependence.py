@@ -13,9 +13,10 @@ from p2p_sim.core.random_words import stream, uniform, words
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import violations
 from p2p_sim.leakage.attack import attack
-from p2p_sim.leakage.dependence import groups_of
+from p2p_sim.leakage.dependence import groups_of, likeness
 from p2p_sim.leakage.eta import Eta
 from p2p_sim.leakage.label_inference import LabelInference
+from p2p_sim.leakage.view_bounds import ALIKE
 from protocols import EncryptedShuffle, LabelProportions, NetworkShuffle, PeerToPeer, RandomizedResponse
 
 
@@ -118,3 +119,29 @@ def test_of_one_crowd_an_estimate_is_said_to_be_lower():
         (row,) = attacked(EncryptedShuffle(epsilon=3.0), people, eta=eta, attackers=["optimal"]).rows
         assert row.basis == basis
         assert ("one crowd" in row.source) == (basis == "lower")
+
+
+def test_labels_that_depend_on_their_place_are_said_to_break_the_bounds():
+    """Sorted labels in consecutive bags, or pure clusters: messages tell P(y | x), and that is no wrong program."""
+    y = np.arange(2000) < 1000
+    pure = Population.from_arrays(y=y, cluster=np.arange(2000) // 20)
+    for protocol, people in (
+        (LabelProportions(bag_size=50), Population.from_arrays(y=y)),
+        (EncryptedShuffle(epsilon=1.0), pure),
+    ):
+        found = attacked(protocol, people, eta="prior", attackers=["optimal"])
+        assert advantage(found).value > 0.4
+        assert violations(found) == []
+        assert {bound.why for bound in found.bounds} == {ALIKE}
+    independent = Population.from_arrays(y=chance("y", 2000) < 0.5)
+    found = attacked(LabelProportions(bag_size=50), independent, eta="prior", attackers=["optimal"])
+    assert all(bound.holds for bound in found.bounds)
+
+
+def test_likeness_is_a_deviation():
+    """Of independent labels it is below 4 in all of 300 tables, of pairs that are alike half the time it is above."""
+    law, pairs = np.full((400, 2), 0.5), np.arange(400) // 2
+    for i in range(300):
+        y = (chance(f"like{i}", 400) < 0.5).astype(np.int64)
+        assert likeness(y, law, pairs) < 4
+    assert likeness(np.where(np.arange(400) % 4 == 1, y, y[pairs * 2]), law, pairs) > 4
