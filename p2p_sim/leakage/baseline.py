@@ -19,7 +19,14 @@ EXTRAPOLATED = 1 / (2**0.5 - 1)
 
 
 def without_messages(
-    belief: Eta, people: Population, gains: Floats, victims: Ints, *, features: bool = True, seed: int = 0
+    belief: Eta,
+    people: Population,
+    gains: Floats,
+    victims: Ints,
+    *,
+    features: bool = True,
+    seed: int = 0,
+    groups: Ints | None = None,
 ) -> Baseline:
     """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
 
@@ -41,7 +48,7 @@ def without_messages(
     bayes = decide(rows, gains)
     if belief.exact:
         return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
-    guesses = [bayes, *_others(people, gains, victims, features, seed)]
+    guesses = [bayes, *_others(people, gains, victims, features, seed, groups)]
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
     best = int(np.argmax(worth))
     if belief.from_half is None:
@@ -51,12 +58,14 @@ def without_messages(
     return Baseline(guesses[best], regret=max(0.0, worth[0] + left - worth[best]))
 
 
-def _others(people: Population, gains: Floats, victims: Ints, features: bool, seed: int) -> list[Ints]:
+def _others(
+    people: Population, gains: Floats, victims: Ints, features: bool, seed: int, groups: Ints | None
+) -> list[Ints]:
     labels = len(gains)
-    constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
-    guesses = [np.full(len(victims), constant)]
+    constant = priors.from_shares(people.y, labels, groups, seed)
+    guesses = [decide(constant.rows, gains)[victims]]
     if people.clusters is not None and len(people.sizes) > 1:
-        shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed)
+        shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed, groups)
         guesses.append(decide(shares.rows, gains)[victims])
     if features and people.x is not None and people.users >= 4:
         chances = np.empty((people.users, labels))

@@ -26,7 +26,10 @@ LEARNER = "learner"
 ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
 
-ABOVE = "an attack does better than the law of its view allows"
+ABOVE = (
+    "an attack does better than the law of its view allows, or labels depend on their place or cluster beyond what is "
+    "thought of them"
+)
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
 ESTIMATED = (

@@ -11,7 +11,7 @@ from scipy.stats import t
 import p2p_sim
 from p2p_sim import InputError, Population
 from p2p_sim.leakage import intervals
-from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
+from p2p_sim.leakage.advantage import SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
@@ -33,7 +33,6 @@ from protocols import (
 )
 from tests.contract.cases import PROTOCOLS, joined
 from tests.report.guesses import inference
-from tests.report.guesses import row as inference_row
 
 USERS = 20_000
 
@@ -177,15 +176,21 @@ def test_a_bound_below_what_was_measured_is_a_violation(run, true):
 
 @pytest.mark.parametrize("m", [3, 40, 5000])
 def test_violations_rest_on_the_interval_that_is_sure(m):
-    """Widened from 95 %, intervals are those of ``SURE`` itself: over few groups, and where all users are alike."""
+    """Not on that of the table's confidence: over few groups, and where all users are alike."""
     n = 5000
     groups = np.arange(n) % m if m < n else None
-    for gained in (np.where(np.arange(n) % 7 < 3, 1.0, 0.0), np.ones(n)):
-        narrow, wide = (intervals.of_mean(gained, c, 2.0, groups) for c in (0.95, SURE))
-        row = inference_row("optimal", narrow, 0.0)
-        table = inference(rows=(row,), users=n, groups=m, largest=2.0)
+    for hits in (np.arange(n) % 7 < 3, np.ones(n, np.bool_)):
+        zeros = np.zeros(n, np.int64)
+        row = measured(
+            "optimal", zeros + 1, Baseline(zeros), hits.astype(int), np.eye(2), confidence=0.95, source="",
+            groups=groups,
+        )  # fmt: skip
+        gained = intervals.of_mean(np.where(hits, 1.0, -1.0), SURE, 1.0, groups)
+        table = inference(rows=(row,), users=n, groups=m)
+        least = max(-1.0, gained.lower)
+        assert least < row.advantage.lower or m == 3
         below, above = (
-            replace(table, bounds=(Figure(wide.lower + by, "attack advantage", True, "", "", "upper"),))
+            replace(table, bounds=(Figure(least + by, "attack advantage", True, "", "", "upper"),))
             for by in (-1e-6, 1e-6)
         )
         assert len(violations(below)) == 1
