@@ -152,18 +152,13 @@ def from_cluster_shares(
 ) -> Eta:
     """Return the class shares of each user's cluster, of an attacker who knows clusters and no features.
 
-<<<<<<< HEAD
-    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``; the shares
-    are those of the four others, so that nobody's own label is among them; those of all count as ``SHRINKAGE`` users
-    more: with 10, a cluster of 10 users counts half.
+    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``, several
+    ``groups`` (n,) as a whole; the shares are those of the four others, so that neither anybody's own label is among
+    them nor those of her group; those of all clusters count as ``SHRINKAGE`` users more: with 10, a cluster of 10
+    users counts half.
 
     *Source:* the mean of a Dirichlet posterior, whose prior has the shares of all and that weight.
     *Assumes:* the weight is chosen, not estimated; the baseline is the better of this and one label for everybody.
-=======
-    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``, several
-    ``groups`` (n,) as a whole; the shares are those of the four others, so that neither anybody's own label is among
-    them nor those of her group; those of all clusters count as 10 users more.
->>>>>>> mend3
     """
     fold = _folds(len(y), groups if several(groups) else None, seed)
     rows = _left_out(y, labels, np.asarray(cluster, np.int64), fold)
@@ -187,16 +182,10 @@ def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -
     for each in range(int(fold.max()) + 1):
         mine = fold == each
         others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
-<<<<<<< HEAD
-        rows[mine] = others[np.asarray(cluster, np.int64)[mine]]
-    rows += SHRINKAGE * shares_of(y, labels)
-    return Eta(rows / rows.sum(axis=1, keepdims=True), "class shares of clusters, no features")
-=======
         total = others.sum(axis=0)
         shares = total / total.sum() if total.any() else shares_of(y, labels)
-        rows[mine] = others[cluster[mine]] + 10 * shares
+        rows[mine] = others[cluster[mine]] + SHRINKAGE * shares
     return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float64)
->>>>>>> mend3
 
 
 def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -> Eta:
