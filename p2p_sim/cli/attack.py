@@ -63,7 +63,7 @@ UTILITIES = ("0/1", "weighted")
 
 _NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
 _OF_A_RUN = ("users", "cluster_size", "share", "shares", "features", "fault", "graph")
-"""Options of a fresh run alone; --data of a saved one gives its users their features, which it does not keep."""
+"""Options of a fresh run alone; --data of a saved one gives its users their features, where it kept none."""
 
 
 @app.command(
@@ -182,7 +182,7 @@ class AttackCommand(TableOptions):
             run.population = self._with_features(run, progress)
         elif self.eta in ("knn", "model") and run.population is not None and run.population.x is None:
             warnings.warn(
-                f"a run does not keep its users' features, so --eta {self.eta} is of class shares alone; --data NAME "
+                f"this run kept no features of its users, so --eta {self.eta} is of class shares alone; --data NAME "
                 "reads the features of a run on data again",
                 stacklevel=2,
             )

@@ -170,8 +170,11 @@ def measured(
     what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
     independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
     baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
-    baseline plus the advantage.  The regret of the baseline lowers the lower
-    end of the advantage and of the ratio, and raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
+    baseline plus the advantage.  The regret of the baseline lowers the lower end of the advantage and of the ratio, and
+    raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
+
+    *Source:* Attacks 2023, section 3.2, measured; ``intervals``.
+    *Assumes:* users of two groups do not depend on each other.
     """
     row, sure = (
         _interval_row(name, guess, baseline, y, utility, c, source, groups, basis) for c in (confidence, SURE)
@@ -206,7 +209,7 @@ def _interval_row(
     return AttackRow(
         name,
         _mean(won, utility, confidence, groups),
-        intervals.shifted(without, upper=baseline.regret),
+        intervals.within(intervals.shifted(without, upper=baseline.regret), 0.0, largest),
         intervals.shifted(advantage, lower=baseline.regret),
         _regretted(ratio, without.value, baseline.regret),
         basis,

@@ -95,7 +95,11 @@ def optimal(knowledge: Knowledge) -> Guesses:
 
 
 def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "lower"], str]:
-    """Return P(y | messages) (n, k), the basis of its row and the source; raises InputError as ``optimal`` does."""
+    """Return P(y | messages) (n, k), the basis of its row and the source; raises InputError as ``optimal`` does.
+
+    *Source:* Bayes, with the likelihood of the mechanism's room.
+    *Assumes:* labels independent of each other given P(y | x).
+    """
     likelihoods = known(knowledge.protocol).attack
     if likelihoods is None:
         raise InputError(
@@ -150,6 +154,8 @@ def says(
     """Return class probabilities (n, labels) of ``people``, who have features, by a model of what a learner returned.
 
     Raises InputError where that is neither labels by sender or cluster, nor proportions of bags.
+
+    *Source:* Attacks 2023, section 3.1 (a model of released labels); for bags ``losses.match``.
     """
     assert people.x is not None
     pairs = label_assignment.pairs(dict(returned), people)
@@ -179,7 +185,10 @@ def released_model(
 ) -> Floats:
     """Return what a model trained on released labels ``y`` of rows ``x`` says of the rows ``at``: (m, labels).
 
-    Without two different labels it is their shares; without any, all labels are alike.
+    ``x`` (n, d), ``y`` (n,) of classes from 0, ``at`` (m, d), ``model``: as ``training.models.make`` takes it.  Without
+    two different labels it is their shares; without any, all labels are alike.
+
+    *Source:* Attacks 2023, section 3.1.  *Assumes:* nothing of the mechanism: labels are taken as they were released.
     """
     from sklearn.exceptions import ConvergenceWarning
 

@@ -47,6 +47,7 @@ def canary_attack(
     (users, k); the lower half are guessed to be flipped.  ``seed``: of canaries, coins and the run.  Raises InputError
     where the view has no learner, where users have no features, and for fewer than 2 canaries.
 
+    *Source:* Esmaeili et al. 2021, section 5 (black-box attack on canaries); Clopper and Pearson 1934.
     *Assumes:* Clopper-Pearson takes the guesses as independent; they share one model and the median.
     """  # fmt: skip
     if LEARNER not in run.view(view, protocol=protocol).coalition.servers:

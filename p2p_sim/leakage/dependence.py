@@ -17,6 +17,8 @@ def groups_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] |
 
     Bags where labels are summed in bags, else the clusters in which users meet; one group where everybody is mixed, or
     there are no clusters.  None where each user's messages are her own.
+
+    *Assumes:* messages of two groups do not depend on each other.
     """
     bags = bags_of(protocol, people)
     if bags is not None:
@@ -46,7 +48,10 @@ def likeness(y: npt.NDArray[np.int64], eta: Floats, groups: npt.NDArray[np.int64
 
 
 def bags_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] | None:
-    """Return the number of each user's bag; None of a protocol without bags."""
+    """Return the number of each user's bag (n,); None of a protocol without bags.
+
+    *Source:* ``network.bags``: the bags that the protocol itself sums.
+    """
     sums = protocol.bag_sums()
     if sums is None:
         return None

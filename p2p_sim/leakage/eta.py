@@ -1,8 +1,10 @@
 """``Eta``: what an attacker thinks of labels before she sees a message, P(y_i = c | x_i), known or estimated.
 
 Estimates are made from the TRUE labels of the users of a run: they stand for an attacker who has the population's
-P(y | x), from public data of the same kind.  That makes the baseline as strong as it can be, so that what is left as
-advantage comes from the messages.
+P(y | x), from public data of the same kind.  The advantage of messages is over what that estimate allows; who has a
+better one may have a higher baseline and gain less, or know better what to make of messages and gain more.  Labels of
+users with whose messages a user's are mixed are left out of hers, as her own is, as long as there are others: whoever
+reads a sum of labels would count them twice.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ APPROXIMATE_FROM = 100_000
 """Rows above which neighbours are searched approximately, where pynndescent is installed (extra ``leakage``)."""
 
 FOLDS = 5
+
+SHRINKAGE = 10
+"""How many users the class shares of all count as, among those of a cluster: a small one tells little by itself."""
 
 _SLACK = 1e-6
 _CHUNK = 20_000
@@ -139,9 +144,8 @@ def from_shares(y: npt.NDArray[Any], labels: int, groups: Groups | None = None, 
     source = "class shares alone, no features"
     if not several(groups):
         return Eta(np.tile(shares_of(y, labels), (len(y), 1)), source, alike=True)
-    return Eta(
-        _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed)), source, alike=True
-    )
+    rows = _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed))
+    return Eta(rows, f"{source}, of others than those with whose messages hers are mixed", alike=True)
 
 
 def from_cluster_shares(
@@ -151,7 +155,11 @@ def from_cluster_shares(
 
     ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``, several
     ``groups`` (n,) as a whole; the shares are those of the four others, so that neither anybody's own label is among
-    them nor those of her group; those of all clusters count as 10 users more.
+    them nor those of her group; those of all clusters count as ``SHRINKAGE`` users more: with 10, a cluster of 10 users
+    counts half.
+
+    *Source:* the mean of a Dirichlet posterior, whose prior has the shares of all and that weight.
+    *Assumes:* the weight is chosen, not estimated; the baseline is the better of this and one label for everybody.
     """
     fold = _folds(len(y), groups if several(groups) else None, seed)
     rows = _left_out(y, labels, np.asarray(cluster, np.int64), fold)
@@ -168,7 +176,7 @@ def _folds(n: int, groups: Groups | None, seed: int) -> Groups:
 
 
 def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -> Floats:
-    """Return the label shares of each user's cluster without her fold; those of all count as 10 users more."""
+    """Return the label shares of each user's cluster without her fold; those of all count as ``SHRINKAGE`` more."""
     codes = cluster * labels + np.asarray(y, np.int64)
     size = (int(cluster.max()) + 1) * labels
     counts, rows = np.bincount(codes, minlength=size), np.empty((len(y), labels))
@@ -177,7 +185,7 @@ def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -
         others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
         total = others.sum(axis=0)
         shares = total / total.sum() if total.any() else shares_of(y, labels)
-        rows[mine] = others[cluster[mine]] + 10 * shares
+        rows[mine] = others[cluster[mine]] + SHRINKAGE * shares
     return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float64)
 
 

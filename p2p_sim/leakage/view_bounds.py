@@ -89,7 +89,12 @@ class Question:
 
 
 def bounds(question: Question) -> tuple[Figure, ...]:
-    """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why."""
+    """Return the bounds of the advantage that apply; where there is no law, one that does not hold and says why.
+
+    *Source:* Attacks 2023, Theorems 2 and 3; Unified 2023, Theorems 3.3, 3.4, 3.7, 6.4 and Lemma A.1; Release 2023,
+    Theorem 5.2; as docs/laws.md has them.
+    *Assumes:* labels independent of each other given P(y | x); the trust of the view's law.
+    """
     try:
         law = _law(question)
     except InputError as error:  # of a view that has no room in the smallest cluster, say
@@ -112,7 +117,11 @@ def _alike(question: Question) -> bool:
 
 
 def channel_of(question: Question) -> Floats | None:
-    """Return P(report | label) (k, k) where each user's own report is all that the learner sees of her; None if not."""
+    """Return P(report | label) (k, k) where each user's own report is all that the learner sees of her; None if not.
+
+    *Source:* the noise that the mechanism's room registers (``LabelNoise``).
+    *Assumes:* the learner alone looks, and nothing goes wrong on the way.
+    """
     noise = label_noise(question.protocol)
     if noise is None or noise.whose != "sender" or noise.reports is not None or not noise.randomizes:
         return None
@@ -128,7 +137,11 @@ def channel_of(question: Question) -> Floats | None:
 
 
 def enumerated(question: Question) -> Expected | None:
-    """Return the exact utilities of the best attack on each victim; None unless P(y | x) and the law are known."""
+    """Return the exact utilities of the best attack on each victim; None unless P(y | x) and the law are known.
+
+    *Source:* Attacks 2023, section 4, summed over all reports.
+    *Assumes:* as ``channel_of``; labels drawn by ``eta``.
+    """
     channel = channel_of(question)
     if channel is None or not question.exact or len(channel) != question.eta.shape[1]:
         return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from p2p_sim.privacy import bounds, building_blocks, mechanisms
 from p2p_sim.privacy.accountant import by_cluster, profile
 from p2p_sim.privacy.auditing.audit import Audit, audit
-from p2p_sim.privacy.auditing.own_attack import Attack
+from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.building_blocks import gaussian, laplace, shuffled_response
@@ -28,7 +28,7 @@ from p2p_sim.privacy.setting import Setting, crowd, fits
 from p2p_sim.privacy.theorems import Promise
 
 __all__ = [
-    "Accounting", "Atoms", "Attack", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "DenseMatrices",
+    "Accounting", "Atoms", "AttackStatistic", "Audit", "Blind", "Bracket", "Brackets", "Calibration", "DenseMatrices",
     "EnumeratedView", "Evidence", "LabelLikelihoods", "LabelMatrices", "LabelNoise", "Law", "LocalBudget",
     "LocalResponse", "Mixture", "NoiseCalibration", "Nothing", "PrivacyProfile", "Promise", "RefusedError",
     "ResamplingMatrices", "Scaled", "Seen", "Setting", "Statistic", "accounting", "audit", "bounds",

@@ -27,7 +27,7 @@ from p2p_sim.privacy.theorems import Promise
 
 if TYPE_CHECKING:
     from p2p_sim.observed_view import View
-    from p2p_sim.privacy.auditing.own_attack import Attack
+    from p2p_sim.privacy.auditing.own_attack import AttackStatistic
     from p2p_sim.privacy.auditing.statistic import Statistic
     from p2p_sim.privacy.label_likelihoods import LabelLikelihoods
 
@@ -154,7 +154,7 @@ class Accounting(Generic[P]):
     law: LawOf[P] | None = None
     under_faults: Callable[[LawOf[P], P, Setting, Faults], PrivacyProfile] | None = None
     theorems: Callable[[P, str, Sequence[int], float], list[Promise]] | None = None
-    statistic: Callable[[P, Coalition, int, int, str], Statistic | Attack | None] | None = None
+    statistic: Callable[[P, Coalition, int, int, str], Statistic | AttackStatistic | None] | None = None
     local_epsilon: Callable[[P], float | None] | None = None
     noise: Callable[[P], LabelNoise | None] | None = None
     smallest_is_worst: Callable[[P, Coalition, bool], bool] | None = None

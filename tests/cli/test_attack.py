@@ -51,6 +51,14 @@ def test_the_text_says_it_in_plain_words(cli) -> None:
     assert done.err == ""
 
 
+def test_the_guide_shows_what_the_first_of_its_commands_prints(cli) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "attack-command.md").read_text()
+    command, shown = guide.split("```sh\n")[1].split("\n")[0], guide.split("```text\n")[1].split("```")[0]
+    printed = cli(*shlex.split(command)[1:]).out.splitlines()
+    assert len(shown.splitlines()) > 6
+    assert [line for line in shown.splitlines() if line.rstrip() not in map(str.rstrip, printed)] == []
+
+
 def test_all_views_have_a_table_or_a_reason(cli) -> None:
     done = cli(
         "attack",
@@ -125,7 +133,7 @@ def test_a_saved_run_keeps_what_was_found(cli, saved: Path) -> None:
 
 def test_features_of_a_saved_run_come_from_its_data(cli, saved: Path) -> None:
     without = cli("attack", "--run", "mine")
-    assert "a run does not keep its users' features" in without.err
+    assert "this run kept no features of its users" in without.err
     with_them = cli("attack", "--run", "mine", "--data", "breast-cancer", "--eta", "model", "--json")
     assert "logistic-regression" in with_them.json["views"][0]["eta_from"]
     other = cli("attack", "--run", "mine", "--data", "breast-cancer", "--test", "0.3", "--eta", "model")

@@ -169,11 +169,15 @@ def test_pairs_are_sharper_than_two_samples():
     assert row.utility.lower < row.baseline.upper
     assert row.advantage.value == pytest.approx(row.utility.value - row.baseline.value)
     worse = measured(
-        "some", guess, Baseline(baseline.guess, regret=0.5), y, np.eye(2), confidence=0.95, source=""
+        "some", guess, Baseline(baseline.guess, regret=0.1), y, np.eye(2), confidence=0.95, source=""
     )
-    assert worse.advantage.lower == pytest.approx(row.advantage.lower - 0.5)
-    assert worse.baseline.upper == pytest.approx(row.baseline.upper + 0.5)
+    assert worse.advantage.lower == pytest.approx(row.advantage.lower - 0.1)
+    assert worse.baseline.upper == pytest.approx(row.baseline.upper + 0.1)
     assert worse.ratio.lower < row.ratio.lower
+    most = measured(
+        "some", guess, Baseline(baseline.guess, regret=0.9), y, np.eye(2), confidence=0.95, source=""
+    )
+    assert most.baseline.upper == 1  # nobody guesses more than all
 
 
 def test_weighted_utility():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 import p2p_sim
 from p2p_sim import InputError, Population
@@ -14,6 +15,7 @@ from p2p_sim.leakage.advantage import SURE, Baseline, exceeded_claims, measured,
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
+from p2p_sim.leakage.dependence import bags_of
 from p2p_sim.leakage.eta import Eta, synthetic
 from p2p_sim.leakage.label_inference import Interval
 from p2p_sim.learning import experiment
@@ -257,6 +259,31 @@ def test_canaries_of_a_model_that_learns_labels_by_heart():
     assert right[0.0].lower < 0.5 < right[0.0].upper
 
 
+def test_attack_plants_canaries_and_runs_the_protocol_again(monkeypatch):
+    people = Population.synthetic(users=2000, features=2, positive=0.5, seed=3)
+    run = p2p_sim.run(RandomizedResponse(3.0), people, seed=5, trace="full", digest=False)
+    planted = []
+
+    def again(protocol, users, **how):
+        planted.append((users, how["seed"]))
+        return p2p_sim.run(protocol, users, **how)
+
+    monkeypatch.setattr("p2p_sim.leakage.canaries.start", again)
+    found = attack(run, eta="model", attackers=["prior", "canaries"])
+    ((users, seed),) = planted
+    assert seed != run.seed
+    changed = (users.y != people.y).sum()
+    assert 25 < changed < 75  # a coin for each of 100 canaries: 1e-6 at each end
+    row = rows(found)["canaries"]
+    assert (row.basis, row.baseline) == ("measured", Interval(0.5, 0.5, 0.5))
+    assert row.utility.value * 100 == pytest.approx(round(row.utility.value * 100))
+    assert row.advantage.value == row.utility.value - 0.5
+    assert violations(found) == []
+    assert violations(replace(found, bounds=(Figure(0.0, "attack advantage", True, "", "", "upper"),))) == []
+    same = attack(run, eta="model", attackers=["canaries"])
+    assert same.rows == (row,)
+
+
 def test_canaries_need_a_model_features_and_canaries(run, people):
     (row,) = attack(run, "user", eta="prior", attackers=["canaries"]).rows
     assert "no learner" in row.why
@@ -355,13 +382,23 @@ def test_faults_make_the_optimal_attack_a_lower_one(clustered):
     assert violations(found) == []
 
 
-def test_dependence_within_bags_widens_intervals(clustered):
-    """Counts of bags are told of all their users at once: as many users without bags have narrower intervals."""
-    run = p2p_sim.run(LabelProportions(bag_size=4), clustered, seed=5, trace="full", digest=False)
-    advantage = rows(attack(run, eta="prior"))["optimal"].advantage
-    apart = p2p_sim.run(RandomizedResponse(np.inf), clustered, seed=5, trace="full", digest=False)
-    assert advantage.upper - advantage.lower > 0.01
-    assert rows(attack(apart, eta="prior"))["optimal"].utility.value == 1.0
+def test_intervals_are_over_bags_whose_users_depend_on_each_other(monkeypatch):
+    """Counts are told of all users of a bag at once; here what one wins another loses, so the right one is narrower."""
+    people = Population.synthetic(users=1200, positive=0.3, seed=3)
+    run = p2p_sim.run(LabelProportions(bag_size=4), people, seed=5, trace="full", digest=False)
+    belief = Eta(np.tile([0.7, 0.3], (1200, 1)), "another")
+    of_bags = attack(run, eta=belief, attackers=["optimal"])
+    gained = of_bags.per_user.right.astype(float) - (people.y == 0)
+    sums = np.bincount(bags_of(LabelProportions(bag_size=4), people), weights=gained)
+    quantile, off = t.ppf(0.975, 299), sums - sums.mean()
+    skewed = abs((off**3).mean()) / off.var(ddof=1) * (1 + 2 * quantile**2) / 6 / 1200
+    half = quantile * off.std(ddof=1) * 300**0.5 / 1200 + skewed + np.log(40) / 1200
+    low, value, high = of_bags.rows[0].advantage
+    assert (low, high) == pytest.approx((value - half, value + half), abs=1e-12)
+    monkeypatch.setattr("p2p_sim.leakage.attack.groups_of", lambda *_: None)
+    of_users = attack(run, eta=belief, attackers=["optimal"])
+    assert (of_bags.groups, of_users.groups) == (300, 1200)
+    assert abs((of_users.rows[0].advantage.upper - value) / half - 1) > 0.2
 
 
 def test_bags_have_their_theorems():

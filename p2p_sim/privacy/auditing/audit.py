@@ -44,7 +44,7 @@ from p2p_sim.privacy.auditing.confidence_bounds import probability
 from p2p_sim.privacy.auditing.law_test import LawTest
 from p2p_sim.privacy.auditing.looks import Look, Looked, Plan
 from p2p_sim.privacy.auditing.measure import Measured, Point
-from p2p_sim.privacy.auditing.own_attack import Attack
+from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.pairs import choose, given_pair
 from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.auditing.worlds import Situation, users_a_batch
@@ -58,7 +58,7 @@ from p2p_sim.run import Run
 
 def statistic_of(
     protocol: Protocol, coalition: Coalition, *, size: int, composition: int, channels: str = "plain"
-) -> Statistic | Attack | None:
+) -> Statistic | AttackStatistic | None:
     """Return what is registered for audits of a view: a statistic with its exact law, an attack, or None.
 
     ``coalition``: its users are ``size`` - 1 at most, and never the victim.  ``size``: users of a world.
@@ -163,7 +163,7 @@ def audit(
     backend: str = "local",
     shards: int | None = None,
     address: str | None = None,
-    statistic: str | Attack = "auto",
+    statistic: str | AttackStatistic = "auto",
     composition: str | int = "worst",
     channels: str = "plain",
     against: Protocol | PrivacyProfile | None = None,
@@ -323,7 +323,7 @@ class _Model:
         found = law.at_worst(where) if math.isfinite(where) else law
         return found.composition
 
-    def statistic(self, situation: Situation, asked: str | Attack) -> Statistic | None:
+    def statistic(self, situation: Situation, asked: str | AttackStatistic) -> Statistic | None:
         """Return the statistic of the exact law; None without one.  Raises InputError where that one was asked for."""
         found, model = None, self.protocol
         if model is not None and self.profile.law is not None and alike(situation.protocol, model):
@@ -340,7 +340,7 @@ class _Model:
             )
         return found
 
-    def attack(self, situation: Situation, asked: str | Attack) -> Attack | None:
+    def attack(self, situation: Situation, asked: str | AttackStatistic) -> AttackStatistic | None:
         """Return the attack that is given, or for "auto" the one registered for what runs, or for the model."""
         if not isinstance(asked, str):
             return asked

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from p2p_sim import backends
 from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import classifier, own_attack, rest_of_view
-from p2p_sim.privacy.auditing.own_attack import Attack
+from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Situation, batches
 
@@ -142,7 +142,7 @@ def by_learning(
 
 def by_attack(
     situation: Situation,
-    attack: Attack,
+    attack: AttackStatistic,
     point: tuple[str, float],
     trials: int,
     seed: int,

@@ -12,7 +12,7 @@ from p2p_sim.privacy.auditing.classifier import THRESHOLDS
 from p2p_sim.privacy.auditing.evidence import BESIDE, Evidence, Progress, by_attack, by_law, by_learning
 from p2p_sim.privacy.auditing.law_test import LawTest, law_test
 from p2p_sim.privacy.auditing.measure import Measured, measured, worst_of_few
-from p2p_sim.privacy.auditing.own_attack import Attack
+from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.pairs import Pair, Pairs, pair_seed, seed_of
 from p2p_sim.privacy.auditing.rest_of_view import p_value
 from p2p_sim.privacy.auditing.statistic import Statistic
@@ -59,9 +59,9 @@ class Plan:
     """
 
     situation: Situation
-    statistic: str | Attack
+    statistic: str | AttackStatistic
     exact: Statistic | None
-    attack: Attack | None
+    attack: AttackStatistic | None
     chosen: int | None
     honest: int
     here: Callable[[int], Law | None]

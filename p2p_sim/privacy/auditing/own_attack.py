@@ -21,7 +21,7 @@ from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-Attack = Callable[[Seen], npt.ArrayLike]
+AttackStatistic = Callable[[Seen], npt.ArrayLike]
 """An attack: from what a coalition saw of some worlds to a number for each, (worlds,); larger means the second label.
 
 The numbers are bool, integers or floats, infinite ones too, and not NaN.  Whole numbers of which few are different may
@@ -40,12 +40,12 @@ _ROUNDING = 1e-9  # sums of another number of rows may be rounded otherwise
 _AGAIN = 3  # a batch is looked at once more without the worlds from this part of it on
 
 
-def named(attack: Attack) -> str:
+def named(attack: AttackStatistic) -> str:
     """Return what to call an attack."""
     return str(getattr(attack, "__name__", type(attack).__name__))
 
 
-def values(attack: Attack, seen: Seen) -> Floats:
+def values(attack: AttackStatistic, seen: Seen) -> Floats:
     """Return an attack's number of each world, shape (worlds,).
 
     The attack does not get to know the victim's label.  Raises InputError for what are not numbers, or not one for each
@@ -65,7 +65,7 @@ def values(attack: Attack, seen: Seen) -> Floats:
     return found
 
 
-def _numbers(attack: Attack, seen: Seen) -> Floats:
+def _numbers(attack: AttackStatistic, seen: Seen) -> Floats:
     name = f"statistic {named(attack)}"
     given = np.asarray(attack(seen))
     if given.shape != (seen.worlds,):

@@ -79,7 +79,7 @@ def flat_lies(lie: float, labels: int) -> Floats:
     return rows
 
 
-def whole(view: View) -> None:
+def check_nothing_missing(view: View) -> None:
     """Check that nothing of a view is missing: a count of labels says nothing if some reports are not there.
 
     Raises InputError.

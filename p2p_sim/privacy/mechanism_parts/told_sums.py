@@ -17,10 +17,10 @@ from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.mechanism_parts.label_groups import Groups, clusters_of, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     by_matrix,
+    check_nothing_missing,
     check_prior_rows,
     members,
     readable,
-    whole,
 )
 from p2p_sim.privacy.setting import LEARNER
 
@@ -104,6 +104,6 @@ def of_proportions(
     told = readable(view, "proportion", "bag")
     if not len(told["bag"]):
         return LabelLikelihoods.silent(2, "the view reads neither labels nor sums")
-    whole(view)
+    check_nothing_missing(view)
     sums = BagSums(*(told[name].astype(np.int64) for name in ("bag", "size", "total")))
     return of_sums(view, eta, bag_size, sums, log_noise, grid, source)

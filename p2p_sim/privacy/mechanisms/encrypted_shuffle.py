@@ -33,10 +33,10 @@ from p2p_sim.privacy.laws.randomized_response import LocalResponse
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, label_arrives, lies_at, silent, upper
 from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
 from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_nothing_missing,
     check_prior_rows,
     flat_lies,
     readable,
-    whole,
 )
 from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
     Crowds,
@@ -207,7 +207,7 @@ def attack(protocol: EncryptedShuffle, view: View, eta: Floats) -> LabelLikeliho
     "lower" where reports are missing and the view sees more than the learner, such as who handed one in; and with
     more than two labels in large crowds, where of each user only how often her likeliest answer came is looked at.
     """
-    whole(view)
+    check_nothing_missing(view)
     check_prior_rows(view, eta, protocol.labels)
     people = clusters_of(view)
     of = np.zeros(len(eta), np.int64) if protocol.mixes_everybody() else people.codes.astype(np.int64)

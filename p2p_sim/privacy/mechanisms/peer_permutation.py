@@ -34,12 +34,12 @@ from p2p_sim.privacy.laws.shuffled_bits import ShuffledBits
 from p2p_sim.privacy.mechanism_parts.arrivals import Counts, lies_at, missing, silent, upper
 from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
 from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_nothing_missing,
     check_prior_rows,
     flat_lies,
     members,
     readable,
     rows_of,
-    whole,
 )
 from p2p_sim.privacy.mechanism_parts.linked_reports import linked
 from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
@@ -247,7 +247,7 @@ def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoo
     The wire knows it from who writes to whom, and colluders know the permutation of their cluster.  "lower" where
     reports are missing and the view sees more than the learner.
     """
-    whole(view)
+    check_nothing_missing(view)
     check_prior_rows(view, eta, 2)
     of = clusters_of(view).codes.astype(np.int64)
     labels, reports = readable(view, "label"), readable(view, "report")

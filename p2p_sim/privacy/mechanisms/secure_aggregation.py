@@ -30,7 +30,13 @@ from p2p_sim.privacy.mechanism_parts.bag_sums import (
     sees_aggregator,
 )
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of
-from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, members, readable, rows_of, whole
+from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_nothing_missing,
+    check_prior_rows,
+    members,
+    readable,
+    rows_of,
+)
 from p2p_sim.privacy.mechanism_parts.told_sums import BagSums, LogNoise, of_sums, without_noise
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LawOf, register
@@ -235,7 +241,7 @@ def attack(protocol: SecureAggregation, view: View, eta: Floats) -> LabelLikelih
     there = ~told["refused"].astype(np.bool_)
     if not there.any():
         return LabelLikelihoods.silent(2, "the view reads no sum")
-    whole(view)
+    check_nothing_missing(view)
     sums = BagSums(*(told[name][there].astype(np.int64) for name in ("bag", "size", "total")))
     known, gone = _own_noise(protocol, view, sums)
     of_honest = _shares_of(protocol, sums.size - gone) if protocol.noisy else without_noise

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import p2p_sim
 from p2p_sim import InputError, Population
@@ -252,24 +253,49 @@ def test_large_clusters_of_a_curator_are_marked() -> None:
         attacked(hidden, run, "learner", beliefs())
 
 
-@pytest.mark.parametrize("protocol", [EncryptedShuffle(1.0, 3), PeerToPeer(0.3, labels=3)])
-def test_large_crowds_with_three_labels_look_at_the_likeliest_answer(protocol: Any) -> None:
-    """Of each user the number of her likeliest answer is all that counts: two labels, the others as one."""
+CROWDS_OF_THREE: list[tuple[Any, str, float]] = [
+    (EncryptedShuffle(1.0, 3), "mixed", 2 / (2 + np.e)),
+    (PeerToPeer(0.3, labels=3), "report", 0.3),
+]
+"""Protocols with the kind of message that the learner counts, and how often a label is another one."""
+
+
+@pytest.mark.parametrize(("protocol", "kind", "lie"), CROWDS_OF_THREE)
+def test_large_crowds_with_three_labels_look_at_the_likeliest_answer(
+    protocol: Any, kind: str, lie: float
+) -> None:
+    """Of each user the number of her likeliest answer is all that counts: by adding up one user after the other."""
     users, random = 600, np.random.default_rng(5)
     eta = random.dirichlet([1.0, 2.0, 0.5], users)
     y = np.array([random.choice(3, p=row) for row in eta], np.uint8)
     run = p2p_sim.run(protocol, Population.from_arrays(y=y), seed=5, trace="full")
     found = attacked(protocol, run, "learner", eta)
     assert found.basis == "lower"
-    posterior = eta[found.users] * np.exp(found.log - found.log.max(axis=1, keepdims=True))
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    assert np.isfinite(posterior).all()
-    score = np.log(posterior[np.arange(users), y[found.users]]).sum() - np.log(eta[np.arange(users), y]).sum()
-    assert (
-        score > -5
-    )  # a likelihood of what was seen loses e^-x with probability at most e^-x: here 0.7%, one seed
-    with_few = attacked(protocol, run, "learner", eta)
-    np.testing.assert_array_equal(with_few.log, found.log)
+    matrix = np.full((3, 3), lie / 2) + (1 - 1.5 * lie) * np.eye(3)
+    answers, seen = eta @ matrix, np.bincount(run.view("learner").messages[kind]["y"], minlength=3)
+    told = np.arange(users + 1)
+    for user in (0, 1, 2, 3):
+        answer = int(answers[user].argmax())
+        of_others = np.ones(1)
+        for chance in np.delete(answers[:, answer], user):
+            of_others = np.convolve(of_others, [1 - chance, chance])
+        if kind == "mixed":
+            weights = (told == seen[answer]).astype(float)
+        else:  # each report is the answer of a random user
+            weights = binom.pmf(seen[answer], users, told / users)
+        without, with_hers = of_others @ weights[:-1], of_others @ weights[1:]
+        expected = np.log(matrix[:, answer] * with_hers + (1 - matrix[:, answer]) * without)
+        assert np.ptp(expected) > 1e-4
+        said = found.log[found.users == user][0]
+        np.testing.assert_allclose(said - said[0], expected - expected[0], atol=1e-9)
+
+
+def a_cluster_of_peers(alpha: float, users: int, ones: int, chance: float) -> float:
+    """Return ln P(ones of the reports | label 1) / P(it | label 0): each report is the answer of a random user."""
+    said = np.arange(users)  # ones among the answers of the others
+    others = binom.pmf(said, users - 1, chance * (1 - alpha) + (1 - chance) * alpha)
+    zero, one = (float(others @ binom.pmf(ones, users, (said + mine) / users)) for mine in (0, 1))
+    return float(np.log(((1 - alpha) * one + alpha * zero) / ((1 - alpha) * zero + alpha * one)))
 
 
 @pytest.mark.parametrize("protocol", [EncryptedShuffle(0.5), PeerToPeer(0.3)])
@@ -287,7 +313,12 @@ def test_large_crowds_say_as_much_as_their_count(protocol: Any) -> None:
         said = np.array([[1 - lie, lie], [lie, 1 - lie]])
         before = np.array([0.7, 0.3]) @ said
         ratio = said @ (np.array([1 - ones, ones]) / before)
-        assert found.log[0, 1] - found.log[0, 0] == pytest.approx(np.log(ratio[1] / ratio[0]), abs=1e-9)
+        expected = float(np.log(ratio[1] / ratio[0]))
+    else:
+        ones = int(run.view("learner").messages["report"]["y"].sum())
+        expected = a_cluster_of_peers(protocol.alpha, users, ones, 0.3)
+    assert abs(expected) > 0.01
+    assert found.log[0, 1] - found.log[0, 0] == pytest.approx(expected, abs=1e-8)
 
 
 def test_sampled_traces_and_wrong_priors_are_refused() -> None:

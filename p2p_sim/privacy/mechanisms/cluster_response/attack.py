@@ -18,11 +18,11 @@ from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of, of_r
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     Columns,
     by_matrix,
+    check_nothing_missing,
     check_prior_rows,
     members,
     readable,
     rows_of,
-    whole,
 )
 from p2p_sim.privacy.mechanisms.cluster_response.listed_views import outcomes, views
 from protocols import ClusterResponse
@@ -48,7 +48,7 @@ def attack(protocol: ClusterResponse, view: View, eta: Floats) -> LabelLikelihoo
     released, told = readable(view, "released", "user"), readable(view, "distribution", "cluster")
     if not len(released["user"]):
         return LabelLikelihoods.silent(protocol.labels, "the view reads neither labels nor distributions")
-    whole(view)
+    check_nothing_missing(view)
     if protocol.phi_share:
         raise InputError(
             f"view = {view.name!r}: lacks lambda, which follows from an estimate that nobody is told "

@@ -15,12 +15,12 @@ from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.laws.category_counts import category_likelihoods
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_nothing_missing,
     check_prior_rows,
     flat_lies,
     readable,
     rows_of,
     through,
-    whole,
 )
 from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
     Crowds,
@@ -45,7 +45,7 @@ def attack(protocol: NetworkShuffle, view: View, eta: Floats) -> LabelLikelihood
     looks, for each user, at the reports of the one holder that tell most of her; otherwise, and in other views, at the
     numbers in all.
     """
-    whole(view)
+    check_nothing_missing(view)
     check_prior_rows(view, eta, protocol.labels)
     known, reports = known_labels(view, _begun(protocol, view)), view.messages["report"]
     holder, said = (reports[name][reports["readable"]] for name in ("sender", "y"))

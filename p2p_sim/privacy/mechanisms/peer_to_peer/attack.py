@@ -12,12 +12,12 @@ from p2p_sim.observed_view import View
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
+    check_nothing_missing,
     check_prior_rows,
     flat_lies,
     members,
     readable,
     rows_of,
-    whole,
 )
 from p2p_sim.privacy.mechanism_parts.linked_reports import linked
 from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
@@ -44,7 +44,7 @@ def attack(protocol: PeerToPeer, view: View, eta: Floats) -> LabelLikelihoods:
 
     *Assumes:* messages may be lost, but each like any other: nobody is silent throughout.
     """
-    whole(view)
+    check_nothing_missing(view)
     check_prior_rows(view, eta, protocol.labels)
     labels, reports = readable(view, "label"), readable(view, "report")
     source = linked(view, "label", reports["sender"])
