@@ -65,8 +65,9 @@ def _others(
     people: Population, gains: Floats, victims: Ints, features: bool, seed: int, groups: Ints | None
 ) -> list[Ints]:
     labels = len(gains)
-    constant = priors.from_shares(people.y, labels, groups, seed)
-    guesses = [decide(constant.rows, gains)[victims]]
+    # of all users, hers too: where labels are as frequent, the label that others have more often is hers less often
+    constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
+    guesses = [np.full(len(victims), constant)]
     if people.clusters is not None and len(people.sizes) > 1:
         shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed, groups)
         guesses.append(decide(shares.rows, gains)[victims])
