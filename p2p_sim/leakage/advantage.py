@@ -170,8 +170,8 @@ def measured(
     what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
     independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
     baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
-    baseline plus the advantage.  The regret of the baseline lowers the lower
-    end of the advantage and of the ratio, and raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
+    baseline plus the advantage.  The regret of the baseline lowers the lower end of the advantage and of the ratio, and
+    raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
 
     *Source:* Attacks 2023, section 3.2, measured; ``intervals``.
     *Assumes:* users of two groups do not depend on each other.

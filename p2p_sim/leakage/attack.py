@@ -17,7 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.dependence import groups_of
@@ -93,7 +93,9 @@ def attack(
     baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
     table = _Table(people, victims, gains, baseline, confidence, groups)
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
-    knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
+    knowledge = Knowledge(
+        program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
+    )
     rows, best = _attacked(chosen, knowledge, table, tell, run, seed, within)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
@@ -178,7 +180,7 @@ def _attacked(
             rows.append(advantage.refused(name, str(error)))
             continue
         if name == OPTIMAL and run.faults is not None and not guesses.silent:
-            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults
+            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults, and doubted
         if name == OPTIMAL and within and not guesses.silent:
             guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
         found = table.row(name, guesses)

@@ -1,4 +1,4 @@
-"""The best guess from public data alone: what an attack must beat."""
+"""The best guess from public data alone, by an attacker's estimate of P(y | x): what her attack must beat."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ def without_messages(
     Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise of several guesses the one that
     does best on these users' true labels: Bayes by the estimate, always the same label, the shares of the user's
     cluster, and with ``features`` what a logistic regression says that was trained on the true labels of the other half
-    of the users, as the simple prediction attack trains one on released labels.  So the baseline errs upwards, and the
-    advantage downwards.
+    of the users, as the simple prediction attack trains one on released labels.
+
+    So it is the best guess that this attacker's estimate of P(y | x) and such simple models allow.  Where all of them
+    are wrong alike, a better P(y | x) has a higher baseline, and part of what then looks like the advantage of messages
+    is of features: labels by the sign of a product of three features are such a case.
 
     ``regret``: how much a better estimate might add to the best guess without messages: what the estimate gained over
     the one from half of the users, times 2.41, less what the best guess already has on top.  It is no bound.
@@ -62,8 +65,9 @@ def _others(
     people: Population, gains: Floats, victims: Ints, features: bool, seed: int, groups: Ints | None
 ) -> list[Ints]:
     labels = len(gains)
-    constant = priors.from_shares(people.y, labels, groups, seed)
-    guesses = [decide(constant.rows, gains)[victims]]
+    # of all users, hers too: where labels are as frequent, the label that others have more often is hers less often
+    constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
+    guesses = [np.full(len(victims), constant)]
     if people.clusters is not None and len(people.sizes) > 1:
         shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed, groups)
         guesses.append(decide(shares.rows, gains)[victims])

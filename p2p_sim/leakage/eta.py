@@ -1,8 +1,10 @@
 """``Eta``: what an attacker thinks of labels before she sees a message, P(y_i = c | x_i), known or estimated.
 
 Estimates are made from the TRUE labels of the users of a run: they stand for an attacker who has the population's
-P(y | x), from public data of the same kind.  That makes the baseline as strong as it can be, so that what is left as
-advantage comes from the messages.
+P(y | x), from public data of the same kind.  The advantage of messages is over what that estimate allows; who has a
+better one may have a higher baseline and gain less, or know better what to make of messages and gain more.  Labels of
+users with whose messages a user's are mixed are left out of hers, as her own is, as long as there are others: whoever
+reads a sum of labels would count them twice.
 """
 
 from __future__ import annotations
@@ -143,9 +145,8 @@ def from_shares(y: npt.NDArray[Any], labels: int, groups: Groups | None = None, 
     if not several(groups):
         shares = np.full(labels, 1 / labels) if len(y) == 1 else shares_of(y, labels)
         return Eta(np.tile(shares, (len(y), 1)), source, alike=True)
-    return Eta(
-        _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed)), source, alike=True
-    )
+    rows = _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed))
+    return Eta(rows, f"{source}, of others than those with whose messages hers are mixed", alike=True)
 
 
 def from_cluster_shares(
@@ -155,8 +156,8 @@ def from_cluster_shares(
 
     ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``, several
     ``groups`` (n,) as a whole; the shares are those of the four others, so that neither anybody's own label is among
-    them nor those of her group; those of all clusters count as ``SHRINKAGE`` users more: with 10, a cluster of 10
-    users counts half.
+    them nor those of her group; those of all clusters count as ``SHRINKAGE`` users more: with 10, a cluster of 10 users
+    counts half.
 
     *Source:* the mean of a Dirichlet posterior, whose prior has the shares of all and that weight.
     *Assumes:* the weight is chosen, not estimated; the baseline is the better of this and one label for everybody.
@@ -176,7 +177,7 @@ def _folds(n: int, groups: Groups | None, seed: int) -> Groups:
 
 
 def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -> Floats:
-    """Return the label shares of each user's cluster without her fold; those of all count as 10 users more."""
+    """Return the label shares of each user's cluster without her fold; those of all count as ``SHRINKAGE`` more."""
     codes = cluster * labels + np.asarray(y, np.int64)
     size = (int(cluster.max()) + 1) * labels
     counts, rows = np.bincount(codes, minlength=size), np.empty((len(y), labels))

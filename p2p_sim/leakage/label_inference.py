@@ -30,7 +30,7 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True)
 class AttackRow:
-    """One attacker, held against the best guess from public data alone.
+    """One attacker, held against the best guess from public data alone, by her P(y | x).
 
     ``utility``: expected attack utility, the share of labels that it guesses right where utility is 0/1.
     ``baseline``: the same of the best guess without the messages (L-EAU).  ``advantage``: utility - baseline;

@@ -33,7 +33,8 @@ ABOVE = (
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
 ESTIMATED = (
-    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more."
+    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more by the "
+    "messages, or less."
 )
 
 NONE_RAN = (
@@ -45,6 +46,9 @@ DEVIATING = (
     "audit"
 )
 """Why a view of users who deviate is not attacked."""
+
+BEFOREHAND = ", by what she thinks beforehand,"
+"""Where the best guess without messages is by an estimate of P(label | features)."""
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
 _HAIR = 1e-6  # of a share: no difference that four decimals show
@@ -229,7 +233,8 @@ def _guesses(attacked: Document, one: Document) -> str:
     right, blind = _of_100(with_them, without)
     if right == blind or with_them - without < _HAIR:
         return f"{who} {blind} right, as many as without them."
-    return f"{who} {right} right; without them {blind}."
+    known = one["baseline"]["lower"] == one["baseline"]["upper"] or one["name"] == CANARIES
+    return f"{who} {right} right; without them{'' if known else BEFOREHAND} {blind}."
 
 
 def _of_100(one: float, other: float) -> list[str]:

@@ -130,7 +130,7 @@ def test_labels_that_depend_on_their_place_are_said_to_break_the_bounds():
         (EncryptedShuffle(epsilon=1.0), pure),
     ):
         found = attacked(protocol, people, eta="prior", attackers=["optimal"])
-        assert advantage(found).value > 0.4
+        assert 0.4 < advantage(found).value <= 0.5  # half of the labels are guessed by whoever says one alone
         assert violations(found) == []
         assert {bound.why for bound in found.bounds} == {ALIKE}
     independent = Population.from_arrays(y=chance("y", 2000) < 0.5)
