@@ -179,8 +179,10 @@ def _attacked(
         except InputError as error:
             rows.append(advantage.refused(name, str(error)))
             continue
-        if name == OPTIMAL and run.faults is not None and not guesses.silent:
-            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults, and doubted
+        if name == OPTIMAL and run.faults is not None:
+            guesses = replace(
+                guesses, basis="lower", silent=False
+            )  # likelihoods are of runs without faults, and doubted
         if name == OPTIMAL and within and not guesses.silent:
             guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
         found = table.row(name, guesses)
