@@ -61,7 +61,7 @@ def chances(name: str, values: Any) -> Floats:
 
 
 def laws(name: str, values: Any, slack: float = 1e-9) -> Floats:
-    """Return rows (n, k) of probabilities, each summing to 1 within ``slack``; raises InputError naming the wrong row."""
+    """Return rows (n, k) of probabilities, each summing to 1 within ``slack``; raises InputError naming a row."""
     rows, wanted = np.asarray(values, np.float64), "needs rows of numbers from 0 to 1, each row summing to 1"
     if rows.ndim != 2 or rows.size == 0:
         raise InputError(f"{name} has shape {rows.shape}: {wanted}")
