@@ -162,14 +162,14 @@ def sentences(attacked: Document) -> list[str]:
     said = [_guesses(attacked, one)]
     if one["basis"] != "exact":
         said.append(_between(attacked, one))
-        if _beatable(one):
-            said.append(_allowed(attacked) if one["name"] != CANARIES else "")
         nothing = one["advantage"]["lower"] == one["advantage"]["upper"] == 0
         if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES and not nothing:
             said.append(ESTIMATED)
+        if _beatable(one) and one["name"] != CANARIES:
+            said.append(_allowed(attacked))
     if attacked["per_user"] is not None and _is_optimal(one["name"]):
         said.append(users_at_risk.sentence(attacked["per_user"]))
-    return [each for each in said if each]
+    return said
 
 
 def _users(attacked: Document) -> str:

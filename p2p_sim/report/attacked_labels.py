@@ -53,12 +53,14 @@ def guessed(run: Document) -> str | None:
     if not told:
         return None
     one = max(told, key=lambda each: each["utility"]["value"])
-    return f"{percent(one['utility']['value'])}; without messages {percent(one['baseline']['value'])}"
+    without = one["baseline"]["value"]
+    with_them = max(one["utility"]["value"], without)  # she may leave the messages out
+    return f"{percent(with_them)}; without messages {percent(without)}"
 
 
 def _of_view(each: Document, title: str) -> list[Block]:
     head, lines = attack_table.head(each), attack_table.lines(each)
-    notes = [attack_table.SOURCES, *attack_table.notes(each)]
+    notes = [f"{attack_table.SOURCES} {'; '.join(attack_table.notes(each))}"]
     notes.append(
         f"{each['users']:,} users; P(label | features): {each['eta_from']}; seed of the estimates "
         f"{each['seed']}. Attacked {each['when']} by p2p-sim "

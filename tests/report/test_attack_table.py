@@ -142,6 +142,8 @@ def test_at_a_glance_is_the_strongest_attack_that_was_kept() -> None:
     strong = told(rows=(row("optimal", Interval(0.88, 0.9, 0.92)),))
     run = {"label_inference": [told(), strong, told(rows=(REFUSED,), per_user=None)]}
     assert attacked_labels.guessed(run) == "90.00 %; without messages 76.00 %"
+    worse = told(rows=(row("optimal", Interval(0.7, 0.72, 0.74)),))
+    assert attacked_labels.guessed({"label_inference": [worse]}) == "76.00 %; without messages 76.00 %"
     assert attacked_labels.guessed({"label_inference": [told(rows=(row("prior", exactly(0.7)),))]}) is None
 
 
