@@ -53,7 +53,7 @@ class AttackRow:
 
 @dataclass(frozen=True, eq=False)
 class PerUser:
-    """What the best attacker knows of each user: columns of equal length.
+    """What the optimal attacker knows of each user: columns of equal length.
 
     ``user``: id.  ``prior`` and ``posterior``: the probability of the most likely label before and after the messages.
     ``right``: whether the guess after them is true.
@@ -73,7 +73,7 @@ class LabelInference:
     for a right guess) or "given", a matrix.  ``confidence`` of all intervals.  ``groups``: how many groups of victims
     do not depend on each other; where all are independent, how many victims.  ``largest``: the largest utility of a
     guess.  ``bounds``: of the advantage, each with its basis.
-    ``per_user``: None where no attacker gives posteriors.
+    ``per_user``: None where the optimal attack was not made.
     """
 
     view: str
