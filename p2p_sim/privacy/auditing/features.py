@@ -1,7 +1,8 @@
 """What a coalition saw of each world, as a row of numbers: messages by who, when and in what order, and its draws.
 
-Every number is a function of one world's messages alone, and 0 where there are none.  So rows of different batches
-may stand in one table (``common``), and no number tells which batch, hence which label, a world was in.
+Every number is a function of one world's messages alone, and 0 where there are none; ids and what else counts through
+all worlds become places in the world.  So rows of different batches may stand in one table (``common``), and no number
+tells which batch a world was in.
 """
 
 from __future__ import annotations

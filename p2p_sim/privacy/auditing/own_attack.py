@@ -2,7 +2,7 @@
 
 If a value depends on nothing but its own world, the bound is valid, however bad the attack is: how values are read, and
 the events, are chosen on one half of the worlds and counted on the other, of other runs.  Whether it does is tried out
-by showing the attack some of the worlds once more, in another order.  *Source:* docs/laws.md#own-attacks.
+by showing the attack some of the worlds once more, in another order.  *Source:* docs/laws.md#audits.
 """
 
 from __future__ import annotations
