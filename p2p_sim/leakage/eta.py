@@ -21,6 +21,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
+from p2p_sim.privacy.bounds.bound import laws
 from p2p_sim.progress import Asked
 
 KINDS = ("knn", "model", "prior", "true")
@@ -88,18 +89,8 @@ def checked(rows: Any, users: int | None = None, labels: int | None = None) -> F
         raise InputError(
             f"eta has shape {shape}; give {wanted}: one row a user, one column a label, 2 at least"
         )
-    wrong = ~((found >= 0) & (found <= 1)).all(axis=1)
-    if bool(wrong.any()):
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"eta: row {row} is {found[row].tolist()}; probabilities are numbers from 0 to 1")
-    sums = found.sum(axis=1)
-    off = np.abs(sums - 1) > _SLACK
-    if bool(off.any()):
-        row = int(np.flatnonzero(off)[0])
-        raise InputError(
-            f"eta: row {row} is {found[row].tolist()} and sums to {sums[row]:.9g}; a row must sum to 1"
-        )
-    return np.asarray(found / sums[:, None], np.float64)
+    found = laws("eta", found, _SLACK)
+    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
 
 def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:

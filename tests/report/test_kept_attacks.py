@@ -86,6 +86,19 @@ def test_seeds_are_withheld_with_that_of_the_run(attacked: Path) -> None:
         assert "918273999" not in page(form, attacked, seed=False)
 
 
+def test_what_beats_a_claim_stands_out_too(copy: Path) -> None:
+    document = told_in(copy, "attack.json")
+    document["attacks"][0]["exceeded_claims"] = ["optimal: advantage 0.3 is above 0.2"]
+    written(copy, document)
+    assert "an attack does better than a theorem claims that is not proven here: optimal" in page(
+        "html", copy
+    )
+    del document["attacks"][0]["exceeded_claims"]
+    written(copy, document)
+    with pytest.raises(InputError, match="exceeded_claims"):
+        page("html", copy)
+
+
 def test_what_beats_the_law_stands_out(copy: Path) -> None:
     document = told_in(copy, "attack.json")
     document["attacks"][0] |= {
