@@ -21,15 +21,23 @@ class Interval(NamedTuple):
     upper: float
 
 
+class Least(NamedTuple):
+    """Lower ends of a row's utility and advantage at ``advantage.SURE`` instead of the table's confidence."""
+
+    utility: float
+    advantage: float
+
+
 @dataclass(frozen=True)
 class AttackRow:
-    """One attacker, held against the best guess from public data alone.
+    """One attacker, held against the best guess from public data alone, by her P(y | x).
 
     ``utility``: expected attack utility, the share of labels that it guesses right where utility is 0/1.
     ``baseline``: the same of the best guess without the messages (L-EAU).  ``advantage``: utility - baseline;
     ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
     confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
     and then the numbers are NaN.  ``source``: paper and theorem.
+    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.
     """
 
     name: str
@@ -40,6 +48,7 @@ class AttackRow:
     basis: Literal["exact", "measured", "lower", "refused"]
     source: str
     why: str = ""
+    least: Least | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +83,6 @@ class LabelInference:
     utility: str
     confidence: float
     groups: int
-    largest: float
     rows: tuple[AttackRow, ...]
     bounds: tuple[Figure, ...]
     per_user: PerUser | None = None

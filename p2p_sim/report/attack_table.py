@@ -26,11 +26,15 @@ LEARNER = "learner"
 ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
 
-ABOVE = "an attack does better than the law of its view allows"
+ABOVE = (
+    "an attack does better than the law of its view allows, or labels depend on their place or cluster beyond what is "
+    "thought of them"
+)
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
 ESTIMATED = (
-    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more."
+    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more by the "
+    "messages, or less."
 )
 
 DEVIATING = (
@@ -38,6 +42,9 @@ DEVIATING = (
     "audit"
 )
 """Why a view of users who deviate is not attacked."""
+
+BEFOREHAND = ", by what she thinks beforehand,"
+"""Where the best guess without messages is by an estimate of P(label | features)."""
 
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
 _HAIR = 1e-6  # of a person
@@ -152,7 +159,8 @@ def _guesses(attacked: Document, one: Document) -> str:
     who = f"Of {people:,} {whom}, an attacker with these messages guesses"
     if right <= blind:  # she may leave them out
         return f"{who} {blind:,} right, as many as without them."
-    return f"{who} {right:,} right; without them {blind:,}."
+    known = one["baseline"]["lower"] == one["baseline"]["upper"] or one["name"] == CANARIES
+    return f"{who} {right:,} right; without them{'' if known else BEFOREHAND} {blind:,}."
 
 
 def _between(attacked: Document, advantage: Document) -> str:
@@ -160,6 +168,8 @@ def _between(attacked: Document, advantage: Document) -> str:
     scale, unit = (1, "") if attacked["utility"] == WEIGHTED else (100, " right guesses of 100")
     low, high = (f"{scale * advantage[end]:.3g}" for end in ("lower", "upper"))
     said = f"With confidence {_percent(attacked['confidence'])}, the messages add"
+    if unit and advantage["upper"] - advantage["lower"] >= 1 - _HAIR:
+        return "Messages of so few crowds, in one run, do not tell how much they add."
     if advantage["upper"] <= 0:
         return f"{said} nothing to this."
     if advantage["lower"] <= 0:

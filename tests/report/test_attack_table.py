@@ -184,3 +184,16 @@ def test_each_user_has_a_row_that_only_the_owner_may_read(tmp_path: Path, name: 
 def test_other_endings_are_refused() -> None:
     with pytest.raises(InputError, match=r"--plot 'a.pdf': the name must end in .svg or .png"):
         users_at_risk.check("a.pdf", "--plot", users_at_risk.PLOTS)
+
+
+def test_what_is_guessed_by_an_estimate_is_said_to_be_her_own() -> None:
+    """A better P(y | x) may have another baseline; where it is known, and for canaries, there is none better."""
+    known = row("optimal", Interval(0.81, 0.83, 0.85))
+    estimated = replace(known, baseline=Interval(0.74, 0.76, 0.78))
+    assert first(known).endswith("guesses 83 right; without them 76.")
+    assert first(estimated).endswith("guesses 83 right; without them, by what she thinks beforehand, 76.")
+
+
+def test_few_crowds_do_not_tell_what_messages_add() -> None:
+    unknown = replace(row("optimal", Interval(0.0, 0.83, 1.0)), advantage=Interval(-0.76, 0.07, 0.24))
+    assert told(rows=(unknown,))["sentences"][1].startswith("Messages of so few crowds")
