@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperOption
 
 from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
-from p2p_sim.report import terminal
+from p2p_sim.report import output_files, terminal
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -93,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = _commands()(words, prog_name="p2p-sim", standalone_mode=False)
+            output_files.check_named_once(words, _outputs(verb))
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:
@@ -123,6 +124,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename or _gone()
         return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
     return status
+
+
+def _outputs(verb: Any) -> dict[str, str]:
+    """Return the files that a command is asked to write, by option."""
+    found = {name: getattr(verb, name, None) for name in ("out", "plot", "per_user", "export")}
+    return {"--" + name.replace("_", "-"): each for name, each in found.items() if isinstance(each, str)}
 
 
 def _gone() -> str:
