@@ -9,8 +9,10 @@ import pytest
 
 from p2p_sim import backends
 from p2p_sim.coalition import Coalition
+from p2p_sim.privacy.auditing.audit import statistic_of
 from p2p_sim.privacy.auditing.features import features
 from p2p_sim.privacy.auditing.rearranged import rearranged
+from p2p_sim.privacy.auditing.statistic import Statistic
 from p2p_sim.privacy.auditing.worlds import Seen, Situation, batches
 from protocols import (
     EncryptedShuffle,
@@ -67,3 +69,16 @@ def test_in_their_own_order_they_are_what_they_were(protocol: Any, view: str) ->
             assert column.dtype == again.fields[name].dtype
     for stream, drawn in seen.draws.items():
         assert all(np.array_equal(column, same.draws[stream][part]) for part, column in drawn.items())
+
+
+@pytest.mark.parametrize(("protocol", "view"), CASES[:7], ids=lambda each: each if isinstance(each, str) else "")
+def test_exact_statistics_read_nothing_but_the_world(protocol: Any, view: str) -> None:
+    who = Coalition.parse(view, protocol.roles())
+    statistic = statistic_of(protocol, who, size=6, composition=2)
+    assert isinstance(statistic, Statistic)
+    seen = seen_of(protocol, view)
+    order = np.random.default_rng(5).permutation(seen.worlds)[:13]
+    whole, part = statistic.read(seen), statistic.read(rearranged(seen, order))
+    assert whole.keys() == part.keys()
+    for name, column in whole.items():
+        assert np.array_equal(part[name], column[order]), name
