@@ -71,7 +71,9 @@ def test_in_their_own_order_they_are_what_they_were(protocol: Any, view: str) ->
         assert all(np.array_equal(column, same.draws[stream][part]) for part, column in drawn.items())
 
 
-@pytest.mark.parametrize(("protocol", "view"), CASES[:7], ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("protocol", "view"), CASES[:7], ids=lambda each: each if isinstance(each, str) else ""
+)
 def test_exact_statistics_read_nothing_but_the_world(protocol: Any, view: str) -> None:
     who = Coalition.parse(view, protocol.roles())
     statistic = statistic_of(protocol, who, size=6, composition=2)
