@@ -21,6 +21,7 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.intervals import Groups
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.leakage.nearest_neighbours import label_shares, largest_group, scaled
 from p2p_sim.privacy.bounds.bound import laws
@@ -101,9 +102,6 @@ def checked(rows: Any, users: int | None = None, labels: int | None = None) -> F
 def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
     """Return the share of each of the labels 0 to ``labels`` - 1 among y (n,), n at least 1."""
     return np.bincount(np.asarray(y, np.int64), minlength=labels) / len(y)
-
-
-Groups = npt.NDArray[np.int64]
 
 
 def _whole(clusters: npt.NDArray[Any], groups: Groups | None) -> bool:
