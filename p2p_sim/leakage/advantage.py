@@ -217,6 +217,16 @@ def _interval_row(
     )
 
 
+def silent(row: AttackRow) -> AttackRow:
+    """Return the row of an attacker whose view says nothing of labels: the best guess without messages, exactly.
+
+    *Source:* her posterior is P(y | x), whatever is drawn.
+    """
+    least = None if row.least is None else row.least._replace(advantage=0.0)
+    zero, one = intervals.exactly(0.0), intervals.exactly(1.0)
+    return replace(row, utility=row.baseline, advantage=zero, ratio=one, least=least)
+
+
 def by_law(name: str, expected: Expected) -> AttackRow:
     """Return the row of the best attacker by the law of the reports, exactly."""
     with_messages, without, gained = integrated(expected)

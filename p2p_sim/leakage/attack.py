@@ -164,7 +164,8 @@ def _attacked(
     seed: int,
     within: bool,
 ) -> tuple[list[AttackRow], Guesses | None]:
-    """Return the rows of the attackers, and the guesses of the last who gives posteriors, who is the best of them."""
+    """Return the rows of the attackers, and the guesses of the optimal one, the only one to use messages and give a
+    posterior."""
     rows: list[AttackRow] = []
     best: Guesses | None = None
     whom = knowledge.protocol, table.people, knowledge.view.name
@@ -179,11 +180,14 @@ def _attacked(
             rows.append(advantage.refused(name, str(error)))
             continue
         if name == OPTIMAL and run.faults is not None:
-            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults, and doubted
-        if name == OPTIMAL and within:
+            guesses = replace(
+                guesses, basis="lower", silent=False
+            )  # likelihoods are of runs without faults, and doubted
+        if name == OPTIMAL and within and not guesses.silent:
             guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
-        rows.append(table.row(name, guesses))
-        best = guesses if guesses.posterior is not None else best
+        found = table.row(name, guesses)
+        rows.append(advantage.silent(found) if guesses.silent else found)
+        best = guesses if name == OPTIMAL else best
     return rows, best
 
 

@@ -56,13 +56,15 @@ class Knowledge:
 class Guesses:
     """A guess (n,) for every user.  ``posterior`` (n, k): P(y | messages), None of an attacker who has none.
 
-    ``basis``: "lower" where the attacker leaves out part of what her view shows.
+    ``basis``: "lower" where the attacker leaves out part of what her view shows.  ``silent``: whether her view shows
+    nothing that depends on anybody's label.
     """
 
     guess: npt.NDArray[np.int64]
     posterior: Floats | None
     source: str
     basis: Literal["measured", "lower"] = "measured"
+    silent: bool = False
 
 
 def prior(knowledge: Knowledge) -> Guesses:
@@ -96,11 +98,14 @@ def optimal(knowledge: Knowledge) -> Guesses:
     *Source:* Unified 2023, section 3 (the optimal attack is the posterior's mode); the room's formula.
     """
     posterior, basis, source = posterior_of(knowledge)
-    return Guesses(decide(posterior, knowledge.utility), posterior, source, basis)
+    silent = basis == "measured" and posterior is knowledge.eta
+    return Guesses(decide(posterior, knowledge.utility), posterior, source, basis, silent)
 
 
 def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "lower"], str]:
     """Return P(y | messages) (n, k), the basis of its row and the source; raises InputError as ``optimal`` does.
+
+    It is ``eta`` itself where the view says nothing of anybody.
 
     *Source:* Bayes, with the likelihood of the mechanism's room.
     *Assumes:* labels independent of each other given P(y | x).
@@ -117,6 +122,9 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
         raise InputError(
             f"likelihoods of {found.log.shape[1]} labels, eta of {knowledge.eta.shape[1]}: give the same"
         )
+    basis: Literal["measured", "lower"] = "measured" if found.basis == "exact" else "lower"
+    if not len(rows):
+        return knowledge.eta, basis, found.source
     with np.errstate(divide="ignore"):
         joint = np.log(knowledge.eta[rows]) + _doubted(found.log, knowledge.doubt)
     top = joint.max(axis=1, keepdims=True, initial=-np.inf)
@@ -128,7 +136,7 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     posterior = knowledge.eta.copy()
     odds = np.exp(joint - top)
     posterior[rows] = odds / odds.sum(axis=1, keepdims=True)
-    return posterior, "measured" if found.basis == "exact" else "lower", found.source
+    return posterior, basis, found.source
 
 
 def doubt_of(protocol: Protocol, faults: Faults | None) -> float:

@@ -126,13 +126,14 @@ def several(groups: Groups | None) -> bool:
 def from_shares(y: npt.NDArray[Any], labels: int, groups: Groups | None = None, seed: int = 0) -> Eta:
     """Return the class shares of ``y`` (n,), of an attacker who knows no features: one row for everybody.
 
-    A user's own label is among them: without it, her share would betray it, as each label makes itself rarer.  With
-    several ``groups`` (n,) these are cut into 5 folds by ``seed``, and the shares are those of the four others: the
-    attacker knows no label of the group whose messages she reads.
+    A user's own label is among them: without it, her share would betray it, as each label makes itself rarer.
+    Of a single user all labels are alike.  With several ``groups`` (n,) these are cut into 5 folds by ``seed``, and the
+    shares are those of the four others: the attacker knows no label of the group whose messages she reads.
     """
     source = "class shares alone, no features"
     if not several(groups):
-        return Eta(np.tile(shares_of(y, labels), (len(y), 1)), source, alike=True)
+        shares = np.full(labels, 1 / labels) if len(y) == 1 else shares_of(y, labels)
+        return Eta(np.tile(shares, (len(y), 1)), source, alike=True)
     rows = _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed))
     return Eta(rows, f"{source}, of others than those with whose messages hers are mixed", alike=True)
 
@@ -173,7 +174,7 @@ def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -
         mine = fold == each
         others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
         total = others.sum(axis=0)
-        shares = total / total.sum() if total.any() else shares_of(y, labels)
+        shares = total / total.sum() if total.any() else np.full(labels, 1 / labels)
         rows[mine] = others[cluster[mine]] + SHRINKAGE * shares
     return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float64)
 

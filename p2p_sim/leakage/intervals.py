@@ -90,7 +90,7 @@ def of_ratio(
     value = float(over.mean()) / below
     most = max(1.0, value) * largest / below
     low, _, high = of_mean((over - value * under) / below, confidence, most, groups)
-    return Interval(value + low, value, value + high)
+    return Interval(max(0.0, value + low), value, value + high)
 
 
 def within(found: Interval, least: float, most: float) -> Interval:

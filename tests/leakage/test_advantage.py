@@ -213,3 +213,8 @@ def test_bad_input_is_named(call, told):
     with pytest.raises(InputError) as error:
         call()
     assert told in str(error.value)
+
+
+def test_a_ratio_of_utilities_is_never_below_0() -> None:
+    low, value, _ = intervals.of_ratio(np.array([1.0, 0, 0, 0]), np.array([0, 1.0, 1, 0]), 0.95, 1.0)
+    assert (low, value) == (0.0, 0.5)

@@ -143,3 +143,10 @@ def test_bad_input_is_named(people, call, told):
     with pytest.raises(InputError) as error:
         call(people.x, people.y)
     assert told in str(error.value)
+
+
+def test_the_label_of_a_single_user_is_not_in_her_own_estimate():
+    one = Population.from_arrays(y=np.array([True]))
+    assert priors.of_population("prior", one, 2).rows.tolist() == [[0.5, 0.5]]
+    shares = priors.from_cluster_shares(one.y, 2, np.zeros(1, np.int64))
+    assert shares.rows.tolist() == [[0.5, 0.5]]

@@ -45,7 +45,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "0.3",
     ]
     assert program.main([*made, "--out", str(place)]) == 0
-    attacked_again(place, "--view", "learner", "--view", "wire", "--seed", "918273999")
+    attacked_again(place, "--view", "learner", "--view", "wire", "--attack-seed", "918273999")
     return place
 
 
@@ -84,6 +84,12 @@ def test_seeds_are_withheld_with_that_of_the_run(attacked: Path) -> None:
     assert "918273999" in page("json", attacked)
     for form in report_page.FORMATS:
         assert "918273999" not in page(form, attacked, seed=False)
+    (command, *_) = (
+        each["command"]
+        for each in json.loads(page("json", attacked, seed=False))["runs"][0]["label_inference"]
+    )
+    assert command.endswith(" --attack-seed ...")
+    assert "--seed " not in command
 
 
 def test_what_beats_a_claim_stands_out_too(copy: Path) -> None:
