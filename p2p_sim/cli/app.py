@@ -83,6 +83,8 @@ def _commands() -> Any:
     return typer.main.get_command(app)
 
 
+_INTERRUPTED = 130  # exit status
+
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
@@ -93,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = _commands()(words, prog_name="p2p-sim", standalone_mode=False)
+            if verb == _INTERRUPTED:  # while typer read the words, it says nothing of Ctrl-C
+                raise KeyboardInterrupt
             output_files.check_named_once(words, _outputs(verb))
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
@@ -104,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(f"{message} (see {where} --help)")
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except MemoryError as error:
         return _refused(
             f"not enough memory{f' ({error})' if str(error) else ''}; use a smaller size or --limit"
