@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperOption
 
 from p2p_sim import catalogue
 from p2p_sim.core.errors import InputError, ProtocolError, RunLostError
-from p2p_sim.report import terminal
+from p2p_sim.report import output_files, terminal
 
 Command = Sequence[str]
 """The words of the command line, after the program's name."""
@@ -83,6 +83,8 @@ def _commands() -> Any:
     return typer.main.get_command(app)
 
 
+_INTERRUPTED = 130  # exit status
+
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 
@@ -93,6 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with terminal.warnings_as_lines():
             verb = _commands()(words, prog_name="p2p-sim", standalone_mode=False)
+            if verb == _INTERRUPTED:  # while typer read the words, it says nothing of Ctrl-C
+                raise KeyboardInterrupt
+            output_files.check_named_once(words, _outputs(verb))
             status = int(verb.execute(words) if hasattr(verb, "execute") else verb or 0)
         sys.stdout.flush()
     except (InputError, ProtocolError, RunLostError) as error:
@@ -103,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(f"{message} (see {where} --help)")
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except MemoryError as error:
         return _refused(
             f"not enough memory{f' ({error})' if str(error) else ''}; use a smaller size or --limit"
@@ -123,6 +128,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = error.filename or _gone()
         return _refused(f"{error.strerror or error}{f': {what}' if what else ''}")
     return status
+
+
+def _outputs(verb: Any) -> dict[str, str]:
+    """Return the files that a command is asked to write, by option."""
+    found = {name: getattr(verb, name, None) for name in ("out", "plot", "per_user", "export")}
+    return {"--" + name.replace("_", "-"): each for name, each in found.items() if isinstance(each, str)}
 
 
 def _gone() -> str:

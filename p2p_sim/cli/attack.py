@@ -42,7 +42,7 @@ from p2p_sim.cli.options import (
     texts,
     wants_json,
 )
-from p2p_sim.cli.saved_run import program_of
+from p2p_sim.cli.saved_run import program_of, read_as_run
 from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
@@ -201,12 +201,19 @@ class AttackCommand(TableOptions):
         assert run.source is not None
         if people is None or run.seed is None:
             raise InputError(f"run {self.run!r} was saved without its population: its labels are not known")
-        again = gathered(self, run.source, about.get("split_seed", run.seed), progress)[0].population
+        asked = read_as_run(self, self.run or "", run)
+        again = gathered(asked, run.source, about.get("split_seed", run.seed), progress)[0].population
         if not np.array_equal(again.y, people.y) or not np.array_equal(again.sizes, people.sizes):
             made = shlex.join(run.notes.get("command", ()))
             raise InputError(
                 f"--data {self.data}: these are not the users of run {self.run!r}; give the data, and the options that "
                 f"say how they are read and divided, as the run was made: {made}"
+            )
+        width = 0 if again.x is None else again.x.shape[1]
+        if about.get("features", width) != width:
+            raise InputError(
+                f"--data {self.data}: has {width:,} features, and the users of run {self.run!r} had "
+                f"{about['features']:,}; give the data of the run"
             )
         return replace(people, x=again.x)
 

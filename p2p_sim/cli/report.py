@@ -49,7 +49,7 @@ class ReportCommand:
         form = "json" if self.json else self.format
         check_format(form, report_page.FORMATS)
         delta = None if self.delta is None else check_delta(self.delta)
-        out = None if self.out is None else output_files.check(self.out)
+        out = None if self.out is None else output_files.check(self.out, endings=report_page.ENDINGS[form])
         folder = None if self.figures is None else figure_files.check(self.figures)
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("writing the report", 0, 0)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from p2p_sim import catalogue
-from p2p_sim.cli.options import option
+from p2p_sim.cli.options import number, option, whole
+from p2p_sim.cli.table_options import TableOptions
 from p2p_sim.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +36,57 @@ def program_of(given: list[str] | None, path: str, run: RunRecord, verb: str) ->
         if value != run.parameters.get(name):
             raise contradicts(f"{option(name)} {value}", path, f"{run.parameters.get(name)}")
     return named(**run.parameters)
+
+
+Options = TypeVar("Options", bound=TableOptions)
+
+
+def read_as_run(command: Options, path: str, run: RunRecord) -> Options:
+    """Return a command with ``--data`` that reads it as a run did; raises InputError for options that contradict it.
+
+    A run that was not made on the command line does not say how its data were read: the command stays as it is.
+    """
+    words = run.notes.get("command")
+    if not words:
+        return command
+    names = (
+        "label",
+        "positive",
+        "cluster_column",
+        "clusters",
+        "test",
+        *(f.name for f in fields(TableOptions)),
+    )
+    own = {name: _value_in(words, name) for name in names}
+    defaults = {each.name: each.default for each in fields(command)}
+    own = {name: defaults[name] if value is None else value for name, value in own.items()}
+    for name in names:
+        given = getattr(command, name)
+        if given != defaults[name] and _shown(given) != _shown(own[name]):
+            had = f"no {option(name)}" if own[name] == defaults[name] else _shown(own[name])
+            raise contradicts(f"{option(name)} {_shown(given)}", path, had)
+    return replace(command, **own)
+
+
+def _value_in(words: Sequence[str], name: str) -> Any:
+    """Return what the words of a command say of an option, as the command would hold it; None: nothing."""
+    flag, pairs = option(name), zip(words, [*words[1:], ""], strict=True)
+    values = [
+        word.partition("=")[2] if word.startswith(f"{flag}=") else following
+        for word, following in pairs
+        if word == flag or word.startswith(f"{flag}=")
+    ]
+    if not values:
+        return None
+    if name in ("drop", "numeric", "categorical"):
+        return values
+    if name == "no_header":
+        return True
+    return {"clusters": whole, "test": number}.get(name, str)(values[0])
+
+
+def _shown(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def contradicts(given: str, path: str, own: str) -> InputError:

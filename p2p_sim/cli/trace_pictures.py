@@ -57,6 +57,10 @@ Cluster = Annotated[
 Who = Annotated[
     str | None, viewer("Strike out what these cannot read: learner, user:17, wire, learner+3*user, parts joined by +.")
 ]  # fmt: skip
+_ENDINGS = {
+    "svg": (".svg",), "mermaid": (".mmd", ".mermaid", ".md", ".txt"), "json": (".json",),
+    "graphml": (".graphml", ".xml"), "perfetto": (".json", ".trace"),
+}  # fmt: skip
 _PIXELS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf")
 
 Out = Annotated[
@@ -70,7 +74,7 @@ def check(form: str | None, forms: Collection[str], limit: int, out: str | None)
         raise InputError(f"--format is missing: allowed are {', '.join(forms)}")
     check_format(form, forms)
     check_least("limit", limit, 1)
-    if out is not None and output_files.check(out).suffix.lower() in _PIXELS:
+    if out is not None and output_files.check(out, endings=_ENDINGS[form]).suffix.lower() in _PIXELS:
         raise InputError(
             f"--out {out!r}: what is written is {form}, no such picture; name it {Path(out).stem}.{form}"
         )
@@ -294,7 +298,7 @@ class ServeCommand:
         from p2p_sim.report.view_summary import viewers
         from p2p_sim.rundir.run_directory import LazyRun
 
-        place = output_files.check(out, "--export")
+        place = output_files.check(out, "--export", (".html", ".htm"))
         with Progress() as progress, terminal.stdout_to_stderr():
             progress("computing all views", 0, 0)
             folder = Path(os.path.realpath(self.run))

@@ -253,6 +253,11 @@ class Population:
             raise InputError(f"{what}: users are {first} to {last}{some}")
         return int(row)
 
+    def rows_of(self, users: Array) -> npt.NDArray[np.int64]:
+        """Return the rows of users, given by id (m,), who are all there."""
+        rows = users if self.ids is None else np.searchsorted(self.ids, users)
+        return np.asarray(rows, np.int64)
+
     @cached_property
     def labels(self) -> int:
         """How many label values there can be: 2 for bool, otherwise the largest present plus one."""

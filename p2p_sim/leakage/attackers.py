@@ -38,8 +38,9 @@ class Knowledge:
 
     ``people``: the users as the view knows them: features, clusters and graph, and labels that are all 0.  ``eta``
     (n, k): P(y | x) as she thinks, certain of the view's own users.  ``utility`` (k, k): u(guess, truth).
-    ``returned``: what the learner of the run returned, if the learner is of the view.  ``doubt`` from 0 to 1: the
-    probability that what was seen says nothing of the user whom it seems to be about (``doubt_of``).
+    ``returned``: what the learner of the run returned, as ``returned_by_learner`` says, if the learner is of the view.
+    ``doubt`` from 0 to 1: the probability that what was seen says nothing of the user whom it seems to be about
+    (``doubt_of``).
     """
 
     protocol: Protocol
@@ -116,7 +117,7 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
             "register it as Accounting(attack=...)"
         )
     found = likelihoods(knowledge.protocol, knowledge.view, knowledge.eta)
-    rows = _rows_of(knowledge.people, found.users)
+    rows = knowledge.people.rows_of(found.users)
     if found.log.shape[1] != knowledge.eta.shape[1]:
         raise InputError(
             f"likelihoods of {found.log.shape[1]} labels, eta of {knowledge.eta.shape[1]}: give the same"
@@ -164,12 +165,6 @@ def _doubted(log: Floats, doubt: float) -> Floats:
     return np.asarray(np.log((1 - doubt) * chances + doubt / log.shape[1]), np.float64)
 
 
-def _rows_of(people: Population, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    if people.ids is None:
-        return users
-    return np.asarray(np.searchsorted(people.ids, users), np.int64)
-
-
 def _predicted(knowledge: Knowledge) -> Floats:
     """Return class probabilities (n, k) of all users, of a model trained on what was released."""
     if knowledge.returned is None:
@@ -182,7 +177,7 @@ def _predicted(knowledge: Knowledge) -> Floats:
 
 
 def returned_by_learner(run: RunRecord) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns that the learner of a run returned."""
+    """Return the columns that the learner of a run returned; ``sender``: the row of each sender among its users."""
     return label_assignment.returned(run)
 
 

@@ -1,6 +1,7 @@
 """Output files that the user names.
 
-A file is written completely or not at all: first under another name in its folder.  Links are followed and stay.  What
+A file is written completely or not at all: first under another name in its folder.  It may replace one of its kind, but
+no input of its command, no file of a run, and nothing of another kind.  Links are followed and stay.  What
 is no regular file is not replaced: character devices, FIFOs and open files (``/dev/stdout``, ``/dev/fd/3``) are written
 into, anything else is refused.
 """
@@ -13,7 +14,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,13 +28,56 @@ _OPEN_FILES = re.compile(r"/proc/(\d+)(/task/\d+)?/fd")
 _WRITTEN_INTO = (stat.S_IFCHR, stat.S_IFIFO)
 
 
-def check(name: str, option: str = "--out") -> Path:
-    """Return the path of an output file; raises InputError naming the option if it cannot be written."""
+def check(name: str, option: str = "--out", endings: Collection[str] = ()) -> Path:
+    """Return the path of an output file; raises InputError naming the option if it cannot be written.
+
+    ``endings``: of the kind that is written, such as ".svg"; a file of another kind is not replaced.  Empty: the caller
+    has looked at the ending.
+    """
     if not name:
         raise InputError(f"{option} {name!r}: give a file in a folder that exists")
     place = Path(name)
-    _find(place, f"{option} {name!r}")
+    path, there = _find(place, f"{option} {name!r}")
+    _check_no_file_of_a_run(path, f"{option} {name!r}")
+    suffix = path.suffix.lower()
+    if endings and suffix and suffix not in endings and there is not None and stat.S_ISREG(there.st_mode):
+        raise InputError(
+            f"{option} {name!r} is there already, and what is written is no {suffix} file: it is not replaced; give "
+            f"another name, such as {path.stem + next(iter(endings))!r}"
+        )
     return place
+
+
+def check_named_once(words: Sequence[str], outputs: Mapping[str, str]) -> None:
+    """Check that no output of a command is a file that another of its words names: an input, or a second output.
+
+    ``words``: of the command line; ``outputs``: the file of each option.  Raises InputError.
+    """
+    named = [part for word in words for part in {word, word.partition("=")[2]} if part]
+    for option, name in outputs.items():
+        others = [other for each, other in outputs.items() if each != option and other]
+        given = sum(_same_file(name, word) for word in named)
+        if given > 1 or any(Path(name).absolute() == Path(other).absolute() for other in others):
+            raise InputError(
+                f"{option} {name!r}: the same command names this file twice, and writing would replace what it reads; "
+                "give another name"
+            )
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        place, found = Path(one), Path(other).expanduser()
+        return place.is_file() and found.is_file() and place.samefile(found)
+    except (OSError, ValueError, RuntimeError):  # no usable path: it is refused elsewhere
+        return False
+
+
+def _check_no_file_of_a_run(path: Path, shown: str) -> None:
+    from p2p_sim.rundir.run_directory import run_that_owns
+
+    run = None if _is_open_file(path) else run_that_owns(path)
+    if run is not None:
+        raise InputError(f"{shown} belongs to the run {str(run)!r}: it is not replaced; give another name")
 
 
 def is_stdout(place: Path) -> bool:

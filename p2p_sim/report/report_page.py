@@ -144,6 +144,7 @@ def _accuracy(run: Document, key: str) -> str | None:
 
 
 FORMATS = ("html", "md", "json")
+ENDINGS = {"html": (".html", ".htm"), "md": (".md", ".markdown", ".txt"), "json": (".json",)}
 NAME = "report.html"
 _NAMED = 3  # runs and protocols, up to which all are in the title
 

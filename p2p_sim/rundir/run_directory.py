@@ -156,6 +156,22 @@ def check_free(path: Path, force: bool) -> None:
         )
 
 
+_OWN_FILES = (RUN, "population.parquet", "graph.parquet", "attack.json", "audit.json")
+_OWN_FOLDERS = ("outputs", "faults", "messages")
+
+
+def run_that_owns(path: Path) -> Path | None:
+    """Return the run directory of which a file is a part, whether it is there or not; None for any other file.
+
+    A report, or anything else that somebody put beside a run's files, is no part of it.
+    """
+    real = Path(os.path.realpath(path))
+    if real.name in _OWN_FILES and _is_run(real.parent):
+        return real.parent
+    owners = (folder.parent for folder in real.parents if folder.name in _OWN_FOLDERS)
+    return next((folder for folder in owners if _is_run(folder)), None)
+
+
 def _is_run(path: Path) -> bool:
     """Whether a folder holds a run of some version; other programs have files called run.json, too."""
     try:

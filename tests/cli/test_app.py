@@ -258,3 +258,12 @@ def test_help_is_the_same_each_time(cli):
     first, again = (cli("run", "--help").out for _ in range(2))
     assert "--alpha" in first
     assert again == first
+
+
+def test_ctrl_c_while_the_words_are_read_is_said_so(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OnceCommand, "parse_args", pressed)
+    done = cli("leakage", "--data", "digits")
+    assert (done.status, done.out, done.err.strip()) == (130, "", "interrupted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import stat
 from collections.abc import Mapping
@@ -172,10 +173,50 @@ def test_features_of_a_saved_run_come_from_its_data(cli, saved: Path) -> None:
     assert "this run kept no features of its users" in without.err
     with_them = cli("attack", "--run", "mine", "--data", "breast-cancer", "--eta", "model", "--json")
     assert "logistic-regression" in with_them.json["views"][0]["eta_from"]
-    other = cli("attack", "--run", "mine", "--data", "breast-cancer", "--test", "0.3", "--eta", "model")
+    other = cli("attack", "--run", "mine", "--data", "digits", "--eta", "model")
     assert other.status == 2
     assert "these are not the users of run 'mine'; give the data, and the options" in other.err
     assert len(json.loads((saved / "attack.json").read_text())["attacks"]) == 2
+
+
+def test_data_of_a_saved_run_are_read_as_the_run_read_them(cli, tmp_path: Path) -> None:
+    lines = [f"u{i},{i % 11 or ''},{'mf'[i % 2]},{('ill', 'well')[i % 3 == 0]}" for i in range(200)]
+    (tmp_path / "own.csv").write_text("\n".join(["id,age,sex,diagnosis", *lines]))
+    read = (
+        "--data",
+        "own.csv",
+        "--label",
+        "diagnosis",
+        "--positive",
+        "ill",
+        "--missing",
+        "impute",
+        "--drop",
+        "id",
+    )
+    made = ("run", "randomized-response", "--epsilon", "1", *read, "--model", "none", "--seed", "3")
+    assert cli(*made, "--out", "r3").status == 0
+    attack_it = ("attack", "--run", "r3", "--attacker", "prior", "--eta", "model", "--data", "own.csv")
+    plain = cli(*attack_it, "--json")
+    assert plain.status == 0
+    assert (
+        cli(*attack_it, "--label", "diagnosis", "--missing", "impute", "--json").json["views"]
+        == plain.json["views"]
+    )
+    kept = (tmp_path / "r3" / "attack.json").read_bytes()
+    for words, text in (
+        (("--drop", "age"), "--drop age contradicts run 'r3', which has id"),
+        (("--missing", "drop"), "--missing drop contradicts run 'r3', which has impute"),
+        (("--numeric", "age"), "--numeric age contradicts run 'r3', which has no --numeric"),
+    ):
+        done = cli(*attack_it, *words)
+        assert (done.status, text in done.err) == (2, True)
+    (tmp_path / "own.csv").write_text(
+        "\n".join(["id,age,diagnosis", *(re.sub(",[mf],", ",", line) for line in lines)])
+    )
+    other = cli(*attack_it)
+    assert (other.status, "features, and the users of run 'r3' had" in other.err) == (2, True)
+    assert (tmp_path / "r3" / "attack.json").read_bytes() == kept
 
 
 def test_run_attacks_at_once_where_it_is_asked_to(cli, tmp_path: Path) -> None:

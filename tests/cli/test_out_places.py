@@ -103,16 +103,19 @@ def test_a_fifo_whose_reader_goes_away(tmp_path):
 @pytest.mark.slow
 @verbs
 def test_a_link_is_followed_and_stays(cli, run, verb, tmp_path):
+    old = "old" + (
+        ".graphml" if "graphml" in verb else ".html" if {"report", "serve"} & set(verb) else ".svg"
+    )
     (tmp_path / "there").mkdir()
-    (tmp_path / "there/old.svg").write_text("old")
-    (tmp_path / "hop").symlink_to("there/old.svg")
+    (tmp_path / "there" / old).write_text("old")
+    (tmp_path / "hop").symlink_to(f"there/{old}")
     (tmp_path / NAME).symlink_to("hop")
     assert cli(*verb, NAME).status == 0
     assert (tmp_path / NAME).is_symlink()
     assert (tmp_path / "hop").is_symlink()
-    assert len((tmp_path / "there/old.svg").read_bytes()) > 100
+    assert len((tmp_path / "there" / old).read_bytes()) > 100
     assert names(tmp_path) == {NAME, "hop", "there"}
-    assert names(tmp_path / "there") == {"old.svg"}
+    assert names(tmp_path / "there") == {old}
 
 
 @verbs
@@ -239,3 +242,51 @@ def test_what_is_put_there_meanwhile_is_not_written(tmp_path, monkeypatch):
         output_files.write(tmp_path / NAME, "page")
     monkeypatch.undo()
     assert (tmp_path / NAME).read_text() == "precious"
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    rows = "".join(f"{i % 7},{i % 3},{int(i % 5 > 2)}\n" for i in range(60))
+    (tmp_path / "own.csv").write_text("a,b,ill\n" + rows)
+    return tmp_path / "own.csv"
+
+
+ATTACK = ("attack", "randomized-response", "--epsilon", "1", "--eta", "prior")
+SMALL = ("run", "randomized-response", "--epsilon", "1", "--users", "50", "--out", "r1")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((*ATTACK, "--data", "own.csv", "--label", "ill", "--per-user", "own.csv"), "--per-user 'own.csv'"),
+        ((*ATTACK, "--data=own.csv", "--label", "ill", "--per-user=./own.csv"), "--per-user './own.csv'"),
+        (("generator", "own.csv", "--label", "ill", "--out", "own.csv"), "--out 'own.csv'"),
+        (("report", "r1", "--out", "own.csv"), "is there already, and what is written is no .csv file"),
+        (("report", "r1", "--format", "md", "--out", "r1/audit.json"), "belongs to the run"),
+        (("attack", "--run", "r1", "--eta", "prior", "--per-user", "r1/population.parquet"), "belongs to"),
+        (("attack", "--run", "r1", "--eta", "prior", "--per-user", "r1/graph.parquet"), "belongs to the run"),
+        (("account", "randomized-response", "--epsilon", "1", "--plot", "r1/outputs/learner.parquet"), "belongs"),
+        (("trace", "diagram", "r1", "--out", "own.csv"), "no .csv file"),
+    ],
+)  # fmt: skip
+def test_no_input_and_no_file_of_a_run_is_written_over(
+    cli, tmp_path: Path, examples: Path, words: tuple[str, ...], text: str
+) -> None:
+    assert cli(*SMALL).status == 0
+    before = below(tmp_path)
+    done = cli(*words)
+    assert (done.status, done.out) == (2, "")
+    assert text in done.err
+    assert below(tmp_path) == before
+
+
+def test_ones_own_file_is_written_a_second_time(cli, tmp_path: Path, examples: Path) -> None:
+    assert cli(*SMALL).status == 0
+    for words in (
+        ("report", "r1"),
+        ("report", "r1", "--out", "page.html"),
+        ("attack", "--run", "r1", "--eta", "prior", "--per-user", "r1/users.csv", "--plot", "r1/risk.svg"),
+        ("generator", "own.csv", "--label", "ill", "--out", "made.csv"),
+    ):
+        assert cli(*words).status == 0
+        assert cli(*words).status == 0

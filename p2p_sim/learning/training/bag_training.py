@@ -69,7 +69,8 @@ def of_run(columns: dict[str, Array], protocol: Protocol | None, people: Populat
     if not columns.keys() >= _COLUMNS or sums is None:
         return None
     clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-    number = bag_numbers(clusters, np.arange(people.users), sums.size)
+    ids = np.arange(people.users) if people.ids is None else people.ids
+    number = bag_numbers(clusters, ids, sums.size)
     refused = columns.get("refused", np.zeros(len(columns["bag"]), np.bool_))
     kept = (columns["size"] > 0) & ~refused
     bags, size = columns["bag"][kept], columns["size"][kept]

@@ -40,17 +40,25 @@ class Pairs:
 
 
 def returned(run: RunRecord) -> dict[str, Array]:
-    """Return the learner's output of a run, without ``sender`` if the senders are servers, whose ids are all 0."""
+    """Return the learner's output of a run; ``sender``: the row of each sender among its users, who may be a part.
+
+    Without ``sender`` if the senders are servers, whose ids are all 0.
+    """
     columns: dict[str, Array] = run.outputs.get("learner", {})
     kinds = [] if run.source is None else run.source.messages().values()
     from_servers = kinds and not any((kind.sender, kind.recipient) == (USER, "learner") for kind in kinds)
-    if not from_servers or "sender" not in columns or columns["sender"].any():
-        return columns
-    return {name: column for name, column in columns.items() if name != "sender"}
+    if from_servers and "sender" in columns and not columns["sender"].any():
+        return {name: column for name, column in columns.items() if name != "sender"}
+    if "sender" in columns and run.population is not None and run.population.ids is not None:
+        return columns | {"sender": run.population.rows_of(columns["sender"])}
+    return columns
 
 
 def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
-    """Return a learner's labels, by ``sender`` or otherwise by ``cluster``; None without labels or either of these."""
+    """Return a learner's labels, by ``sender`` or otherwise by ``cluster``; None without labels or either of these.
+
+    ``columns``: as ``returned`` gives them.
+    """
     y, whose = columns.get("y"), columns.get("sender", columns.get("cluster"))
     if y is None or whose is None or not whose.ndim == y.ndim == 1 or len(whose) != len(y):
         return None
@@ -64,7 +72,10 @@ def pairs(columns: dict[str, Array], people: Population) -> Pairs | None:
 def codes(people: Population, cluster: Array) -> Array | None:
     """Return the group number of each cluster number; None if a number is no cluster of these users."""
     members = people.clusters
-    names = np.zeros(1, np.int64) if members is None else np.unique(members.label)
+    if members is None or members.labels is None:
+        names = np.arange(1 if members is None else len(members.starts) - 1)
+    else:
+        names = members.labels  # of a part of a population too: all clusters there were, ascending
     code = np.minimum(np.searchsorted(names, cluster), len(names) - 1)
     return code if np.array_equal(names[code], cluster) else None
 
@@ -77,14 +88,25 @@ def assign(people: Population, cluster: Array, y: Array) -> Pairs | None:
 
     *Source:* Clustering 2022, section 5.1: labels permuted within clusters, instead of resampled.
     """
-    code, members = codes(people, cluster), people.clusters
+    code = codes(people, cluster)
     if code is None:
         return None
     order = np.argsort(code, kind="stable")
     ordered = code[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
-    starts = np.array([0, people.users]) if members is None else members.starts
+    starts, sorted_rows = _sorted_rows(people)
     kept = rank < np.diff(starts)[ordered]
     place = (starts[ordered] + rank)[kept]
-    users = place if members is None or members.order is None else members.order[place]
+    users = place if sorted_rows is None else sorted_rows[place]
     return Pairs(users.astype(np.int64), y[order][kept], NOTE)
+
+
+def _sorted_rows(people: Population) -> tuple[Array, Array | None]:
+    """Return where each cluster begins among rows sorted by cluster, and these rows; None: they are sorted."""
+    members = people.clusters
+    if members is None:
+        return np.array([0, people.users]), None
+    if people.ids is None:
+        return members.starts, members.order
+    sorted_rows = np.argsort(members.codes, kind="stable")  # the clusters' table is of the whole population
+    return np.searchsorted(members.codes[sorted_rows], np.arange(len(members.starts))), sorted_rows

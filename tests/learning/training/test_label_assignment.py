@@ -10,9 +10,18 @@ import pytest
 import p2p_sim
 from p2p_sim import Population
 from p2p_sim.core import Message, Party, Protocol, Rounds
+from p2p_sim.leakage.attack import attack
 from p2p_sim.learning import experiment
 from p2p_sim.learning.training import label_assignment, noise_correction
-from protocols import DoubleResponse, DummyFeatures, EncryptedShuffle, PeerToPeer
+from protocols import (
+    DoubleResponse,
+    DummyFeatures,
+    EncryptedShuffle,
+    LabelProportions,
+    MultiStage,
+    PeerToPeer,
+    RandomizedResponse,
+)
 
 CLUSTER = np.array([7, 3, 7, 30, 3, 7])
 PEOPLE = Population.from_arrays(y=CLUSTER == 3, cluster=CLUSTER)
@@ -127,3 +136,28 @@ def test_without_fitting_features_no_model_is_trained(protocol: Protocol, why: s
     run = experiment.simulate(protocol, 200, features=2, seed=1)
     assert run.notes["accuracy"] is None
     assert run.notes["released"]["untrained"] == why
+
+
+def test_labels_of_a_part_of_the_users_go_to_their_own_rows() -> None:
+    whole = Population.synthetic(users=300, cluster_size=30, features=2, positive=0.3, seed=1)
+    part = whole.part(np.arange(95, 300))
+    columns = label_assignment.returned(p2p_sim.run(RandomizedResponse(30.0), part, seed=1))
+    by_sender = label_assignment.pairs(columns, part)
+    assert by_sender is not None
+    assert by_sender.users.tolist() == list(range(205))
+    assert np.array_equal(by_sender.y, part.y)
+    assert part.clusters is not None
+    by_cluster = label_assignment.assign(part, part.clusters.codes, np.arange(205))
+    assert by_cluster is not None
+    assert by_cluster.users.tolist() == by_cluster.y.tolist() == list(range(205))
+
+
+@pytest.mark.parametrize(
+    "protocol", [RandomizedResponse(1.0), EncryptedShuffle(4.0), LabelProportions(10), MultiStage(1.0)]
+)
+def test_a_part_of_the_users_can_be_attacked(protocol: Protocol) -> None:
+    part = Population.synthetic(users=300, cluster_size=30, features=2, positive=0.3, seed=1).part(
+        np.arange(95, 300)
+    )
+    found = attack(p2p_sim.run(protocol, part, seed=1), attackers=["simple-prediction"])
+    assert [row.basis for row in found.rows[:1]] == ["measured"]
