@@ -67,6 +67,14 @@ class GeneratorCommand(TableOptions):
         """Fit and write."""
         from p2p_sim.progress import Progress
 
+        if not self.data:
+            raise InputError(
+                "DATA is missing: give a file of public examples, or the name of a data set (see p2p-sim data)"
+            )
+        if self.positive is not None and self.labels > 2:
+            raise InputError(
+                f"--positive {self.positive} makes two labels, and --labels {self.labels} keeps all: give one of them"
+            )
         if self.kind not in KINDS:
             raise InputError(f"--kind {self.kind!r}: give {', '.join(KINDS)}")
         place = output_files.check(self.out)

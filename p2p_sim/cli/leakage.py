@@ -41,7 +41,7 @@ _KINDS = (".svg", ".png")
 class LeakageCommand(TableOptions):
     """Say what features and a flipped label together tell of people's labels: the most, and how many lose how much.
 
-    Exit status 1: no flip keeps the promise of --at-most and --above.
+    A promise of --at-most and --above that no flip keeps is refused.
     """
 
     data: Data = None
@@ -91,7 +91,7 @@ class LeakageCommand(TableOptions):
             if self.out is not None:
                 self._draw(told)
         sys.stdout.write(terminal.as_json(told) if as_json else loss_table.as_text(told))
-        return int(told["tuning"] is not None and told["tuning"]["flip"] is None)
+        return 0
 
     def _check(self) -> tuple[Smoothness, list[float]]:
         """Check the options before anything is read; return smoothness and taus."""
@@ -132,15 +132,13 @@ class LeakageCommand(TableOptions):
         progress("counting people", 0, 0)
         tuning = self._tuning(found)
         flip = self.flip
-        if flip is None and tuning is not None:
-            flip = tuning["estimate"] if tuning["flip"] is None else tuning["flip"]
-        losses: dict[str, Any] = {"flip": None, "epsilon": None, "nu_max": None, "above": [], "curve": []}
-        if flip is not None:
-            losses = loss_table.document(found, flip, taus)
+        if flip is None:
+            assert tuning is not None  # one of the two is asked for
+            flip = tuning["flip"]
         told = (
             about
             | loss_table.basis(found)
-            | losses
+            | loss_table.document(found, flip, taus)
             | {"tuning": tuning, "taus_asked": bool(taus), "out": self.out}
         )
         return told | {"sentences": loss_table.sentences(told)}
@@ -177,19 +175,20 @@ class LeakageCommand(TableOptions):
         if self.at_most is None or self.above is None:
             return None
         flip = found.flip_for(self.at_most / 100, self.above)
-        return {
-            "at_most": self.at_most, "above": self.above, "flip": flip.upper, "estimate": flip.estimate,
-            "why": flip.why,
-        }  # fmt: skip
+        if flip.upper is None:
+            seen = (
+                f"--flip {flip.estimate:.4g} would: look at it" if flip.estimate is not None else "none would"
+            )
+            raise InputError(
+                f"--at-most {self.at_most:g} --above {self.above:g}: no flip is sure to keep this promise. {flip.why}. "
+                f"By the estimated losses alone, {seen}. Allow more people, or a larger loss"
+            )
+        return {"at_most": self.at_most, "above": self.above, "flip": flip.upper, "estimate": flip.estimate}
 
     def _draw(self, told: dict[str, Any]) -> None:
         from p2p_sim.report import loss_plot
 
         assert self.out is not None
         place = output_files.check(self.out)
-        if told["flip"] is None:
-            raise InputError(
-                f"--out {self.out!r}: there is no flip to draw for ({told['tuning']['why']}); give --flip"
-            )
         plot = loss_plot.above(told)
         output_files.write(place, plot.png() if place.suffix.lower() == ".png" else plot.svg())

@@ -11,14 +11,17 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 
 
-def check_range(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
+def check_range(
+    name: str, value: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> None:
     """Check a protocol parameter; raises InputError naming parameter, value and range."""
-    bracket = "(" if open_low else "["
+    left, right = "(" if open_low else "[", ")" if open_high else "]"
     number = isinstance(value, (int, float, Rational, np.floating, np.integer)) and not isinstance(
         value, bool
     )
-    if not number or not (low <= value <= high) or (open_low and value == low):
-        raise InputError(f"{name} = {value!r}: must be a number in {bracket}{low}, {high:g}]")
+    outside = not number or not (low <= value <= high)
+    if outside or (open_low and value == low) or (open_high and value == high):
+        raise InputError(f"{name} = {value!r}: must be a number in {left}{low}, {high:g}{right}")
 
 
 def check_flip(name: str, value: Any) -> None:

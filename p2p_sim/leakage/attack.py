@@ -68,7 +68,7 @@ def attack(
     *Assumes:* labels independent of each other given P(y | x), and users who depend on each other only within bags and
     clusters.
     """
-    check_range("confidence", confidence, 0.5, 1 - 1e-9)
+    check_range("confidence", confidence, 0.5, 1, open_high=True)
     check_seed(seed)
     tell = reporter_of(progress) or _silent
     chosen = _chosen(attackers)

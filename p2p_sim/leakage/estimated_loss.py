@@ -147,14 +147,17 @@ class EstimatedLoss:
             raise InputError(f"share = {allowed:g}: needs a number above 0 and below 1")
         safe = _most_hits(self.n, allowed, _error(self.confidence) / 2)
         if safe is None:
-            why = f"{self.n:,} rows cannot show that at most {100 * allowed:.4g} % of a population are above anything"
+            why = f"{self.n:,} rows are too few to show anything of {100 * allowed:.4g} % of a population"
             return Flip(None, _flip_at(self.value, int(allowed * self.n), over), why)
         found, likely = _flip_at(self.high, safe, over), _flip_at(self.value, int(allowed * self.n), over)
         if found is not None:
             return Flip(found, likely, "")
         beyond = float(self.high[-1 - safe]) if safe < self.n else -math.inf
         what = "may be without limit" if math.isinf(beyond) else f"may be {beyond:.4g} nats"
-        why = f"features alone, whatever the flip: their part {what} for more than {100 * allowed:.4g} %"
+        why = (
+            f"For more than {100 * allowed:.4g} % of people, the part of features in their loss {what}, and no flip "
+            "takes that away"
+        )
         return Flip(None, likely, why)
 
 

@@ -10,6 +10,7 @@ features are drawn with her label, so a loss may exceed the epsilon of the repor
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +35,13 @@ def prior_of(p_plus: Any) -> float:
 
 def flip_of(flip: Any) -> float:
     """Return a flip probability in (0, 1/2); raises InputError otherwise."""
-    chance = real("flip", flip, 0.0, 0.5)
-    if chance in (0.0, 0.5):
+    number = isinstance(flip, Real) and not isinstance(flip, (bool, np.bool_))
+    if not number or not 0 < float(flip) < 0.5:
+        shown = f"{flip:g}" if number else repr(flip)
         raise InputError(
-            f"flip = {chance:g}: needs a number above 0, which hides nothing, and below 1/2, which tells nothing"
+            f"flip = {shown}: needs a number above 0 and below 1/2; 0 would hide nothing, 1/2 would tell nothing"
         )
-    return chance
+    return float(flip)
 
 
 def eta_of(eta: Any) -> Floats:

@@ -81,7 +81,8 @@ def even(low: float, high: float) -> list[float]:
     step = 10.0 ** math.floor(math.log10(max(high - low, 1e-9) / _ROWS))
     step *= next(by for by in (1, 2, 5, 10) if step * by * _ROWS >= high - low)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return [float(f"{step * i:.6g}") for i in range(first, last + 1)]
+    rounded = [float(f"{step * i:.6g}") for i in range(first, last + 1)]
+    return list(dict.fromkeys(rounded))  # two that are nearly the same may be rounded to one
 
 
 def _at(found: EstimatedLoss, flip: float, tau: float) -> dict[str, Any]:
@@ -96,31 +97,30 @@ def as_text(told: Document) -> str:
         f"neighbours by {told['features']:,} features; confidence {100 * told['confidence']:g} %"
     )
     parts = [terminal.visible(head), *map(terminal.visible, told["notes"])]
-    if told["flip"] is not None:
-        largest = told["nu_max"]
-        parts += [
-            f"flip {told['flip']:.6g}: ε = {told['epsilon']:.4g} nats if features said nothing\n"
-            f"largest loss ν_max: {_ends(largest)}\n"
-            f"mean loss: estimated {_nats(told['mean'])}",
-            terminal.table(
-                (
-                    "tau, nats",
-                    "more than tau: at least, %",
-                    "estimated, %",
-                    "at most, %",
-                    "eta below",
-                    "or above",
-                ),
-                [
-                    [
-                        row["tau"],
-                        *_percent(row),
-                        *row["thresholds"],
-                    ]
-                    for row in told["above"]
-                ],
+    largest = told["nu_max"]
+    parts += [
+        f"flip {told['flip']:.6g}: ε = {told['epsilon']:.4g} nats if features said nothing\n"
+        f"largest loss ν_max: {_ends(largest)}\n"
+        f"mean loss: estimated {_nats(told['mean'])}",
+        terminal.table(
+            (
+                "tau, nats",
+                "more than tau: at least, %",
+                "estimated, %",
+                "at most, %",
+                "eta below",
+                "or above",
             ),
-        ]
+            [
+                [
+                    row["tau"],
+                    *_percent(row),
+                    *row["thresholds"],
+                ]
+                for row in told["above"]
+            ],
+        ),
+    ]
     parts += told["sentences"]
     parts.append(f"All of it is conditional: {told['conditional_on']}.")
     return "\n\n".join(parts) + "\n"
@@ -148,9 +148,7 @@ def _nats(value: float) -> str:
 
 def sentences(told: Document) -> list[str]:
     """Return what a document says, in plain words."""
-    said = []
-    if told["flip"] is not None:
-        said += [_of_people(row) for row in _told_rows(told)]
+    said = [_of_people(row) for row in _told_rows(told)]
     if told["one_label_around"]:
         said.append(
             f"The neighbours of {told['one_label_around']:,} people all have one label: an estimated P(y = 1 | x) of "
@@ -182,9 +180,5 @@ def _of_people(row: Mapping[str, Any]) -> str:
 
 def _of_tuning(tuning: Mapping[str, Any]) -> str:
     promise = f"at most {tuning['at_most']:g} % of people lose more than {tuning['above']:g} nats"
-    likely = "no flip" if tuning["estimate"] is None else f"{tuning['estimate']:.4g}"
-    if tuning["flip"] is None:
-        return f"No flip is sure to keep that {promise}: {tuning['why']}. By the estimated losses alone: {likely}."
-    return (
-        f"With a flip of {tuning['flip']:.6g} or more, {promise} (by the estimated losses alone: {likely})."
-    )
+    likely = "no flip would do" if tuning["estimate"] is None else f"{tuning['estimate']:.4g} would do"
+    return f"With a flip of {tuning['flip']:.6g} or more, {promise}. By the estimated losses alone, {likely}."

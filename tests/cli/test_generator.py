@@ -55,8 +55,14 @@ def test_a_gan_from_the_command_line(cli, public):
         (("--bandwidth", -1), "bandwidth = -1"),
         (("--out", "rows.txt"), "ends in .csv"),
         (("--labels", 3), "label 2 has no public example"),
+        (("--labels", 3, "--positive", "ill"), "--positive ill makes two labels, and --labels 3 keeps all"),
     ],
 )
 def test_bad_input_is_named(cli, public, words, says):
     done = cli("generator", public, "--label", "state", *words)
     assert (done.status, says in done.err) == (2, True), done.err
+
+
+def test_data_are_asked_for(cli):
+    done = cli("generator")
+    assert (done.status, "DATA is missing: give a file of public examples" in done.err) == (2, True)

@@ -96,12 +96,21 @@ def test_what_is_printed_is_rounded_to_the_safe_side(cli, clinic):
     assert 100 * row["upper"] <= float(told[2]) < 100 * row["upper"] * 1.001
 
 
-def test_no_flip_keeps_some_promises(cli):
-    done = cli(*DATA, "--at-most", "5", "--above", "6")
-    assert done.status == 1
-    assert "No flip is sure to keep that at most 5 % of people lose more than 6 nats" in done.out
-    refused = cli(*DATA, "--at-most", "5", "--above", "6", "--out", "a.svg")
-    assert (refused.status, "there is no flip to draw for" in refused.err) == (2, True)
+def test_a_promise_that_no_flip_keeps_is_refused_as_by_calibrate(cli, tmp_path):
+    done = cli(*DATA, "--at-most", "5", "--above", "6", "--out", "a.svg")
+    assert (done.status, done.out, list(tmp_path.iterdir())) == (2, "", [])
+    assert (
+        "--at-most 5 --above 6: no flip is sure to keep this promise. For more than 5 % of people" in done.err
+    )
+    assert "By the estimated losses alone, " in done.err
+
+
+def test_no_tau_is_shown_twice(cli, tmp_path):
+    (tmp_path / "two.csv").write_text("a,y\n1,0\n2,1\n")
+    taus = [
+        row["tau"] for row in cli("leakage", "--data", "two.csv", "--flip", "0.1", "--json").json["above"]
+    ]
+    assert len(taus) == len(set(taus)) > 0
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
@@ -131,7 +140,8 @@ def test_test_rows_are_left_out(cli, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--flip", "0.5"), "flip = 0.5: needs a number above 0"),
+        (("--flip", "0.5"), "flip = 0.5: needs a number above 0 and below 1/2"),
+        (("--flip", "0.6"), "flip = 0.6: needs a number above 0 and below 1/2"),
         (("--flip", "0"), "flip = 0: needs"),
         (("--flip", "-1"), "flip = -1"),
         (("--flip", "x"), "'x'"),

@@ -248,8 +248,8 @@ def test_where_no_flip_keeps_a_promise_the_reason_is_told() -> None:
     few = of_shares(np.full(50, 0.2), 10, 20).flip_for(0.01, 6.0)
     assert few.upper is None
     assert few.estimate is not None
-    assert "50 rows cannot show" in few.why
-    assert "nats for more" in of_shares(np.full(2000, 0.9), 400, 1000).flip_for(0.05, 0.5).why
+    assert "50 rows are too few" in few.why
+    assert "nats, and no flip" in of_shares(np.full(2000, 0.9), 400, 1000).flip_for(0.05, 0.5).why
 
 
 def test_the_prior_is_an_interval_of_its_own() -> None:

@@ -193,7 +193,7 @@ def test_the_flip_for_a_loss_is_the_least(wanted: float) -> None:
         (lambda: il.nu_bar([], 0.5, 0.1), "eta is empty"),
         (lambda: il.nu_bar(0.3, 0.0, 0.1), "p_plus = 0: needs a number above 0 and below 1"),
         (lambda: il.thresholds(3.0, 1.0, 0.1), "p_plus = 1"),
-        (lambda: il.nu_bar(0.3, 0.5, 0.5), "flip = 0.5: needs a number above 0, .* below 1/2"),
+        (lambda: il.nu_bar(0.3, 0.5, 0.5), "flip = 0.5: needs a number above 0 and below 1/2"),
         (lambda: il.nu_bar(0.3, 0.5, 0.0), "flip = 0"),
         (lambda: il.nu_bar(0.3, 0.5, 0.7), "flip = 0.7"),
         (lambda: il.thresholds(math.nan, 0.5, 0.1), "tau = nan"),

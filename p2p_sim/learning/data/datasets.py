@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ from p2p_sim.learning.data import (
 from p2p_sim.learning.data.named_datasets import NAMED, Named
 from p2p_sim.learning.data.reading_options import PLAIN, Reading, option
 from p2p_sim.learning.data.tables import Column, Table, find, listing
+
+ID = (
+    "every row has another value of {}: an id tells nothing of others, and becomes features; leave it out by --drop "
+    "{name} (in Python Reading(drop=...))"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +121,8 @@ def load(
     multiclass = multiclass or numbers
     if multiclass and positive is not None:
         raise InputError(
-            f"positive is {list(positive)} and multiclass is on; give positive classes, or keep all, not both"
+            f"positive is {list(positive)}, which makes two labels, and all classes are asked for: leave positive (--positive) "
+            "out, or have two labels, not both"
         )
     table, source = read(name_or_path, reading)
     chosen = label or (files.default_label(table, name_or_path) if named is None else named.label)
@@ -136,6 +143,9 @@ def load(
     groups = None
     if cluster is not None:
         groups = label_columns.clusters(find(table, cluster, "cluster", name_or_path), cluster, name_or_path)
+    ids = [] if named is not None else description.ids(table, taken)
+    if ids:
+        warnings.warn(ID.format(listing(tuple(ids), 6), name=ids[0]), stacklevel=2)
     x, features = encoding.features(table, taken, name_or_path)
     pinned = named is not None and chosen == named.label
     inferred = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,18 @@ def describe(table: Table, label: str | None, cluster: str | None) -> list[Descr
     if table.matrix is not None and table.matrix_names:
         found.append(_block(table, table.matrix, gaps))
     return found
+
+
+def ids(table: Table, without: Collection[str]) -> list[str]:
+    """Return the columns of text, no dates, that have another value in every row, and become features."""
+    columns = {
+        k: v for k, v in table.columns.items() if k not in {*without, *table.never_features, *table.dates}
+    }
+    return [
+        name
+        for name, column in columns.items()
+        if isinstance(column, Category) and len(np.unique(column.codes)) == table.rows >= ROWS_OF_AN_ID
+    ]
 
 
 def _column(

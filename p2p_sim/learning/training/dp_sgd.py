@@ -214,7 +214,7 @@ class DPSGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> None:
         check_range("noise_multiplier", self.noise_multiplier, 0, 1e9)
-        check_range("average", self.average, 0, 1 - 1e-9)
+        check_range("average", self.average, 0, 1, open_high=True)
         check_whole("steps", self.steps)
         if self.seed is not None:
             check_seed(self.seed)
