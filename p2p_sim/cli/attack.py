@@ -63,7 +63,7 @@ ETA = ("knn", "model", "prior", "true")
 UTILITIES = ("0/1", "weighted")
 
 _NOT_REPEATED = ("words", "json", "format", "per_user", "plot")
-_OF_A_RUN = ("users", "cluster_size", "share", "shares", "features", "fault", "graph")
+_OF_A_RUN = ("seed", "users", "cluster_size", "share", "shares", "features", "fault", "graph")
 """Options of a fresh run alone; --data of a saved one gives its users their features, where it kept none."""
 
 
@@ -130,12 +130,15 @@ class AttackCommand(TableOptions):
     fault: Fault = None
     graph: Graph = None
     confidence: Annotated[float, ratio(EXECUTION, "Confidence of the intervals; default 0.95.")] = 0.95
-    seed: Annotated[int, count(EXECUTION, "Seed of the run and of what attackers draw; default 0.")] = 0
+    seed: Annotated[int | None, count(EXECUTION, "Seed of a fresh run; default 0.")] = None
+    attack_seed: Annotated[
+        int, count(EXECUTION, "Seed of what attackers draw: of estimates and canaries; default 0.")
+    ] = 0
     per_user: Annotated[
         str | None,
         text(
             OUTPUT,
-            "Write of each user how sure the best attacker is, and if she is right.",
+            "Write of each user how sure the optimal attacker is, and if she is right.",
             "FILE.csv|parquet",
         ),
     ] = None
@@ -235,7 +238,7 @@ class AttackCommand(TableOptions):
         experiment.check(protocol, self.graph)
         unchecked = quickly(protocol)
         plan: dict[str, Any] = {
-            "seed": self.seed, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
+            "seed": self.seed or 0, "trace": "full", "digest": False, "faults": self.fault, "graph": self.graph,
             "model": "none", "progress": progress,
         }  # fmt: skip
         if self.users is not None:
@@ -258,8 +261,8 @@ class AttackCommand(TableOptions):
         return {
             "protocol": protocol.command_name(), "parameters": values, "defaults": list(defaults),
             "data": None if data is None else data["name"], "eta": self.eta, "utility": self.utility,
-            "confidence": self.confidence, "seed": self.seed, "channels": self.channels,
-            "command": shlex.join(self._repeat_command(protocol)),
+            "confidence": self.confidence, "seed": run.seed,
+            "channels": self.channels, "command": shlex.join(self._repeat_command(protocol)),
         }  # fmt: skip
 
     def _repeat_command(self, protocol: Protocol) -> list[str]:
@@ -291,7 +294,7 @@ class AttackCommand(TableOptions):
         )
         found, document["views"] = attack_table.rows_of(
             run, views, progress, must=not self.all_views, eta=self.eta, utility=self.utility,
-            attackers=self.attacker, confidence=self.confidence, seed=self.seed, channels=self.channels,
+            attackers=self.attacker, confidence=self.confidence, seed=self.attack_seed, channels=self.channels,
         )  # fmt: skip
         return found
 
@@ -316,7 +319,8 @@ class AttackCommand(TableOptions):
                 "--eta true: nobody knows by which P(label | features) the labels of data were drawn; give --eta knn, "
                 "model or prior, or synthetic users by --users"
             )
-        check_seed(self.seed)
+        check_seed(self.seed or 0)
+        check_seed(self.attack_seed)
         for name in set_options(self, *_OF_A_RUN) if self.run is not None else ():
             raise InputError(f"{option(name)} is for a fresh run, and --run names one: leave one of them out")
         if self.run is None and (self.data is None) == (self.users is None):

@@ -218,7 +218,7 @@ class RunCommand(TableOptions):
         _, rows = attack_table.rows_of(run, learner, progress, must=False)
         run.timings["attack"] = time.perf_counter() - before
         command = shlex.join(run.notes["command"])
-        return {"channels": "plain", "eta": attack_table.ETA, "seed": 0, "command": command, "views": rows}
+        return {"channels": "plain", "eta": attack_table.ETA, "command": command, "views": rows}
 
     def _repeat_command(self, protocol: Protocol) -> list[str]:
         """Return the command that repeats the run in a new folder, with every parameter and the seed."""

@@ -8,9 +8,8 @@ rows of ``eta`` as nodes of a quadrature and their weights), and by simulation, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.eta import checked
 from p2p_sim.leakage.intervals import Groups
-from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference
+from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, LabelInference, Least
 from p2p_sim.privacy.bounds.attacks2023 import checked_utility, weighted_utility
 from p2p_sim.privacy.bounds.bound import Figure, mean
 
@@ -169,13 +168,31 @@ def measured(
 
     The advantage is measured on pairs: each user's utility of the guess less that of the baseline's guess, so that
     what is alike in both, as the labels' chance, cancels.  ``groups``: as in ``intervals.of_mean``.  Shares of
-    independent users have Clopper-Pearson intervals, all else Student's t over groups.  Where P(y | x) is known, the
-    baseline is exact, and the utility is the baseline plus the advantage.  The regret of the baseline lowers the lower
-    end of the advantage and of the ratio, and raises the baseline's upper end.
+    independent users have Clopper-Pearson intervals, all else those of means over groups.  No message is in the
+    baseline, so its users are independent.  Where P(y | x) is known, the baseline is exact, and the utility is the
+    baseline plus the advantage.  The regret of the baseline lowers the lower end of the advantage and of the ratio, and
+    raises the baseline's upper end.  ``least`` is of the same at ``SURE``.
 
     *Source:* Attacks 2023, section 3.2, measured; ``intervals``.
     *Assumes:* users of two groups do not depend on each other.
     """
+    row, sure = (
+        _interval_row(name, guess, baseline, y, utility, c, source, groups, basis) for c in (confidence, SURE)
+    )
+    return replace(row, least=Least(sure.utility.lower, sure.advantage.lower))
+
+
+def _interval_row(
+    name: str,
+    guess: npt.NDArray[np.int64],
+    baseline: Baseline,
+    y: npt.NDArray[np.int64],
+    utility: Floats,
+    confidence: float,
+    source: str,
+    groups: Groups | None,
+    basis: Literal["measured", "lower"],
+) -> AttackRow:
     won, blind = utility[guess, y], utility[baseline.guess, y]
     largest = float(utility.max())
     advantage = intervals.within(
@@ -183,10 +200,11 @@ def measured(
     )
     if baseline.expected is not None and baseline.expected > 0:
         known = baseline.expected
+        advantage = intervals.within(advantage, -known, largest - known)
         ends = intervals.within(Interval(*(end + known for end in advantage)), 0.0, largest)
         ratio = Interval(*(end / known for end in ends))
         return AttackRow(name, ends, intervals.exactly(known), advantage, ratio, basis, source)
-    without = _mean(blind, utility, confidence, groups)
+    without = _mean(blind, utility, confidence, None)
     ratio = intervals.of_ratio(won, blind, confidence, largest, groups)
     return AttackRow(
         name,
@@ -197,6 +215,16 @@ def measured(
         basis,
         source,
     )
+
+
+def silent(row: AttackRow) -> AttackRow:
+    """Return the row of an attacker whose view says nothing of labels: the best guess without messages, exactly.
+
+    *Source:* her posterior is P(y | x), whatever is drawn.
+    """
+    least = None if row.least is None else row.least._replace(advantage=0.0)
+    zero, one = intervals.exactly(0.0), intervals.exactly(1.0)
+    return replace(row, utility=row.baseline, advantage=zero, ratio=one, least=least)
 
 
 def by_law(name: str, expected: Expected) -> AttackRow:
@@ -247,12 +275,10 @@ class Violation(NamedTuple):
 def violations(found: LabelInference) -> list[Violation]:
     """Return every row whose advantage is above a proven bound that holds; none where all is well.
 
-    Bounds of the bases "exact" and "upper" count, and those alone.  Intervals are widened from the table's confidence
-    to half a false alarm in 1e6 rows and bounds, the other half is for what bounds take from the data (``SURE``):
-    a bound that is the exact value would otherwise be exceeded by chance once in forty tables.
+    Bounds of the bases "exact" and "upper" count, and those alone.  Intervals are those at half a false alarm in 1e6
+    rows and bounds (``AttackRow.least``), the other half is for what bounds take from the data (``SURE``): a bound
+    that is the exact value would otherwise be exceeded by chance once in forty tables.
 
-    *Source:* an interval of Student's t over m groups grows with the quantile of m - 1 degrees of freedom; what
-    ``intervals.of_mean`` has on top, and Clopper-Pearson's near 0 and 1, with the logarithm of the error.
     *Assumes:* labels independent of each other given P(y | x), as the bounds do.
     """
     return _above(found, PROVEN)
@@ -273,7 +299,7 @@ def _above(found: LabelInference, bases: Sequence[str]) -> list[Violation]:
         if row.basis != "refused"
         for bound in found.bounds
         if bound.basis in bases and _concerns(bound, row)
-        and _least(_bounded(row, bound)[1], found) > bound.value + 1e-9
+        and _least(row, bound) > bound.value + 1e-9
     ]  # fmt: skip
 
 
@@ -290,13 +316,8 @@ def _bounded(row: AttackRow, bound: Figure) -> tuple[str, Interval]:
     return ("advantage", row.advantage) if bound.quantity == ADVANTAGE else ("utility", row.utility)
 
 
-def _least(of: Interval, found: LabelInference) -> float:
-    """Return the lower end of an interval of a table, widened to ``SURE``."""
-    from scipy.special import stdtrit
-
-    if of.lower == of.value:
-        return of.value
-    error, least, m = (1 - found.confidence) / 2, (1 - SURE) / 2, found.groups
-    wider = float(stdtrit(m - 1, least) / stdtrit(m - 1, error)) if m > 1 else 1.0
-    on_top = found.largest * (wider * math.log(error) - math.log(least)) / found.users
-    return of.value - wider * (of.value - of.lower) - on_top
+def _least(row: AttackRow, bound: Figure) -> float:
+    of, found = _bounded(row, bound)
+    if row.least is None:
+        return found.lower
+    return row.least.advantage if of == "advantage" else row.least.utility

@@ -17,7 +17,7 @@ from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import advantage, intervals, view_bounds
 from p2p_sim.leakage import eta as priors
 from p2p_sim.leakage.advantage import CANARIES, Baseline
-from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, returned_by_learner
+from p2p_sim.leakage.attackers import ATTACKERS, OPTIMAL, Guesses, Knowledge, doubt_of, returned_by_learner
 from p2p_sim.leakage.baseline import without_messages
 from p2p_sim.leakage.canaries import canary_attack
 from p2p_sim.leakage.dependence import groups_of
@@ -30,6 +30,10 @@ from p2p_sim.run import Run
 
 NAMES = (*ATTACKERS, CANARIES)
 """Attackers by name."""
+
+WITHIN = (
+    "P(y | x) is estimated from the one crowd whose messages she reads, so that they seem to tell her less"
+)
 
 
 @showing
@@ -51,7 +55,8 @@ def attack(
     ``view``, ``channels``, ``protocol``: as in ``Run.view``.  The labels of the view's own users are known to it, and
     they are no victims.  ``eta``: what attackers think of labels before messages: "knn", "model" or "prior" (class
     shares alone, of all or of each cluster, and no features), estimated from the users' TRUE labels, so of an attacker
-    who has the population's P(y | x); "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
+    who has the population's P(y | x), without the labels of those with whose messages a user's are mixed, as long as
+    there are others; "true" for synthetic users, whose P(y | x) is known; an array (users, k), or an
     ``Eta``, which also says whether labels were really drawn by it.
     ``utility``: "0/1", or "weighted", 1 / (2 p_y) for a right guess, or a matrix u(guess, truth) (k, k) of finite
     numbers of at least 0.  ``attackers``: some of ``NAMES``; None: all but
@@ -73,7 +78,10 @@ def attack(
     tell(f"view of {view}", 0, 0)
     seen = run.view(view, channels=channels, protocol=protocol)
     tell("estimating P(y | x)", 0, 0)
-    belief = _belief(eta, run, program, people, seed, tell)
+    groups = groups_of(program, people)
+    belief = _belief(eta, run, program, people, seed, tell, groups)
+    estimated = isinstance(eta, str) and not belief.exact
+    within = estimated and groups is not None and not priors.several(groups)
     own = np.isin(np.arange(people.users) if people.ids is None else people.ids, sorted(seen.coalition.users))
     belief = belief.knowing(np.flatnonzero(own), people.y[own])
     victims = np.flatnonzero(~own)
@@ -82,15 +90,17 @@ def attack(
             f"view = {view!r}: all users of the run look, so nobody is left to attack; name fewer"
         )
     features = people.x is not None and not (isinstance(eta, str) and eta == "prior")
-    baseline = without_messages(belief, people, gains, victims, features=features, seed=seed)
-    table = _Table(people, victims, gains, baseline, confidence, groups_of(program, people))
+    baseline = without_messages(belief, people, gains, victims, features=features, seed=seed, groups=groups)
+    table = _Table(people, victims, gains, baseline, confidence, groups)
     public = replace(people, y=np.zeros_like(people.y), secret={}, x=people.x if features else None)
-    knowledge = Knowledge(program, seen, public, belief.rows, gains, _returned(run, seen))
-    rows, best = _attacked(chosen, knowledge, table, tell, run, seed)
+    knowledge = Knowledge(
+        program, seen, public, belief.rows, gains, _returned(run, seen), doubt_of(program, run.faults)
+    )
+    rows, best = _attacked(chosen, knowledge, table, tell, run, seed, within)
     tell(f"accounting for view {view}", 0, 0)
     question = view_bounds.Question(
-        program, seen, people, victims, belief.rows, belief.exact, features, worth, gains, table.baseline_least(),
-        run.faults,
+        program, seen, people, victims, belief.rows, belief.exact, priors.alike(belief, victims), features, worth,
+        gains, table.baseline_least(), run.faults,
     )  # fmt: skip
     exact = view_bounds.enumerated(question) if OPTIMAL in chosen else None
     return LabelInference(
@@ -101,7 +111,6 @@ def attack(
         utility=worth,
         confidence=float(confidence),
         groups=table.independent,
-        largest=float(gains.max()),
         rows=(*rows, *([] if exact is None else [advantage.by_law(f"{OPTIMAL}, by its law", exact)])),
         bounds=view_bounds.bounds(question),
         per_user=None if best is None else _per_user(best, belief, people, victims),
@@ -131,7 +140,9 @@ class _Table:
     @property
     def independent(self) -> int:
         """How many groups of victims do not depend on each other."""
-        return len(self.victims) if self.groups is None else len(np.unique(self.groups[self.victims]))
+        return intervals.equal_groups(
+            len(self.victims), None if self.groups is None else self.groups[self.victims]
+        )
 
     def _row(
         self, name: str, guess: npt.NDArray[np.int64], source: str, basis: Literal["measured", "lower"]
@@ -145,9 +156,16 @@ class _Table:
 
 
 def _attacked(
-    chosen: Sequence[str], knowledge: Knowledge, table: _Table, tell: Progress, run: Run, seed: int
+    chosen: Sequence[str],
+    knowledge: Knowledge,
+    table: _Table,
+    tell: Progress,
+    run: Run,
+    seed: int,
+    within: bool,
 ) -> tuple[list[AttackRow], Guesses | None]:
-    """Return the rows of the attackers, and the guesses of the last who gives posteriors, who is the best of them."""
+    """Return the rows of the attackers, and the guesses of the optimal one, the only one to use messages and give a
+    posterior."""
     rows: list[AttackRow] = []
     best: Guesses | None = None
     whom = knowledge.protocol, table.people, knowledge.view.name
@@ -162,9 +180,14 @@ def _attacked(
             rows.append(advantage.refused(name, str(error)))
             continue
         if name == OPTIMAL and run.faults is not None:
-            guesses = replace(guesses, basis="lower")  # likelihoods are of runs without faults
-        rows.append(table.row(name, guesses))
-        best = guesses if guesses.posterior is not None else best
+            guesses = replace(
+                guesses, basis="lower", silent=False
+            )  # likelihoods are of runs without faults, and doubted
+        if name == OPTIMAL and within and not guesses.silent:
+            guesses = replace(guesses, basis="lower", source=f"{guesses.source}; {WITHIN}")
+        found = table.row(name, guesses)
+        rows.append(advantage.silent(found) if guesses.silent else found)
+        best = guesses if name == OPTIMAL else best
     return rows, best
 
 
@@ -199,11 +222,17 @@ def _returned(run: Run, seen: View) -> dict[str, npt.NDArray[Any]] | None:
 
 
 def _belief(
-    eta: str | Floats | Eta, run: Run, program: Protocol, people: Population, seed: int, tell: Progress
+    eta: str | Floats | Eta,
+    run: Run,
+    program: Protocol,
+    people: Population,
+    seed: int,
+    tell: Progress,
+    groups: npt.NDArray[np.int64] | None,
 ) -> Eta:
     labels = program.label_count()
     if isinstance(eta, str):
-        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell)
+        return priors.of_population(eta, people, labels, seed, run.notes.get("label_law"), tell, groups)
     if isinstance(eta, Eta):
         priors.checked(eta.rows, people.users, labels)
         return eta

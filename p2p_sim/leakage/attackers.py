@@ -6,6 +6,7 @@ raises ``InputError`` naming it.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.faults import CHANCES, Faults
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage.advantage import decide
@@ -37,6 +39,8 @@ class Knowledge:
     ``people``: the users as the view knows them: features, clusters and graph, and labels that are all 0.  ``eta``
     (n, k): P(y | x) as she thinks, certain of the view's own users.  ``utility`` (k, k): u(guess, truth).
     ``returned``: what the learner of the run returned, as ``returned_by_learner`` says, if the learner is of the view.
+    ``doubt`` from 0 to 1: the probability that what was seen says nothing of the user whom it seems to be about
+    (``doubt_of``).
     """
 
     protocol: Protocol
@@ -45,19 +49,22 @@ class Knowledge:
     eta: Floats
     utility: Floats
     returned: Mapping[str, npt.NDArray[Any]] | None
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
     """A guess (n,) for every user.  ``posterior`` (n, k): P(y | messages), None of an attacker who has none.
 
-    ``basis``: "lower" where the attacker leaves out part of what her view shows.
+    ``basis``: "lower" where the attacker leaves out part of what her view shows.  ``silent``: whether her view shows
+    nothing that depends on anybody's label.
     """
 
     guess: npt.NDArray[np.int64]
     posterior: Floats | None
     source: str
     basis: Literal["measured", "lower"] = "measured"
+    silent: bool = False
 
 
 def prior(knowledge: Knowledge) -> Guesses:
@@ -91,11 +98,14 @@ def optimal(knowledge: Knowledge) -> Guesses:
     *Source:* Unified 2023, section 3 (the optimal attack is the posterior's mode); the room's formula.
     """
     posterior, basis, source = posterior_of(knowledge)
-    return Guesses(decide(posterior, knowledge.utility), posterior, source, basis)
+    silent = basis == "measured" and posterior is knowledge.eta
+    return Guesses(decide(posterior, knowledge.utility), posterior, source, basis, silent)
 
 
 def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "lower"], str]:
     """Return P(y | messages) (n, k), the basis of its row and the source; raises InputError as ``optimal`` does.
+
+    It is ``eta`` itself where the view says nothing of anybody.
 
     *Source:* Bayes, with the likelihood of the mechanism's room.
     *Assumes:* labels independent of each other given P(y | x).
@@ -112,8 +122,11 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
         raise InputError(
             f"likelihoods of {found.log.shape[1]} labels, eta of {knowledge.eta.shape[1]}: give the same"
         )
+    basis: Literal["measured", "lower"] = "measured" if found.basis == "exact" else "lower"
+    if not len(rows):
+        return knowledge.eta, basis, found.source
     with np.errstate(divide="ignore"):
-        joint = np.log(knowledge.eta[rows]) + found.log
+        joint = np.log(knowledge.eta[rows]) + _doubted(found.log, knowledge.doubt)
     top = joint.max(axis=1, keepdims=True, initial=-np.inf)
     if bool(np.isneginf(top).any()):
         user = int(found.users[np.flatnonzero(np.isneginf(top))[0]])
@@ -123,7 +136,33 @@ def posterior_of(knowledge: Knowledge) -> tuple[Floats, Literal["measured", "low
     posterior = knowledge.eta.copy()
     odds = np.exp(joint - top)
     posterior[rows] = odds / odds.sum(axis=1, keepdims=True)
-    return posterior, "measured" if found.basis == "exact" else "lower", found.source
+    return posterior, basis, found.source
+
+
+def doubt_of(protocol: Protocol, faults: Faults | None) -> float:
+    """Return how much an attacker doubts likelihoods, which are of runs without faults: from 0 to 1.
+
+    Of k labels, a share s of users who lie hides as much as a share s k / (k - 1) who say any label: two labels that
+    are flipped exactly so.  Where labels go from user to user, a message that is lost or late may hide whose label a
+    report carries.
+    """
+    if faults is None:
+        return 0.0
+    labels = protocol.label_count()
+    honest = 1 - min(1.0, faults.lie[1] * labels / (labels - 1)) if faults.lie is not None else 1.0
+    arrives = (
+        math.prod(1 - float(getattr(faults, name)) for name in CHANCES) if protocol.users_talk() else 1.0
+    )
+    return 1 - honest * arrives
+
+
+def _doubted(log: Floats, doubt: float) -> Floats:
+    """Return log-likelihoods of which each says nothing with some probability, each row up to a constant."""
+    if not doubt:
+        return log
+    chances = np.exp(log - log.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return np.asarray(np.log((1 - doubt) * chances + doubt / log.shape[1]), np.float64)
 
 
 def _predicted(knowledge: Knowledge) -> Floats:

@@ -1,4 +1,4 @@
-"""The best guess from public data alone: what an attack must beat."""
+"""The best guess from public data alone, by an attacker's estimate of P(y | x): what her attack must beat."""
 
 from __future__ import annotations
 
@@ -19,15 +19,25 @@ EXTRAPOLATED = 1 / (2**0.5 - 1)
 
 
 def without_messages(
-    belief: Eta, people: Population, gains: Floats, victims: Ints, *, features: bool = True, seed: int = 0
+    belief: Eta,
+    people: Population,
+    gains: Floats,
+    victims: Ints,
+    *,
+    features: bool = True,
+    seed: int = 0,
+    groups: Ints | None = None,
 ) -> Baseline:
     """Return the best guess without messages of the ``victims`` (rows), and what it may fall short of the very best.
 
     Where P(y | x) is known, that of Bayes, and its expectation is exact.  Otherwise of several guesses the one that
     does best on these users' true labels: Bayes by the estimate, always the same label, the shares of the user's
     cluster, and with ``features`` what a logistic regression says that was trained on the true labels of the other half
-    of the users, as the simple prediction attack trains one on released labels.  So the baseline errs upwards, and the
-    advantage downwards.
+    of the users, as the simple prediction attack trains one on released labels.
+
+    So it is the best guess that this attacker's estimate of P(y | x) and such simple models allow.  Where all of them
+    are wrong alike, a better P(y | x) has a higher baseline, and part of what then looks like the advantage of messages
+    is of features: labels by the sign of a product of three features are such a case.
 
     ``regret``: how much a better estimate might add to the best guess without messages: what the estimate gained over
     the one from half of the users, times 2.41, less what the best guess already has on top.  It is no bound.
@@ -41,7 +51,7 @@ def without_messages(
     bayes = decide(rows, gains)
     if belief.exact:
         return Baseline(bayes, float((rows @ gains.T).max(axis=1).mean()))
-    guesses = [bayes, *_others(people, gains, victims, features, seed)]
+    guesses = [bayes, *_others(people, gains, victims, features, seed, groups)]
     worth = [float(gains[guess, truth].mean()) for guess in guesses]
     best = int(np.argmax(worth))
     if belief.from_half is None:
@@ -51,12 +61,15 @@ def without_messages(
     return Baseline(guesses[best], regret=max(0.0, worth[0] + left - worth[best]))
 
 
-def _others(people: Population, gains: Floats, victims: Ints, features: bool, seed: int) -> list[Ints]:
+def _others(
+    people: Population, gains: Floats, victims: Ints, features: bool, seed: int, groups: Ints | None
+) -> list[Ints]:
     labels = len(gains)
+    # of all users, hers too: where labels are as frequent, the label that others have more often is hers less often
     constant = int((gains @ priors.shares_of(people.y[victims], labels)).argmax())
     guesses = [np.full(len(victims), constant)]
     if people.clusters is not None and len(people.sizes) > 1:
-        shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed)
+        shares = priors.from_cluster_shares(people.y, labels, people.clusters.codes, seed, groups)
         guesses.append(decide(shares.rows, gains)[victims])
     if features and people.x is not None and people.users >= 4:
         chances = np.empty((people.users, labels))

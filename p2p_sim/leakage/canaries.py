@@ -17,9 +17,9 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.random_words import order, stream, words
 from p2p_sim.leakage import intervals
-from p2p_sim.leakage.advantage import CANARIES
+from p2p_sim.leakage.advantage import CANARIES, SURE
 from p2p_sim.leakage.attackers import returned_by_learner, says
-from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval
+from p2p_sim.leakage.label_inference import AttackRow, Floats, Interval, Least
 from p2p_sim.privacy.setting import LEARNER
 from p2p_sim.run import Run
 from p2p_sim.run import run as start
@@ -74,9 +74,11 @@ def canary_attack(
         protocol, replace(people, y=np.zeros_like(y), secret={}), returned_by_learner(again), eta.shape[1]
     )
     guess = _lower_half(_odds(model[who], truth, other) - _odds(eta[who], truth, other))
-    right = intervals.of_share(int((guess == flipped).sum()), count, confidence)
+    hits = int((guess == flipped).sum())
+    right, sure = (intervals.of_share(hits, count, c) for c in (confidence, SURE))
     gained, ratio = Interval(*(end - 0.5 for end in right)), Interval(*(end / 0.5 for end in right))
-    return AttackRow(CANARIES, right, intervals.exactly(0.5), gained, ratio, "measured", SOURCE)
+    least = Least(sure.lower, sure.lower - 0.5)
+    return AttackRow(CANARIES, right, intervals.exactly(0.5), gained, ratio, "measured", SOURCE, least=least)
 
 
 def _odds(chances: Floats, truth: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Floats:

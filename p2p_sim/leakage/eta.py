@@ -1,8 +1,10 @@
 """``Eta``: what an attacker thinks of labels before she sees a message, P(y_i = c | x_i), known or estimated.
 
 Estimates are made from the TRUE labels of the users of a run: they stand for an attacker who has the population's
-P(y | x), from public data of the same kind.  That makes the baseline as strong as it can be, so that what is left as
-advantage comes from the messages.
+P(y | x), from public data of the same kind.  The advantage of messages is over what that estimate allows; who has a
+better one may have a higher baseline and gain less, or know better what to make of messages and gain more.  Labels of
+users with whose messages a user's are mixed are left out of hers, as her own is, as long as there are others: whoever
+reads a sum of labels would count them twice.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import Population
 from p2p_sim.core.random_words import order, stream, words
+from p2p_sim.leakage.intervals import Groups
 from p2p_sim.leakage.label_inference import Floats
-from p2p_sim.leakage.nearest_neighbours import label_shares, scaled
+from p2p_sim.leakage.nearest_neighbours import label_shares, largest_group, scaled
+from p2p_sim.privacy.bounds.bound import laws
 from p2p_sim.progress import Asked
 
 KINDS = ("knn", "model", "prior", "true")
@@ -37,6 +41,7 @@ SHRINKAGE = 10
 _SLACK = 1e-6
 _CHUNK = 20_000
 _FEW_COLUMNS = 8  # up to which a tree finds neighbours at once
+_FEW_ALIKE = 1000  # of a group, up to which a tree finds others beyond it quickly
 _FEW_NEIGHBOURS = 60  # that an approximate search is good and quick for
 
 
@@ -46,7 +51,8 @@ class Eta:
 
     ``source``: where it comes from, in words.  ``exact``: whether labels were really drawn by it, so that expectations
     over labels can be computed instead of measured.  ``from_half``: the same estimate made from half of the users,
-    which tells how much is still to be had from a better one; None where nothing was estimated.
+    which tells how much is still to be had from a better one; None where nothing was estimated.  ``alike``: whether
+    nothing but class shares is in it, so that it tells no two users apart.
 
     Raises InputError for entries outside [0, 1] and rows that do not sum to 1 within 1e-6.
     """
@@ -55,6 +61,7 @@ class Eta:
     source: str
     exact: bool = False
     from_half: Floats | None = None
+    alike: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", checked(self.rows))
@@ -88,18 +95,8 @@ def checked(rows: Any, users: int | None = None, labels: int | None = None) -> F
         raise InputError(
             f"eta has shape {shape}; give {wanted}: one row a user, one column a label, 2 at least"
         )
-    wrong = ~((found >= 0) & (found <= 1)).all(axis=1)
-    if bool(wrong.any()):
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"eta: row {row} is {found[row].tolist()}; probabilities are numbers from 0 to 1")
-    sums = found.sum(axis=1)
-    off = np.abs(sums - 1) > _SLACK
-    if bool(off.any()):
-        row = int(np.flatnonzero(off)[0])
-        raise InputError(
-            f"eta: row {row} is {found[row].tolist()} and sums to {sums[row]:.9g}; a row must sum to 1"
-        )
-    return np.asarray(found / sums[:, None], np.float64)
+    found = laws("eta", found, _SLACK)
+    return np.asarray(found / found.sum(axis=1, keepdims=True), np.float64)
 
 
 def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
@@ -107,36 +104,79 @@ def shares_of(y: npt.NDArray[Any], labels: int) -> Floats:
     return np.bincount(np.asarray(y, np.int64), minlength=labels) / len(y)
 
 
-def from_shares(y: npt.NDArray[Any], labels: int) -> Eta:
-    """Return the same row for everybody: the class shares of ``y`` (n,), of an attacker who knows no features.
+def _whole(clusters: npt.NDArray[Any], groups: Groups | None) -> bool:
+    """Return whether each cluster lies in one of several groups, so that nothing of it is left beside the group."""
+    if groups is None or not several(groups):
+        return False
+    pairs = np.unique(np.stack([np.asarray(clusters, np.int64), groups]), axis=1).shape[1]
+    return bool(pairs == len(np.unique(clusters)))
+
+
+def alike(eta: Eta, victims: npt.NDArray[np.int64]) -> bool:
+    """Return whether an estimate tells no two of the ``victims`` (rows) apart: by its making, or by equal rows."""
+    rows = eta.rows[victims]
+    return eta.alike or bool((rows == rows[0]).all())
+
+
+def several(groups: Groups | None) -> bool:
+    """Return whether there are groups, and more than one."""
+    return groups is not None and bool((groups != groups[0]).any())
+
+
+def from_shares(y: npt.NDArray[Any], labels: int, groups: Groups | None = None, seed: int = 0) -> Eta:
+    """Return the class shares of ``y`` (n,), of an attacker who knows no features: one row for everybody.
 
     A user's own label is among them: without it, her share would betray it, as each label makes itself rarer.
+    Of a single user all labels are alike.  With several ``groups`` (n,) these are cut into 5 folds by ``seed``, and the
+    shares are those of the four others: the attacker knows no label of the group whose messages she reads.
     """
-    return Eta(np.tile(shares_of(y, labels), (len(y), 1)), "class shares alone, no features")
+    source = "class shares alone, no features"
+    if not several(groups):
+        shares = np.full(labels, 1 / labels) if len(y) == 1 else shares_of(y, labels)
+        return Eta(np.tile(shares, (len(y), 1)), source, alike=True)
+    rows = _left_out(y, labels, np.zeros(len(y), np.int64), _folds(len(y), groups, seed))
+    return Eta(rows, f"{source}, of others than those with whose messages hers are mixed", alike=True)
 
 
-def from_cluster_shares(y: npt.NDArray[Any], labels: int, cluster: npt.NDArray[Any], seed: int = 0) -> Eta:
+def from_cluster_shares(
+    y: npt.NDArray[Any], labels: int, cluster: npt.NDArray[Any], seed: int = 0, groups: Groups | None = None
+) -> Eta:
     """Return the class shares of each user's cluster, of an attacker who knows clusters and no features.
 
-    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``; the shares
-    are those of the four others, so that nobody's own label is among them; those of all count as ``SHRINKAGE`` users
-    more: with 10, a cluster of 10 users counts half.
+    ``y`` and ``cluster`` (n,): labels, and whole numbers from 0.  Users are cut into 5 folds by ``seed``, several
+    ``groups`` (n,) as a whole; the shares are those of the four others, so that neither anybody's own label is among
+    them nor those of her group; those of all clusters count as ``SHRINKAGE`` users more: with 10, a cluster of 10 users
+    counts half.
 
     *Source:* the mean of a Dirichlet posterior, whose prior has the shares of all and that weight.
     *Assumes:* the weight is chosen, not estimated; the baseline is the better of this and one label for everybody.
     """
-    n, folds = len(y), min(FOLDS, len(y))
-    codes = np.asarray(cluster, np.int64) * labels + np.asarray(y, np.int64)
-    size = (int(np.max(cluster)) + 1) * labels
-    fold = np.empty(n, np.int64)
-    fold[order(words(seed, stream("attack", "fold", 0), 0, n))] = np.arange(n) % folds
-    counts, rows = np.bincount(codes, minlength=size), np.empty((n, labels))
-    for each in range(folds):
+    fold = _folds(len(y), groups if several(groups) else None, seed)
+    rows = _left_out(y, labels, np.asarray(cluster, np.int64), fold)
+    return Eta(rows, "class shares of clusters, no features")
+
+
+def _folds(n: int, groups: Groups | None, seed: int) -> Groups:
+    """Return the fold of each user: users, or whole groups, are dealt out to 5 of them."""
+    unit = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].reshape(-1)
+    units = int(unit.max()) + 1
+    fold = np.empty(units, np.int64)
+    fold[order(words(seed, stream("attack", "fold", 0), 0, units))] = np.arange(units) % min(FOLDS, units)
+    return np.asarray(fold[unit], np.int64)
+
+
+def _left_out(y: npt.NDArray[Any], labels: int, cluster: Groups, fold: Groups) -> Floats:
+    """Return the label shares of each user's cluster without her fold; those of all count as ``SHRINKAGE`` more."""
+    codes = cluster * labels + np.asarray(y, np.int64)
+    size = (int(cluster.max()) + 1) * labels
+    counts, rows = np.bincount(codes, minlength=size), np.empty((len(y), labels))
+    for each in range(int(fold.max()) + 1):
         mine = fold == each
         others = (counts - np.bincount(codes[mine], minlength=size)).reshape(-1, labels)
-        rows[mine] = others[np.asarray(cluster, np.int64)[mine]]
-    rows += SHRINKAGE * shares_of(y, labels)
-    return Eta(rows / rows.sum(axis=1, keepdims=True), "class shares of clusters, no features")
+        total = others.sum(axis=0)
+        shares = total / total.sum() if total.any() else np.full(labels, 1 / labels)
+        rows[mine] = others[cluster[mine]] + SHRINKAGE * shares
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True), np.float64)
 
 
 def synthetic(x: npt.NDArray[Any] | None, shares: Sequence[float], users: int) -> Eta:
@@ -183,16 +223,17 @@ def nearest(
     neighbours: int | None = None,
     seed: int = 0,
     progress: Asked = False,
+    groups: Groups | None = None,
 ) -> Eta:
-    """Return the label shares among each user's nearest others, herself left out.
+    """Return the label shares among each user's nearest others, herself left out, and all of her group.
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k; ``neighbours``: how many, None: the square root of n, 10 at least where
     there are so many.  Distances as in ``nearest_neighbours``.  Neighbours are found exactly, by scikit-learn's tree
     in up to 8 columns; in more, and above 100,000 users, approximately by pynndescent where that is installed, then
     60 of them at most; ``source`` says so.  The class shares count as one more neighbour, so that no label is ruled
     out.  ``from_half``: users are cut into two halves, and half as many neighbours are sought in each.  ``seed``: of
-    the halves, and of the approximate search.  Raises InputError
-    for fewer than 4 users, and for ``neighbours`` above n - 1.
+    the halves, and of the approximate search.  ``groups`` (n,): None or a single one: only she herself is left out.
+    Large groups are searched exactly.  Raises InputError for fewer than 4 users, and for ``neighbours`` above n - 1.
 
     *Source:* Pitfalls 2021, section 3.
     """
@@ -201,26 +242,40 @@ def nearest(
     check_whole("neighbours", k, 1)
     if k > n - 1:
         raise InputError(f"neighbours = {k:,}: {n:,} users have {n - 1:,} others each; give at most so many")
-    shares_among, how, most = _search(n, x.shape[1], seed, progress)
-    k = min(k, most)
-    table, codes, shares = scaled(x), np.asarray(y, np.int64), shares_of(y, labels)
+    apart = np.asarray(groups, np.int64) if groups is not None and several(groups) else np.arange(n)
+    shares_among, how, most = _search(n, x.shape[1], largest_group(apart), seed, progress)
+    table, codes = scaled(x), np.asarray(y, np.int64)
+    shares = from_shares(y, labels, groups, seed).rows
+
+    def estimate(who: Groups, wanted: int) -> Floats:
+        count = min(wanted, most, len(who) - largest_group(apart[who]))
+        if count < 1:
+            return shares[who]
+        found = shares_among(table[who], codes[who], apart[who], count, labels)
+        return _smoothed(found, count, shares[who])
+
     coarse = np.empty((n, labels))
     for half in halves(n, seed):
-        fewer = max(1, min(k // 2, len(half) - 1))
-        coarse[half] = _smoothed(shares_among(table[half], codes[half], fewer, labels), fewer, shares)
-    rows = _smoothed(shares_among(table, codes, k, labels), k, shares)
+        coarse[half] = estimate(half, max(1, min(k, most) // 2))
+    rows, k = estimate(np.arange(n), k), min(k, most, n - largest_group(apart))
     return Eta(rows, f"{k:,} nearest others of each user, {how}", from_half=coarse)
 
 
 def modelled(
-    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str = "logistic-regression", seed: int = 0
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    labels: int,
+    model: str = "logistic-regression",
+    seed: int = 0,
+    groups: Groups | None = None,
 ) -> Eta:
     """Return probabilities of a calibrated classifier that was never trained on the user whom it judges.
 
     ``x`` (n, d), ``y`` (n,), ``labels`` k, ``model``: as ``training.models.make`` takes it.  Users are cut into 5
     folds by label; those of one are judged by a model of the four others, calibrated by Platt's sigmoid within them;
-    for ``from_half`` into 2.  1/n of the class shares is mixed in, so that no label is ruled out.  Raises InputError
-    for fewer than 4 users of a label that occurs, and for an unknown model.
+    for ``from_half`` into 2.  Several ``groups`` (n,) are cut as a whole.  1/n of the class shares is mixed in, so
+    that no label is ruled out.  Raises InputError for fewer than 4 users of a label that occurs, and for an unknown
+    model.
 
     *Source:* Platt 1999; scikit-learn's CalibratedClassifierCV.
     """
@@ -234,7 +289,10 @@ def modelled(
             f"eta = 'model': a model is trained on some users and judges others, so it needs two labels of at least 4 "
             f"users each; here {alike}: give knn or prior"
         )
-    rows, coarse = (_cross_fitted(x, y, labels, model, folds, seed) for folds in (min(FOLDS, rarest // 2), 2))
+    rows, coarse = (
+        _cross_fitted(x, y, labels, model, folds, seed, groups if several(groups) else None)
+        for folds in (min(FOLDS, rarest // 2), 2)
+    )
     return Eta(rows, f"{model}, calibrated, never trained on the user herself", from_half=coarse)
 
 
@@ -245,12 +303,15 @@ def of_population(
     seed: int = 0,
     shares: Sequence[float] | None = None,
     progress: Asked = False,
+    groups: Groups | None = None,
 ) -> Eta:
     """Return the estimate of a kind of ``KINDS`` for the users of a run, from their true labels.
 
     ``labels``: how many the protocol handles; ``shares``: of labels, as synthetic users were drawn, None: they were
-    not.  Without features "knn" and "model" are the class shares, and ``source`` says so.  Raises InputError for
-    another kind, and for "true" of users who are not synthetic.
+    not.  ``groups`` (users,): the labels of a user's group are left out of what is estimated of her, as her own is,
+    where there are several: whoever reads a message about all of them would count them twice.  Without features "knn"
+    and "model" are the class shares, and ``source`` says so.  Raises InputError for another kind, and for "true" of
+    users who are not synthetic.
     """
     if kind not in KINDS:
         raise InputError(f"eta = {kind!r}: must be one of {', '.join(KINDS)}, or an array (users, labels)")
@@ -263,14 +324,14 @@ def of_population(
         return synthetic(people.x, shares, people.users)
     if kind == "prior" or people.x is None:
         clusters = people.clusters
-        if clusters is None or len(people.sizes) < 2:
-            found = from_shares(people.y, labels)
+        if clusters is None or len(people.sizes) < 2 or _whole(clusters.codes, groups):
+            found = from_shares(people.y, labels, groups, seed)
         else:
-            found = from_cluster_shares(people.y, labels, clusters.codes, seed)
+            found = from_cluster_shares(people.y, labels, clusters.codes, seed, groups)
         return found if kind == "prior" else replace(found, source=f"{found.source}, as there are none")
     if kind == "knn":
-        return nearest(people.x, people.y, labels, seed=seed, progress=progress)
-    return modelled(people.x, people.y, labels, seed=seed)
+        return nearest(people.x, people.y, labels, seed=seed, progress=progress, groups=groups)
+    return modelled(people.x, people.y, labels, seed=seed, groups=groups)
 
 
 def _enough(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
@@ -293,25 +354,36 @@ def _smoothed(found: Floats, count: int, shares: Floats) -> Floats:
     return np.asarray((found * count + shares) / (count + 1), np.float64)
 
 
-SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], int, int], Floats]
-"""From features, labels, how many neighbours and how many labels there are: label shares among each one's nearest."""
+SharesAmong = Callable[[npt.NDArray[np.float32], npt.NDArray[np.int64], Groups, int, int], Floats]
+"""From features, labels, groups, how many neighbours and how many labels there are: label shares among the nearest of
+each one who are not of her group.
+"""
 
 
-def _search(n: int, columns: int, seed: int, progress: Asked) -> tuple[SharesAmong, str, int]:
-    """Return how neighbours are found, in words too, and how many at most: by a tree where that is quick."""
-    if columns <= _FEW_COLUMNS:
-        return _of_places(_by_tree, seed), "found exactly", n
+def _search(n: int, columns: int, group: int, seed: int, progress: Asked) -> tuple[SharesAmong, str, int]:
+    """Return how neighbours are found, in words too, and how many at most: by a tree where that is quick.
 
-    def exact(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
-        return label_shares(x, y, count, labels=labels, progress=progress)
+    ``group``: users of the largest group.
+    """
+    if columns <= _FEW_COLUMNS and group <= _FEW_ALIKE:
+        return _of_places(_by_tree, seed, n), "found exactly", n
 
-    if n <= APPROXIMATE_FROM:
+    def exact(
+        x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], groups: Groups, count: int, labels: int
+    ) -> Floats:
+        return label_shares(x, y, count, groups=groups, labels=labels, progress=progress)
+
+    if n <= APPROXIMATE_FROM or group > _FEW_NEIGHBOURS // 2:
         return exact, "found exactly", n
     try:
         import pynndescent  # noqa: F401
     except ImportError:
         return exact, "found exactly (with the extra leakage it would be faster, and approximate)", n
-    return _of_places(_approximately, seed), "found approximately by pynndescent", _FEW_NEIGHBOURS
+    return (
+        _of_places(_approximately, seed, _FEW_NEIGHBOURS),
+        "found approximately by pynndescent",
+        _FEW_NEIGHBOURS,
+    )
 
 
 Places = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
@@ -332,18 +404,24 @@ def _approximately(x: npt.NDArray[np.float32], few: int, seed: int) -> Places:
     return lambda who: np.asarray(graph[who], np.int64)
 
 
-def _of_places(build: Callable[[npt.NDArray[np.float32], int, int], Places], seed: int) -> SharesAmong:
+def _of_places(
+    build: Callable[[npt.NDArray[np.float32], int, int], Places], seed: int, most: int
+) -> SharesAmong:
     """Return label shares among neighbours that an index finds; users are shuffled, so that no order breaks ties."""
 
-    def shares(x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], count: int, labels: int) -> Floats:
+    def shares(
+        x: npt.NDArray[np.float32], y: npt.NDArray[np.int64], groups: Groups, count: int, labels: int
+    ) -> Floats:
         shuffled = order(words(seed, stream("attack", "ties", 0), 0, len(y)))
-        # one more, as she is among them
-        nearest_of, codes = build(x[shuffled], min(count + 1, len(y)), seed), y[shuffled]
+        # as many more as her group has, for they may be among them
+        few = min(count + largest_group(groups), len(y), most + 1)
+        nearest_of, codes, of = build(x[shuffled], few, seed), y[shuffled], groups[shuffled]
         found = np.empty((len(y), labels))
-        for low in range(0, len(y), _CHUNK):
-            who = np.arange(low, min(low + _CHUNK, len(y)))
+        step = max(1, _CHUNK * _FEW_NEIGHBOURS // max(few, _FEW_NEIGHBOURS))
+        for low in range(0, len(y), step):
+            who = np.arange(low, min(low + step, len(y)))
             places = nearest_of(who)
-            others = (places != who[:, None]) & (places >= 0)
+            others = (of[places] != of[who][:, None]) & (places >= 0)
             kept = others & (np.cumsum(others, axis=1) <= count)
             for label in range(labels):
                 found[shuffled[who], label] = ((codes[places] == label) & kept).sum(axis=1)
@@ -355,20 +433,35 @@ def _of_places(build: Callable[[npt.NDArray[np.float32], int, int], Places], see
 
 
 def _cross_fitted(
-    x: npt.NDArray[Any], y: npt.NDArray[Any], labels: int, model: str, folds: int, seed: int
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    labels: int,
+    model: str,
+    folds: int,
+    seed: int,
+    groups: Groups | None,
 ) -> Floats:
     import warnings
 
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     from p2p_sim.learning.training.models import make, one_thread
 
     codes, rows = np.asarray(y, np.int64), np.zeros((len(y), labels))
-    parts = StratifiedKFold(max(2, folds), shuffle=True, random_state=seed % 2**32)
-    for train, test in parts.split(x, codes):
-        counts = np.bincount(codes[train])
+    folds = max(2, folds if groups is None else min(folds, len(np.unique(groups))))
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    parts = kind(folds, shuffle=True, random_state=seed % 2**32)
+    for train, test in parts.split(x, codes, groups):
+        if not len(test):
+            continue
+        counts = np.bincount(codes[train], minlength=labels)
+        if (
+            np.count_nonzero(counts) < 2 or counts[counts > 0].min() < 2
+        ):  # what is left is too few for a model
+            rows[test] = shares_of(codes[train], labels)
+            continue
         inner = max(2, min(3, int(counts[counts > 0].min())))
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)  # calibration makes up for it

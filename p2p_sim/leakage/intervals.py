@@ -13,6 +13,9 @@ from p2p_sim.privacy.auditing import confidence_bounds
 
 Groups = npt.NDArray[np.int64]
 
+FEW_GROUPS = 20
+"""Fewer independent groups do not tell how much they vary: Student's t misses the mean of skewed ones too often."""
+
 UNKNOWN = Interval(math.nan, math.nan, math.nan)
 
 
@@ -33,27 +36,44 @@ def of_share(hits: int, trials: int, confidence: float) -> Interval:
     return Interval(low, hits / trials, high)
 
 
+def equal_groups(users: int, groups: Groups | None) -> int:
+    """Return how many equal groups weigh as much in a mean over ``users`` as these do; None: users by themselves."""
+    if groups is None:
+        return users
+    sizes = np.unique(groups, return_counts=True)[1].astype(np.float64)
+    return int(users**2 / float((sizes**2).sum()) + 1e-9)
+
+
 def of_mean(values: Floats, confidence: float, largest: float, groups: Groups | None = None) -> Interval:
     """Return the interval of the mean of ``values`` (n,), one a user, between -``largest`` and ``largest``.
 
     ``groups`` (n,): users of one group may depend on each other, those of two groups do not; None: all are independent.
-    It is the mean over users with the standard error of a mean over groups, times Student's quantile for their number,
-    and ``largest`` ln(2 / (1 - confidence)) / n on top: what can still happen to users where nothing did happen.
-    With one group nothing is known: from -``largest`` to ``largest``.
+    It is the mean over users with the standard error of a mean over groups, times Student's quantile for their number
+    (that of equal groups which weigh as much), widened by their skewness, and ``largest`` ln(2 / (1 - confidence)) / n
+    on top: what can still happen to users where nothing did happen.  Fewer than 20 groups do not tell their own spread:
+    then it is Hoeffding's, of any values so large.  With one group nothing is known: from -``largest`` to ``largest``.
 
-    *Source:* Student's t over groups; Liang and Zeger 1986 (variances that allow dependence within groups).
+    *Source:* Student's t over groups; Liang and Zeger 1986 (variances that allow dependence within groups); Johnson
+    1978 (the shift by skewness, here to both sides); Hoeffding 1963.
     """
     from scipy.special import stdtrit
 
     n, value = len(values), float(values.mean())
-    off = values - value
-    sums = off if groups is None else np.bincount(groups, weights=off)
-    sums = sums if groups is None else sums[np.bincount(groups) > 0]
-    m, error = len(sums), (1 - confidence) / 2
-    if m < 2:
+    sizes = np.ones(n) if groups is None else np.bincount(groups)
+    weights = sizes[sizes > 0] / n
+    m, error = 1 / float((weights**2).sum()), (1 - confidence) / 2
+    if len(weights) < 2:
         return Interval(-largest, value, largest)
+    if m < FEW_GROUPS - 1e-9:
+        half = largest * math.sqrt(2 * math.log(1 / error) / m)
+        return Interval(value - half, value, value + half)
+    off = values - value
+    sums = off if groups is None else np.bincount(groups, weights=off)[sizes > 0]
     spread = math.sqrt(float((sums**2).sum()) * m / (m - 1)) / n
-    half = -float(stdtrit(m - 1, error)) * spread + largest * math.log(1 / error) / n
+    cubes = abs(float((sums**3).sum())) / n**3
+    t = -float(stdtrit(m - 1, error))
+    shift = 0.0 if spread == 0 else cubes / spread**2 * (1 + 2 * t**2) / 6
+    half = t * spread + shift + largest * math.log(1 / error) / n
     return Interval(value - half, value, value + half)
 
 
@@ -68,8 +88,9 @@ def of_ratio(
     if below == 0:
         return UNKNOWN
     value = float(over.mean()) / below
-    low, _, high = of_mean((over - value * under) / below, confidence, largest / below, groups)
-    return Interval(value + low, value, value + high)
+    most = max(1.0, value) * largest / below
+    low, _, high = of_mean((over - value * under) / below, confidence, most, groups)
+    return Interval(max(0.0, value + low), value, value + high)
 
 
 def within(found: Interval, least: float, most: float) -> Interval:

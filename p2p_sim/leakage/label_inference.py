@@ -21,15 +21,23 @@ class Interval(NamedTuple):
     upper: float
 
 
+class Least(NamedTuple):
+    """Lower ends of a row's utility and advantage at ``advantage.SURE`` instead of the table's confidence."""
+
+    utility: float
+    advantage: float
+
+
 @dataclass(frozen=True)
 class AttackRow:
-    """One attacker, held against the best guess from public data alone.
+    """One attacker, held against the best guess from public data alone, by her P(y | x).
 
     ``utility``: expected attack utility, the share of labels that it guesses right where utility is 0/1.
     ``baseline``: the same of the best guess without the messages (L-EAU).  ``advantage``: utility - baseline;
     ``ratio``: utility / baseline.  ``basis``: "exact" by a law or an enumeration, "measured" on messages, with the
     confidence of the table; "lower" where the attack leaves out part of what the view shows; "refused" with ``why``,
     and then the numbers are NaN.  ``source``: paper and theorem.
+    ``least``: what bounds are held against; None: the lower ends themselves, as of exact rows.
     """
 
     name: str
@@ -40,11 +48,12 @@ class AttackRow:
     basis: Literal["exact", "measured", "lower", "refused"]
     source: str
     why: str = ""
+    least: Least | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PerUser:
-    """What the best attacker knows of each user: columns of equal length.
+    """What the optimal attacker knows of each user: columns of equal length.
 
     ``user``: id.  ``prior`` and ``posterior``: the probability of the most likely label before and after the messages.
     ``right``: whether the guess after them is true.
@@ -64,7 +73,7 @@ class LabelInference:
     for a right guess) or "given", a matrix.  ``confidence`` of all intervals.  ``groups``: how many groups of victims
     do not depend on each other; where all are independent, how many victims.  ``largest``: the largest utility of a
     guess.  ``bounds``: of the advantage, each with its basis.
-    ``per_user``: None where no attacker gives posteriors.
+    ``per_user``: None where the optimal attack was not made.
     """
 
     view: str
@@ -74,7 +83,6 @@ class LabelInference:
     utility: str
     confidence: float
     groups: int
-    largest: float
     rows: tuple[AttackRow, ...]
     bounds: tuple[Figure, ...]
     per_user: PerUser | None = None

@@ -59,17 +59,18 @@ def _count(near, who, k, out):
 @njit(
     types.void(
         _CODES, _NUMBERS, _ONES, _PLACES, _CODES, _NUMBERS, _ONES, _PLACES, types.int64, types.int64,
-        types.boolean, _SHARES,
+        _PLACES, _SHARES,
     ),
     **_OPTIONS,
 )  # fmt: skip
 def shares(
-    codes, numbers, ones, labels, sample_codes, sample_numbers, sample_ones, queries, k, rank, exclude, out
+    codes, numbers, ones, labels, sample_codes, sample_numbers, sample_ones, queries, k, rank, owner, out
 ):  # fmt: skip
     """Fill ``out`` (queries, labels) with the label shares of the k rows nearest to each query, a row's place.
 
-    The ``rank``-th smallest distance to a sample of the rows is a guess of the k-th smallest of all:
-    only rows within it are kept.  Where the guess was too small, all are.  Equal distances share what is left.
+    The ``rank``-th smallest distance to a sample of the rows is a guess of the k-th smallest of all: only rows within
+    it are kept, and none of the query's ``owner`` (rows,), unless that is below 0.  Where the guess was too small,
+    all are.  Equal distances share what is left.
     """
     rows, many, n = len(ones), len(queries), len(sample_ones)
     matches, tile = np.empty(_TILE, np.uint8), np.empty(_TILE, np.float32)
@@ -97,7 +98,7 @@ def shares(
                 )  # fmt: skip
                 at, most = found[i], limit[i]
                 for t in range(len(near)):
-                    if near[t] <= most and not (exclude and start + t == queries[i]):
+                    if near[t] <= most and (owner[queries[i]] < 0 or owner[start + t] != owner[queries[i]]):
                         kept[i, at], who[i, at] = near[t], labels[start + t]
                         at += 1
                 found[i] = at

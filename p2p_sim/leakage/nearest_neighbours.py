@@ -40,6 +40,7 @@ def label_shares(
     k: int,
     *,
     exclude_self: bool = True,
+    groups: npt.NDArray[np.int64] | None = None,
     labels: int | None = None,
     progress: Asked = None,
 ) -> Floats:
@@ -47,23 +48,32 @@ def label_shares(
 
     ``x`` (n, d): finite numbers, compared by Euclidean distance in float32; see ``scaled``.  ``y`` (n,): whole numbers
     from 0 to ``labels`` - 1 (default: the largest label).  ``exclude_self``: a row is no neighbour of its own; needed
-    wherever the row's own label is guessed.  Rows at the same distance as the k-th share what places are left, as a
+    wherever the row's own label is guessed.  ``groups`` (n,): rows of one group are no neighbours of each other either.
+    Rows at the same distance as the k-th share what places are left, as a
     random choice among them would on average, so that neither the order of rows nor a seed decides.
-    Raises InputError for other shapes, labels or k > n (n - 1 with ``exclude_self``).
+    Raises InputError for other shapes, labels or k > n (n - 1 with ``exclude_self``, n less the largest group).
     *Source:* Pitfalls 2021, Section 3.  *Assumes:* whoever computes this has the true labels.
     """
     table, codes, count = _checked(x, y, labels)
-    n, spare = len(table), int(exclude_self)
+    n = len(table)
+    apart = groups if groups is not None else np.arange(n) if exclude_self else None
+    spare = 0 if apart is None else largest_group(apart)
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n - spare:
-        of = f"{n:,} rows{', without the row itself' if exclude_self else ''}"
+        without = "" if apart is None else f", without {'the row itself' if groups is None else 'its group'}"
+        of = f"{n:,} rows{without}"
         raise InputError(f"k = {k!r}: must be a whole number from 1 to {n - spare:,}, of {of}")
     tell = reporter_of(progress) or (lambda *_: None)
     if table.size * n > SMALL or os.environ.get("P2P_SIM_NUMBA") == "1":
         packed = _packed(table)
         compiled = _loops() if packed.columns <= NARROW else None
         if compiled is not None:
-            return _by_loops(compiled, packed, codes, int(k), exclude_self, count, tell)
-    return _by_blocks(table, codes, int(k), exclude_self, count, tell)
+            return _by_loops(compiled, packed, codes, int(k), apart, count, tell)
+    return _by_blocks(table, codes, int(k), apart, count, tell)
+
+
+def largest_group(groups: npt.NDArray[np.int64]) -> int:
+    """Return how many rows the largest group has, of ``groups`` (n,)."""
+    return int(np.unique(groups, return_counts=True)[1].max())
 
 
 def scaled(x: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -172,13 +182,20 @@ def _loops() -> Any:
 
 
 def _by_loops(
-    loops: Any, packed: _Packed, y: npt.NDArray[np.int64], k: int, exclude: bool, count: int, tell: Any
+    loops: Any,
+    packed: _Packed,
+    y: npt.NDArray[np.int64],
+    k: int,
+    apart: npt.NDArray[np.int64] | None,
+    count: int,
+    tell: Any,
 ) -> Floats:
     n = len(y)
     step = max(1, n // _SAMPLE)
     some = np.arange(0, n, step)
     sample = [np.ascontiguousarray(part[..., some]) for part in (packed.codes, packed.numbers, packed.ones)]
-    share = (k + 1) / n * len(some)
+    owner = np.full(n, -1) if apart is None else np.asarray(apart, np.int64)
+    share = (k + (0 if apart is None else largest_group(apart))) / n * len(some)
     rank = int(np.ceil(share + 4 * np.sqrt(share) + 4))  # too small for one row in thousands
     out = np.zeros((n, count))
     size = int(np.clip(_BLOCK // n, 1, 64))
@@ -195,7 +212,7 @@ def _by_loops(
             places,
             k,
             rank,
-            exclude,
+            owner,
             out[start : start + size],
         )
 
@@ -209,7 +226,12 @@ def _by_loops(
 
 
 def _by_blocks(
-    table: npt.NDArray[np.float32], y: npt.NDArray[np.int64], k: int, exclude: bool, count: int, tell: Any
+    table: npt.NDArray[np.float32],
+    y: npt.NDArray[np.int64],
+    k: int,
+    apart: npt.NDArray[np.int64] | None,
+    count: int,
+    tell: Any,
 ) -> Floats:
     n = len(y)
     out = np.empty((n, count))
@@ -217,8 +239,8 @@ def _by_blocks(
     for start in range(0, n, size):
         stop = min(start + size, n)
         far = _distances(table[start:stop], table)
-        if exclude:
-            far[np.arange(stop - start), np.arange(start, stop)] = np.inf
+        if apart is not None:
+            far[apart[start:stop, None] == apart] = np.inf
         edge = np.partition(far, k - 1, axis=1)[:, k - 1]
         row, neighbour = np.nonzero(far <= edge[:, None])
         tied = far[row, neighbour] == edge[row]

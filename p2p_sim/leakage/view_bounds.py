@@ -19,7 +19,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.leakage import intervals
 from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enumeration
-from p2p_sim.leakage.dependence import bags_of
+from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
 from p2p_sim.observed_view import View
@@ -33,6 +33,14 @@ from p2p_sim.privacy.setting import LEARNER
 ORDERS = (1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 """Renyi orders among which the best is taken."""
 
+DEVIATIONS = 4.0
+"""Labels whose likeness within groups is above so many standard deviations are not independent given P(y | x)."""
+
+ALIKE = (
+    "labels of users whose messages are mixed are alike beyond what the attacker thinks of them, so that messages tell "
+    "of P(label | features) itself; take an eta that knows more"
+)
+
 _EXACT_BAGS = 100_000_000  # labels times bag sizes up to which Theorem 3.3 is computed: some seconds
 _ENTRIES = 1 << 22  # of laws that are held at once
 
@@ -41,9 +49,10 @@ _ENTRIES = 1 << 22  # of laws that are held at once
 class Question:
     """Whose advantage is bounded.  ``victims``: rows of ``people``; ``eta`` (users, k): P(y | x).
 
-    ``exact``: whether labels were drawn by ``eta``; ``features``: whether the attacker knows any.  ``baseline``: the
-    lower end of the utility of the best guess without messages, under 0/1 utility, by an interval that is
-    ``advantage.SURE``: a lower one makes bounds larger, so that they err to the safe side.
+    ``exact``: whether labels were drawn by ``eta``; ``alike``: whether that tells no two users apart; ``features``:
+    whether the attacker knows any.  ``baseline``: the lower end of the utility of the best guess without messages,
+    under 0/1 utility, by an interval that is ``advantage.SURE``: a lower one makes bounds larger, so that they err to
+    the safe side.
     """
 
     protocol: Protocol
@@ -52,6 +61,7 @@ class Question:
     victims: npt.NDArray[np.int64]
     eta: Floats
     exact: bool
+    alike: bool
     features: bool
     utility: str
     gains: Floats
@@ -62,6 +72,14 @@ class Question:
     def truth(self) -> npt.NDArray[np.int64]:
         """The labels of the victims."""
         return np.asarray(self.people.y, np.int64)[self.victims]
+
+    @property
+    def blind(self) -> bool:
+        """Whether the attacker knows nothing that tells users' labels apart.
+
+        Clusters may tell them apart, unless labels were really drawn by one row.
+        """
+        return not self.features and self.alike and (self.exact or self.people.clusters is None)
 
     @property
     def learner_alone(self) -> bool:
@@ -81,14 +99,21 @@ def bounds(question: Question) -> tuple[Figure, ...]:
         law = _law(question)
     except InputError as error:  # of a view that has no room in the smallest cluster, say
         return (_no_law(str(error)),)
-    if law.law is None:
-        return (_no_law(law.why), *_of_bags(question, None))
-    return (
-        *_of_law(question, law),
-        *_of_response(question),
-        *_of_bags(question, law),
-        *_of_release(question, law),
-    )
+    found = _of_bags(question, None if law.law is None else law)
+    if law.law is not None:
+        found = [*_of_law(question, law), *_of_response(question), *found, *_of_release(question, law)]
+    if _alike(question):
+        found = [replace(bound, holds=False, why=ALIKE) for bound in found]
+    return tuple(found) if law.law is not None else (_no_law(law.why), *found)
+
+
+def _alike(question: Question) -> bool:
+    """Whether labels of users whose messages are mixed are alike beyond P(y | x), which no bound allows for."""
+    groups = groups_of(question.protocol, question.people)
+    if groups is None or question.exact:
+        return False
+    who = question.victims
+    return likeness(question.truth, question.eta[who], groups[who]) > DEVIATIONS
 
 
 def channel_of(question: Question) -> Floats | None:
@@ -160,11 +185,7 @@ def _of_law(question: Question, law: PrivacyProfile) -> list[Figure]:
         if bool((shares > 0).all()):
             found.append(replace(attacks2023.corollary1_weighted(0.0, delta, shares), parameters=kept))
         return found
-    if (
-        not question.features
-        and question.people.clusters is None
-        and question.protocol.feature_count() is None
-    ):
+    if question.blind and question.people.clusters is None and question.protocol.feature_count() is None:
         third = attacks2023.theorem3(0.0, delta, supremum)
         found.append(
             replace(third, why="features travel nowhere, so that privacy of labels is full", parameters=kept)
@@ -202,7 +223,7 @@ def _of_bags(question: Question, law: PrivacyProfile | None) -> list[Figure]:
     sizes = np.bincount(bags)
     smallest, share = int(sizes[sizes > 0].min()), float(question.truth.mean())
     found = []
-    if bool((ones == ones[0]).all()):
+    if question.alike:
         p = float(ones[0]) if question.exact else _nearest_half(question.truth)
         found.append(replace(unified2023.theorem3_4(p, smallest), parameters={"bag_size": smallest}))
         if question.exact and int(sizes.max()) == smallest:
@@ -256,11 +277,12 @@ def _of_noisy_bags(question: Question, epsilon: float, variance: float, distance
 
 
 def _of_release(question: Question, law: PrivacyProfile) -> list[Figure]:
-    """Return Theorem 5.2, of attackers who know no features: the best order, from the divergence of the report.
+    """Return Theorem 5.2, of attackers who know of no user more than class shares: the best order, from the divergence
+    of the report.
 
     Where the report is no uniform response, pure epsilon bounds the divergence of every order.
     """
-    if question.features or question.utility != "0/1":
+    if not question.blind or question.utility != "0/1":
         return []
     counts = np.bincount(question.truth, minlength=len(question.gains))
     common = intervals.of_share(int(counts.max()), int(counts.sum()), SURE).upper

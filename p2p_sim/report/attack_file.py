@@ -1,4 +1,4 @@
-"""``attack.json`` in a run directory: attacks on its labels, the newest of each view, utility and P(y | x)."""
+"""``attack.json`` in a run directory: attacks on its labels, the newest of each view, utility, P(y | x) and seed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ FORMAT = 1
 NAME = "attack.json"
 
 _FILE = KeptFile(
-    NAME, FORMAT, "attacks", "attack the run", "AttackFile", ("name", "channels", "utility", "eta_from")
+    NAME,
+    FORMAT,
+    "attacks",
+    "attack the run",
+    "AttackFile",
+    ("name", "channels", "utility", "eta_from", "seed"),
 )
-_COMMON = ("channels", "eta", "seed", "command")
+_COMMON = ("channels", "eta", "command")
 
 
 def read(folder: Path, run: RunRecord) -> list[dict[str, Any]]:

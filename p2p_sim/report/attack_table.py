@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.leakage.advantage import CANARIES, exceeded_claims, violations
+from p2p_sim.leakage.advantage import ADVANTAGE, CANARIES, PROVEN, exceeded_claims, violations
 from p2p_sim.leakage.attack import attack
+from p2p_sim.leakage.attackers import OPTIMAL, PRIOR
 from p2p_sim.leakage.label_inference import Interval, LabelInference
 from p2p_sim.privacy.table_rows import TableRow
 from p2p_sim.report import terminal, users_at_risk
@@ -21,16 +22,23 @@ Document = Mapping[str, Any]
 
 REFUSED = "refused"
 WEIGHTED = "weighted"
-OPTIMAL = "optimal"
 LEARNER = "learner"
 ETA = "knn"
 """Who looks, and what she thinks of labels before, unless others are asked for."""
 
-ABOVE = "an attack does better than the law of its view allows"
+ABOVE = (
+    "an attack does better than the law of its view allows, or labels depend on their place or cluster beyond what is "
+    "thought of them"
+)
 CLAIM = "an attack does better than a theorem claims that is not proven here"
 
 ESTIMATED = (
-    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more."
+    "That is of an attacker with this estimate of P(label | features); who has a better one may gain more by the "
+    "messages, or less."
+)
+
+NONE_RAN = (
+    "No attacker who uses the messages was tried, or could be made: this says nothing of what they give away."
 )
 
 DEVIATING = (
@@ -39,15 +47,20 @@ DEVIATING = (
 )
 """Why a view of users who deviate is not attacked."""
 
+BEFOREHAND = ", by what she thinks beforehand,"
+"""Where the best guess without messages is by an estimate of P(label | features)."""
+
 _NUMBERS = ("utility", "baseline", "advantage", "ratio")
-_HAIR = 1e-6  # of a person
-_PEOPLE = (100, 1_000, 10_000, 100_000, 1_000_000)
+_HAIR = 1e-6  # of a share: no difference that four decimals show
+_EMPTY = 1.0  # an interval of the advantage so wide says nothing of what messages add
 
 
 def row(
-    view: TableRow, found: LabelInference | None, refused: str, channels: str = "plain"
+    view: TableRow, found: LabelInference | None, refused: str, channels: str = "plain", seed: int = 0
 ) -> dict[str, Any]:
     """Return what attackers with one view guess, as JSON values; ``found``: None if ``refused`` says why there is none.
+
+    ``seed``: of the estimates and canaries.
 
     ``per_user`` counts users; the distribution itself is too long for a document.
     """
@@ -56,7 +69,7 @@ def row(
         return result
     above = violations(found)
     made: dict[str, Any] = result | {
-        "channels": channels, "users": found.users, "labels": found.labels, "eta_from": found.eta_from,
+        "channels": channels, "seed": seed, "users": found.users, "labels": found.labels, "eta_from": found.eta_from,
         "utility": found.utility, "confidence": found.confidence,
         "attackers": [
             {name: getattr(each, name) for name in ("name", "basis", "source", "why")}
@@ -82,6 +95,7 @@ def rows_of(
     *,
     must: bool,
     channels: str = "plain",
+    seed: int = 0,
     **how: Any,
 ) -> tuple[dict[str, LabelInference], list[dict[str, Any]]]:
     """Attack each view of a run; return what was found, by the view's title, and the rows of all.
@@ -101,12 +115,12 @@ def rows_of(
 
         why = ""
         try:
-            found[view.title] = attack(run, view.name, channels=channels, progress=tell, **how)
+            found[view.title] = attack(run, view.name, channels=channels, seed=seed, progress=tell, **how)
         except InputError as error:
             if must:
                 raise
             why = str(error)
-        made.append(row(view, found.get(view.title), why, channels))
+        made.append(row(view, found.get(view.title), why, channels, seed))
     return found, made
 
 
@@ -115,56 +129,138 @@ def _ends(found: Interval) -> dict[str, float | None]:
 
 
 def best(attacked: Document) -> Document | None:
-    """Return the attacker who guesses most, of users rather than of canaries; None if all are refused."""
-    every = [each for each in attacked["attackers"] if each["basis"] != REFUSED]
-    done = [each for each in every if each["name"] != CANARIES] or every
-    return max(done, key=lambda each: (each["utility"]["value"], each["name"] == OPTIMAL), default=None)
+    """Return the best attacker who uses the messages: "optimal" where it could be made; None if there is none.
+
+    Of the others the one who guesses most, of users rather than of canaries.
+    """
+    found = [each for each in attacked["attackers"] if each["basis"] != REFUSED and each["name"] != PRIOR]
+    return max(found, key=lambda each: (_rank(each["name"]), each["utility"]["value"]), default=None)
+
+
+def _rank(name: str) -> int:
+    if name == OPTIMAL:
+        return 3
+    return 0 if name == CANARIES else 2 if _is_optimal(name) else 1
+
+
+def _is_optimal(name: str) -> bool:
+    """Whether it is the optimal attack, on messages or by its law: with its P(label | features) none does better."""
+    return name.partition(",")[0] == OPTIMAL
 
 
 def sentences(attacked: Document) -> list[str]:
-    """Return in plain words what the table says: of the best attacker, and of whom she is sure."""
+    """Return in plain words what the table says: of one attacker, the best who uses the messages."""
     one = best(attacked)
     if one is None:
-        return ["No attack could be made with what this view contains."]
+        return [NONE_RAN, _allowed(attacked)]
+    if one["basis"] != "exact" and one["advantage"]["upper"] - one["advantage"]["lower"] >= _EMPTY:
+        return [
+            f"Labels of {_users(attacked)} are too few, or depend too much on each other, to tell what the messages "
+            "add.",
+            _allowed(attacked),
+        ]
     said = [_guesses(attacked, one)]
     if one["basis"] != "exact":
-        said.append(_between(attacked, one["advantage"]))
-        if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES:
+        said.append(_between(attacked, one))
+        nothing = one["advantage"]["lower"] == one["advantage"]["upper"] == 0
+        if one["baseline"]["lower"] < one["baseline"]["upper"] and one["name"] != CANARIES and not nothing:
             said.append(ESTIMATED)
-    if attacked["per_user"] is not None:
+        if _beatable(one) and one["name"] != CANARIES:
+            said.append(_allowed(attacked))
+    if attacked["per_user"] is not None and _is_optimal(one["name"]):
         said.append(users_at_risk.sentence(attacked["per_user"]))
     return said
 
 
+def _users(attacked: Document) -> str:
+    return f"{attacked['users']:,} user{'s' if attacked['users'] != 1 else ''}"
+
+
+def _beatable(one: Document) -> bool:
+    """Whether who thinks the same of P(label | features), and sees the same, may do better than this attacker."""
+    return one["basis"] == "lower" or not _is_optimal(one["name"])
+
+
+def _most(attacked: Document) -> float | None:
+    """Return the least of the proven bounds of the advantage; None where none holds."""
+    found = [
+        float(bound["value"])
+        for bound in attacked["bounds"]
+        if bound["holds"] and bound["basis"] in PROVEN and bound["quantity"] == ADVANTAGE
+    ]
+    return min(found, default=None)
+
+
+def _allowed(attacked: Document) -> str:
+    """Return in words what bounds allow at most."""
+    most = _most(attacked)
+    if most is None:
+        return "No proven bound says how much the messages add at most."
+    if most <= 0:
+        return "The law of the view says that the messages add nothing."
+    return f"Bounds allow the messages to add {_amount(attacked, most)} at most."
+
+
+def _amount(attacked: Document, value: float) -> str:
+    """Return an advantage in words, rounded upward."""
+    scale, unit = _unit(attacked)
+    return f"{_three_digits(scale * value, math.ceil)}{unit}"
+
+
+def _unit(attacked: Document) -> tuple[int, str]:
+    return (1, "") if attacked["utility"] == WEIGHTED else (100, " right guesses of 100")
+
+
+def _three_digits(value: float, way: Callable[[float], int]) -> str:
+    """Return a number with three digits, rounded outward; to 1e-9, so that 0.07 stays it."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+    hair = -1e-9 if way is math.ceil else 1e-9
+    return f"{way(value / unit + hair) * unit:.3g}"
+
+
 def _guesses(attacked: Document, one: Document) -> str:
     with_them, without = one["utility"]["value"], one["baseline"]["value"]
+    with_them = max(with_them, without)  # she may leave the messages out
     if attacked["utility"] == WEIGHTED:
-        with_them = max(with_them, without)  # she may leave the messages out
         return (
             "Where a right guess counts the more the rarer its label is, and blind guesses are worth 0.5, an attacker "
             f"with these messages gets {number_text(with_them)}; without them {number_text(without)}."
         )
-    people = next(
-        (people for people in _PEOPLE if abs(with_them - without) * people >= 1 - _HAIR), _PEOPLE[0]
-    )
-    right, blind = (round(share * people) for share in (with_them, without))
     whom = "flips of planted users' labels" if one["name"] == CANARIES else "people"
-    who = f"Of {people:,} {whom}, an attacker with these messages guesses"
-    if right <= blind:  # she may leave them out
-        return f"{who} {blind:,} right, as many as without them."
-    return f"{who} {right:,} right; without them {blind:,}."
+    who = f"Of 100 {whom}, an attacker with these messages guesses"
+    right, blind = _of_100(with_them, without)
+    if right == blind or with_them - without < _HAIR:
+        return f"{who} {blind} right, as many as without them."
+    known = one["baseline"]["lower"] == one["baseline"]["upper"] or one["name"] == CANARIES
+    return f"{who} {right} right; without them{'' if known else BEFOREHAND} {blind}."
 
 
-def _between(attacked: Document, advantage: Document) -> str:
-    """Return in words how sure it is what the messages add."""
-    scale, unit = (1, "") if attacked["utility"] == WEIGHTED else (100, " right guesses of 100")
-    low, high = (f"{scale * advantage[end]:.3g}" for end in ("lower", "upper"))
-    said = f"With confidence {_percent(attacked['confidence'])}, the messages add"
-    if advantage["upper"] <= 0:
-        return f"{said} nothing to this."
-    if advantage["lower"] <= 0:
-        return f"{said} {high}{unit} at most, and perhaps nothing."
-    return f"{said} between {low} and {high}{unit}."
+def _of_100(one: float, other: float) -> list[str]:
+    """Return two shares as numbers of 100 people, with one decimal, or as many as show the difference, 4 at most."""
+    apart = 100 * abs(one - other) * (1 + 1e-9)
+    digits = next((digits for digits in range(1, 5) if apart >= 10.0**-digits), 1)
+    return [f"{100 * share:.{digits}f}".rstrip("0").rstrip(".") for share in (one, other)]
+
+
+def _between(attacked: Document, one: Document) -> str:
+    """Return in words how sure it is what the messages add; no more than a proven bound allows."""
+    low, high = one["advantage"]["lower"], one["advantage"]["upper"]
+    most = _most(attacked)
+    if low == high == 0 and not _beatable(one):
+        return "The messages add nothing to this: the view reads none that tells of a label."
+    who = "this attack adds" if _beatable(one) else "the messages add"
+    said = f"With confidence {_percent(attacked['confidence'])}, {who}"
+    if not _beatable(one) and most is not None and low <= most:
+        high = min(high, most)
+    also = "; a better one may add more" if _beatable(one) else ""
+    if high <= 0:
+        return f"{said} nothing to this{also}."
+    if low <= 0 and not also:
+        return f"{said} {_amount(attacked, high)} at most, and perhaps nothing."
+    least = _three_digits(_unit(attacked)[0] * max(low, 0.0), math.floor)
+    return f"{said} between {least} and {_amount(attacked, high)}{also}."
 
 
 def _percent(share: float) -> str:
@@ -227,6 +323,9 @@ def bound_lines(attacked: Document) -> list[list[str]]:
 BOUND_HEAD = ("bound of", "at most", "basis", "source")
 
 
+SOURCES = "Where each attacker comes from, or why it is refused:"
+
+
 def as_text(document: Document) -> str:
     """Return the document of ``p2p-sim attack`` as text."""
     given = terminal.parameters(document)
@@ -242,13 +341,14 @@ def view_text(attacked: Document) -> str:
     if attacked["refused"]:
         return f"View {attacked['view']}: not attacked: {attacked['refused']}"
     blocks = [
-        f"View {title(attacked)}: labels of {attacked['users']:,} users; P(label | features) {attacked['eta_from']}",
+        f"View {title(attacked)}: labels of {_users(attacked)}; P(label | features) {attacked['eta_from']}; "
+        f"seed of the estimates {attacked['seed']}",
         terminal.table(head(attacked), lines(attacked)),
     ]
     if attacked["bounds"]:
         blocks.append(terminal.table(BOUND_HEAD, bound_lines(attacked)))
     blocks.append("\n".join([*attacked["sentences"], *exceeded(attacked)]))
-    blocks.append("\n".join(notes(attacked)))
+    blocks.append("\n".join([SOURCES, *notes(attacked)]))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -271,12 +371,28 @@ def failed(document: Document) -> bool:
     return any(each.get("failed") for each in document["views"])
 
 
+def titles(attacked: Sequence[Document]) -> list[str]:
+    """Return the title of each attack; several of one view say in which way they differ."""
+    found = [title(each) for each in attacked]
+    for name in dict.fromkeys(found):
+        alike = [i for i, each in enumerate(found) if each == name]
+        for what, text in _DIFFERENCES.items():
+            values = [str(attacked[i].get(what)) for i in alike]
+            if len(set(values)) > 1:
+                for i, value in zip(alike, values, strict=True):
+                    found[i] += f"; {text} {value}"
+    return found
+
+
+_DIFFERENCES = {
+    "utility": "utility",
+    "eta_from": "P(label | features)",
+    "confidence": "confidence",
+    "seed": "seed of the estimates",
+}
+
+
 def kept_counts(attacked: Sequence[Document]) -> dict[str, Document]:
     """Return, by view, how many users have each probability, of the views with such an attacker."""
-    found: dict[str, Document] = {}
-    for each in attacked:
-        if not each.get("refused") and each["per_user"] is not None:
-            more = "" if each["utility"] != WEIGHTED else ", weighted"
-            name = f"{title(each)}{more}"
-            found[name if name not in found else f"{name}, {each['eta_from']}"] = each["per_user"]
-    return found
+    some = [each for each in attacked if not each.get("refused") and each["per_user"] is not None]
+    return {name: each["per_user"] for name, each in zip(titles(some), some, strict=True)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from p2p_sim.leakage.advantage import CANARIES
 from p2p_sim.report import attack_table, users_at_risk
 from p2p_sim.report.figure_text import percent, typeset
 from p2p_sim.report.page_layout import Block, Paragraph, Picture, Table, whose
@@ -19,15 +20,17 @@ def guesses_section(runs: Sequence[Document]) -> list[Block]:
         return []
     blocks: list[Block] = [
         Paragraph(
-            "p2p-sim attack let attackers guess the label of every user, with the messages that a view sees and "
-            "without them. The advantage is the difference. Without messages an attacker still knows features and how "
-            "labels depend on them: what she guesses by that alone no protection of the labels can prevent."
+            "Attackers guessed the label of every user, with the messages that a view sees and without them "
+            "(p2p-sim attack). The advantage is the difference. Without messages an attacker still knows features and "
+            "how labels depend on them: what she guesses by that alone no protection of the labels can prevent."
         )
     ]
     for number, run in enumerate(attacked, 1):
         name = whose(run, runs)
-        for each in run["label_inference"]:
-            blocks += _of_view(each, name)
+        for each, title in zip(
+            run["label_inference"], attack_table.titles(run["label_inference"]), strict=True
+        ):
+            blocks += _of_view(each, f"{name}{title}")
         kept = attack_table.kept_counts(run["label_inference"])
         if kept:
             file = "users-at-risk" if len(attacked) == 1 else f"users-at-risk-{number}"
@@ -37,26 +40,32 @@ def guesses_section(runs: Sequence[Document]) -> list[Block]:
 
 
 def guessed(run: Document) -> str | None:
-    """Return the share of labels that the learner guesses right, and that without messages; None if none was told."""
-    for each in run.get("label_inference", ()):
-        one = attack_table.best(each)
-        if (
-            each["name"] == attack_table.LEARNER
-            and each["utility"] != attack_table.WEIGHTED
-            and one is not None
-        ):
-            return f"{percent(one['utility']['value'])}; without messages {percent(one['baseline']['value'])}"
-    return None
+    """Return the share of labels that the learner guesses right, and that without messages; None if none was told.
+
+    Of several attacks that are kept it is the one that guesses most.
+    """
+    found = [
+        attack_table.best(each)
+        for each in run.get("label_inference", ())
+        if each["name"] == attack_table.LEARNER and each["utility"] != attack_table.WEIGHTED
+    ]
+    told = [each for each in found if each is not None and each["name"] != CANARIES]
+    if not told:
+        return None
+    one = max(told, key=lambda each: each["utility"]["value"])
+    without = one["baseline"]["value"]
+    with_them = max(one["utility"]["value"], without)  # she may leave the messages out
+    return f"{percent(with_them)}; without messages {percent(without)}"
 
 
-def _of_view(each: Document, name: str) -> list[Block]:
+def _of_view(each: Document, title: str) -> list[Block]:
     head, lines = attack_table.head(each), attack_table.lines(each)
-    notes = attack_table.notes(each)
+    notes = [f"{attack_table.SOURCES} {'; '.join(attack_table.notes(each))}"]
     notes.append(
-        f"{each['users']:,} users; P(label | features): {each['eta_from']}. Attacked {each['when']} by p2p-sim "
+        f"{each['users']:,} users; P(label | features): {each['eta_from']}; seed of the estimates "
+        f"{each['seed']}. Attacked {each['when']} by p2p-sim "
         f"{each['version']}: {each['command']}"
     )
-    title = f"{name}{attack_table.title(each)}"
     blocks: list[Block] = [
         Paragraph(f"{title}: {' '.join(each['sentences'])}"),
         *(Paragraph(f"{title}: {text}", True) for text in attack_table.exceeded(each)),

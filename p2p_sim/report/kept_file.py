@@ -82,7 +82,7 @@ class KeptFile:
         now = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"), "version": metadata.version("p2p-sim")
         }  # fmt: skip
-        replaced = {self._what(row) for row in fresh}
+        replaced = {self._what(terminal.plain(dict(row))) for row in fresh}
         rows = [row for row in self.read(folder, run) if self._what(row) not in replaced]
         whole = terminal.plain(
             {
@@ -95,7 +95,7 @@ class KeptFile:
         return folder / self.name
 
     def _what(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in self.same)
+        return tuple(row.get(name) for name in self.same)
 
 
 def _run_identity(run: RunRecord) -> dict[str, Any]:

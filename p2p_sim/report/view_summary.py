@@ -147,7 +147,7 @@ def _guessed(row: Mapping[str, Any]) -> dict[str, Any]:
         else f"Attack by {one['name']}, advantage {attack_table.interval(one['advantage'])}; "
     )
     shown = _row(
-        "measured",
+        "measured" if one is not None else "refused",
         " ".join([*row["sentences"], *row["above"]]),
         f"{by}{row['eta_from']}; p2p-sim attack, {row['when']}",
     )

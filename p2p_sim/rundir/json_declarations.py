@@ -351,6 +351,7 @@ class _Attack(TypedDict):
     per_user: _PerUser | None
     sentences: list[str]
     above: list[str]
+    exceeded_claims: list[str]
     failed: bool
     command: str
 

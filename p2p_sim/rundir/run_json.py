@@ -139,10 +139,16 @@ def without_seed(words: Sequence[str]) -> list[str]:
     left: list[str] = []
     skip = False
     for word in words:
-        if not skip and word != "--seed" and not word.startswith("--seed="):
+        if not skip and word.partition("=")[0] not in _SEEDS:
             left.append(word)
-        skip = word == "--seed" and not skip
-    return [*left, "--seed", HIDDEN]
+        skip = word in _SEEDS and not skip
+    own = (
+        _SEEDS[1] if list(words[1:2]) == ["attack"] else _SEEDS[0]
+    )  # what is kept of p2p-sim attack is of a saved run
+    return [*left, own, HIDDEN]
+
+
+_SEEDS = ("--seed", "--attack-seed")
 
 
 def in_python(run: RunRecord, path: str | Path, call: str) -> str:

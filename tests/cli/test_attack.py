@@ -33,7 +33,7 @@ def test_a_fresh_run_is_attacked_as_in_python(cli) -> None:
     (view,) = found["views"]
     people = p2p_sim.Population.synthetic(users=400, positive=0.3, seed=7)
     run = p2p_sim.run(RandomizedResponse(1.0), people, seed=7)
-    same = attack(run, "learner", eta="prior", seed=7)
+    same = attack(run, "learner", eta="prior")
     assert attackers(view).keys() == {each.name for each in same.rows}
     for each in same.rows:
         if each.basis != "refused":
@@ -126,10 +126,46 @@ def test_a_saved_run_keeps_what_was_found(cli, saved: Path) -> None:
     kept = json.loads((saved / "attack.json").read_text())
     assert stat.S_IMODE((saved / "attack.json").stat().st_mode) == 0o600
     assert [each["name"] for each in kept["attacks"]] == ["learner"]
-    cli("attack", "--run", "mine", "--eta", "prior", "--seed", "1")
+    cli("attack", "--run", "mine", "--eta", "prior", "--attack-seed", "1")
     cli("attack", "--run", "mine", "--eta", "prior", "--utility", "weighted")
     again = json.loads((saved / "attack.json").read_text())["attacks"]
-    assert [(each["utility"], each["seed"]) for each in again] == [("0/1", 1), ("weighted", 0)]
+    assert [(each["utility"], each["seed"]) for each in again] == [("0/1", 0), ("0/1", 1), ("weighted", 0)]
+    cli("attack", "--run", "mine", "--eta", "prior", "--attack-seed", "1")
+    assert len(json.loads((saved / "attack.json").read_text())["attacks"]) == 3
+
+
+def test_the_same_attack_has_the_same_seed_in_both_commands(cli) -> None:
+    of = ("randomized-response", "--epsilon", "1", "--users", "300", "--features", "2", "--seed", "5")
+    (fresh,) = cli("attack", *of, "--json").json["views"]
+    (at_once,) = cli("run", *of, "--attack", "--model", "none", "--out", "mine", "--json").json[
+        "label_inference"
+    ]
+    saved = cli("attack", "--run", "mine", "--eta", "prior")
+    assert fresh["seed"] == at_once["seed"] == 0
+    assert fresh["attackers"] == at_once["attackers"]
+    assert "; seed 5\n" in saved.out
+    assert "; seed of the estimates 0\n" in saved.out
+
+
+def test_where_no_attacker_uses_the_messages_it_says_so(cli) -> None:
+    done = cli(*FRESH, "--attacker", "prior")
+    assert attack_table.NONE_RAN in done.out
+    assert "as many as without" not in done.out
+    assert "sure of" not in done.out
+    assert cli(*FRESH, "--attacker", "prior", "--per-user", "a.csv").status == 2
+
+
+def test_a_view_that_reads_nothing_adds_exactly_nothing(cli) -> None:
+    done = cli(*FRESH, "--view", "wire", "--channels", "encrypted")
+    assert "The messages add nothing to this: the view reads none that tells of a label." in done.out
+    (view,) = cli(*FRESH, "--view", "wire", "--channels", "encrypted", "--json").json["views"]
+    assert attackers(view)["optimal"]["advantage"] == {"lower": 0.0, "value": 0.0, "upper": 0.0}
+
+
+def test_one_user_tells_nothing(cli) -> None:
+    done = cli("attack", "randomized-response", "--epsilon", "1", "--users", "1", "--eta", "prior")
+    assert "Labels of 1 user are too few" in done.out
+    assert "sure of" not in done.out
 
 
 def test_features_of_a_saved_run_come_from_its_data(cli, saved: Path) -> None:
@@ -227,6 +263,7 @@ def test_an_attack_that_beats_the_law_of_its_view_ends_with_status_1(
         ((*FRESH, "--per-user", "a.txt"), "--per-user 'a.txt': the name must end in .csv or .parquet"),
         ((*FRESH, "--per-user", "no/a.csv"), "--per-user 'no/a.csv': give a file in a folder that exists"),
         (("attack", "--run", "none"), "none"),
+        (("attack", "--run", "mine", "--seed", "3"), "--seed is for a fresh run, and --run names one"),
         (("attack", "--run", "mine", "--users", "3"), "--users is for a fresh run, and --run names one"),
         (("attack", "peer-to-peer", "--run", "mine"), "peer-to-peer contradicts run 'mine'"),
         (("attack", "--run", "mine", "--epsilon", "2"), "--epsilon 2.0 contradicts run 'mine', which has 1.0"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from p2p_sim import cli
+from p2p_sim import catalogue, cli
 from tests.cli.conftest import Done
 from tests.docs.test_documents import PAGES, ROOT, blocks
 
@@ -33,8 +33,13 @@ def lines(*parts: str) -> int:
 def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Ran]:
     """What a command of the page leaves in a folder; ``path``: where packages are, as if they were installed.
 
-    In this process, as a new one takes a second to import all there is: the module is forgotten between commands.
+    In this process, as a new one takes a second to import all there is: the module, and which packages are installed,
+    are forgotten between commands.
     """
+
+    def forget() -> None:
+        sys.modules.pop("forced", None)
+        catalogue._installed.cache_clear()
 
     def run(command: str, folder: Path, path: Path) -> Done:
         monkeypatch.chdir(folder)
@@ -44,7 +49,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             words = [sys.executable, "-m", program, *words, *options.split(), str(path)]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             return Done(done.returncode, done.stdout, done.stderr)
-        sys.modules.pop("forced", None)
+        forget()
         capsys.readouterr()
         with monkeypatch.context() as patch:
             patch.syspath_prepend(str(path))
@@ -52,7 +57,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Done(status, *capsys.readouterr())
 
     yield run
-    sys.modules.pop("forced", None)
+    forget()
 
 
 def all_ran(ran: Ran, commands: list[str], folder: Path, path: Path) -> dict[str, str]:

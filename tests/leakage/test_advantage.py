@@ -103,7 +103,7 @@ def figure1(labels: int, variance: float, draws: int, name: str) -> tuple[float,
     ],
 )  # fmt: skip
 def test_figure_1_of_attacks_2023(labels, variance, printed):
-    """sigma in {1, 10, 100} under sigma^2 I, and what is new under sigma I; claims.md, section 7."""
+    """sigma in {1, 10, 100} under sigma^2 I, and what is new under sigma I: laws.md, Attacks 2023."""
     value, error = figure1(labels, variance, 40_000 if labels == 2 else 6_000, f"{labels}/{variance}")
     digits = len(str(printed).split(".")[1])
     assert abs(value - printed) <= 3 * error + 0.5 * 10**-digits
@@ -213,3 +213,8 @@ def test_bad_input_is_named(call, told):
     with pytest.raises(InputError) as error:
         call()
     assert told in str(error.value)
+
+
+def test_a_ratio_of_utilities_is_never_below_0() -> None:
+    low, value, _ = intervals.of_ratio(np.array([1.0, 0, 0, 0]), np.array([0, 1.0, 1, 0]), 0.95, 1.0)
+    assert (low, value) == (0.0, 0.5)

@@ -10,8 +10,9 @@ from scipy.stats import t
 
 import p2p_sim
 from p2p_sim import InputError, Population
-from p2p_sim.leakage import intervals
-from p2p_sim.leakage.advantage import SURE, exceeded_claims, violations
+from p2p_sim.core.random_words import stream, words
+from p2p_sim.leakage import attackers, intervals
+from p2p_sim.leakage.advantage import SURE, Baseline, exceeded_claims, measured, violations
 from p2p_sim.leakage.attack import attack
 from p2p_sim.leakage.attackers import says
 from p2p_sim.leakage.canaries import canary_attack
@@ -28,12 +29,12 @@ from protocols import (
     EncryptedShuffle,
     LabelProportions,
     LaplaceLabelProportions,
+    PeerPermutation,
     PeerToPeer,
     RandomizedResponse,
 )
 from tests.contract.cases import PROTOCOLS, joined
 from tests.report.guesses import inference
-from tests.report.guesses import row as inference_row
 
 USERS = 20_000
 
@@ -122,7 +123,7 @@ def test_a_view_that_reads_nothing_gains_nothing(run):
     assert by_name["simple-prediction"].basis == "refused"
     assert "'user' has no learner" in by_name["simple-prediction"].why
     assert np.isnan(by_name["simple-prediction"].advantage.value)
-    assert by_name["optimal"].advantage.value == by_name["prior"].advantage.value
+    assert by_name["optimal"].advantage == (0, 0, 0)  # exactly, whatever was drawn
     assert found.users == USERS - 1
 
 
@@ -177,15 +178,21 @@ def test_a_bound_below_what_was_measured_is_a_violation(run, true):
 
 @pytest.mark.parametrize("m", [3, 40, 5000])
 def test_violations_rest_on_the_interval_that_is_sure(m):
-    """Widened from 95 %, intervals are those of ``SURE`` itself: over few groups, and where all users are alike."""
+    """Not on that of the table's confidence: over few groups, and where all users are alike."""
     n = 5000
     groups = np.arange(n) % m if m < n else None
-    for gained in (np.where(np.arange(n) % 7 < 3, 1.0, 0.0), np.ones(n)):
-        narrow, wide = (intervals.of_mean(gained, c, 2.0, groups) for c in (0.95, SURE))
-        row = inference_row("optimal", narrow, 0.0)
-        table = inference(rows=(row,), users=n, groups=m, largest=2.0)
+    for hits in (np.arange(n) % 7 < 3, np.ones(n, np.bool_)):
+        zeros = np.zeros(n, np.int64)
+        row = measured(
+            "optimal", zeros + 1, Baseline(zeros), hits.astype(int), np.eye(2), confidence=0.95, source="",
+            groups=groups,
+        )  # fmt: skip
+        gained = intervals.of_mean(np.where(hits, 1.0, -1.0), SURE, 1.0, groups)
+        table = inference(rows=(row,), users=n, groups=m)
+        least = max(-1.0, gained.lower)
+        assert least < row.advantage.lower or m == 3
         below, above = (
-            replace(table, bounds=(Figure(wide.lower + by, "attack advantage", True, "", "", "upper"),))
+            replace(table, bounds=(Figure(least + by, "attack advantage", True, "", "", "upper"),))
             for by in (-1e-6, 1e-6)
         )
         assert len(violations(below)) == 1
@@ -385,7 +392,9 @@ def test_intervals_are_over_bags_whose_users_depend_on_each_other(monkeypatch):
     of_bags = attack(run, eta=belief, attackers=["optimal"])
     gained = of_bags.per_user.right.astype(float) - (people.y == 0)
     sums = np.bincount(bags_of(LabelProportions(bag_size=4), people), weights=gained)
-    half = t.ppf(0.975, 299) * sums.std(ddof=1) * 300**0.5 / 1200 + np.log(40) / 1200
+    quantile, off = t.ppf(0.975, 299), sums - sums.mean()
+    skewed = abs((off**3).mean()) / off.var(ddof=1) * (1 + 2 * quantile**2) / 6 / 1200
+    half = quantile * off.std(ddof=1) * 300**0.5 / 1200 + skewed + np.log(40) / 1200
     low, value, high = of_bags.rows[0].advantage
     assert (low, high) == pytest.approx((value - half, value + half), abs=1e-12)
     monkeypatch.setattr("p2p_sim.leakage.attack.groups_of", lambda *_: None)
@@ -473,3 +482,42 @@ def test_what_eta_rules_out_is_said(run, people):
     row = rows(attack(sure, eta=wrong, attackers=["optimal"]))["optimal"]
     assert row.basis == "refused"
     assert "rules out" in row.why
+
+
+@pytest.mark.parametrize(
+    "protocol", [PeerToPeer(alpha=0.0, retries=2), PeerPermutation(0.0), LabelProportions(4)]
+)
+@pytest.mark.parametrize("fault", ["late=0.3", "loss=0.3", "drop=0.2", "lie=flip:0.3"])
+def test_no_true_label_is_ruled_out_under_faults(monkeypatch, protocol, fault):
+    """A late answer is sent and not used, a liar's label is another: who takes them at their word is sure and wrong."""
+    ruled_out, seen = [], []
+    kept = attackers.posterior_of
+
+    def watched(knowledge):
+        found = kept(knowledge)
+        seen.append(found[0])
+        return found
+
+    monkeypatch.setattr(attackers, "posterior_of", watched)
+    for seed in range(6):
+        y = (words(seed, stream("test", "faults", 0), 0, 12) >> np.uint64(63)).astype(np.bool_)
+        people = Population.from_arrays(y=y)
+        run = p2p_sim.run(protocol, people, seed=seed, trace="full", digest=False, faults=[fault])
+        law = Eta(np.full((12, 2), 0.5), "fair", exact=True)
+        for view in ("learner", "learner+wire"):
+            (row,) = attack(run, view, eta=law, attackers=["optimal"], channels="encrypted").rows
+            assert row.basis == "lower"
+            ruled_out += [seen[-1][np.arange(12), y.astype(int)] == 0]
+    assert not np.concatenate(ruled_out).any()
+
+
+def test_doubt_is_exact_of_lies_of_two_labels():
+    """Who flips her label with probability 0.2 before a truthful report: 0.8 to 0.2, by Bayes."""
+    y = np.arange(4000) % 2 == 0
+    run = p2p_sim.run(
+        RandomizedResponse(np.inf), Population.from_arrays(y=y), seed=1, trace="full", faults=["lie=flip:0.2"]
+    )
+    law = Eta(np.full((4000, 2), 0.5), "fair", exact=True)
+    found = attack(run, eta=law, attackers=["optimal"])
+    assert np.allclose(found.per_user.posterior, 0.8, atol=1e-12)
+    assert abs(found.per_user.right.mean() - 0.8) < 6.1 * (0.16 / 4000) ** 0.5

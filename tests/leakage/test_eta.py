@@ -68,6 +68,24 @@ def test_labels_that_are_pure_noise_are_not_remembered(kind):
     assert found.from_half.shape == (2000, 2)
 
 
+@pytest.mark.parametrize("columns", [8, 0])
+@pytest.mark.parametrize("size", [2, 40, 300])
+def test_no_estimate_hears_of_the_own_group(people, monkeypatch, columns, size):
+    """Whatever labels a group has, what is estimated of its users is the same, but for where folds are cut."""
+    monkeypatch.setattr(priors, "_FEW_COLUMNS", columns)
+    groups = np.arange(600) // size
+    other = np.where(groups == 0, ~people.y, people.y)
+    for estimate in (
+        lambda y: priors.nearest(people.x, y, 2, 15, groups=groups),
+        lambda y: priors.from_shares(y, 2, groups),
+        lambda y: priors.from_cluster_shares(y, 2, np.arange(600) // 300, groups=groups),
+    ):
+        one, two = estimate(people.y), estimate(other)
+        assert np.array_equal(one.rows[groups == 0], two.rows[groups == 0])
+        assert not np.array_equal(one.rows, two.rows)
+    assert priors.modelled(people.x, people.y, 2, groups=groups).rows.shape == (600, 2)
+
+
 def test_cluster_shares_leave_the_user_out():
     """In clusters of two, of pure noise, a share with the own label would guess it three times in four."""
     y = Population.synthetic(users=4000, seed=8).y
@@ -125,3 +143,10 @@ def test_bad_input_is_named(people, call, told):
     with pytest.raises(InputError) as error:
         call(people.x, people.y)
     assert told in str(error.value)
+
+
+def test_the_label_of_a_single_user_is_not_in_her_own_estimate():
+    one = Population.from_arrays(y=np.array([True]))
+    assert priors.of_population("prior", one, 2).rows.tolist() == [[0.5, 0.5]]
+    shares = priors.from_cluster_shares(one.y, 2, np.zeros(1, np.int64))
+    assert shares.rows.tolist() == [[0.5, 0.5]]

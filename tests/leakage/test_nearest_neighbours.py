@@ -49,6 +49,18 @@ def test_neighbours_are_those_of_scikit_learn(k: int, exclude: bool, way: str) -
     assert label_shares(x, y, k, exclude_self=exclude) == pytest.approx(expected, abs=1e-12)
 
 
+def test_no_neighbour_is_of_the_own_group(way: str) -> None:
+    x, y = people(600, 4)
+    groups = np.random.default_rng(3).integers(0, 12, 600)
+    far = ((x[:, None].astype(np.float64) - x[None]) ** 2).sum(axis=2)
+    far[groups[:, None] == groups] = np.inf
+    expected = np.eye(3)[y][np.argsort(far, axis=1, kind="stable")[:, :30]].mean(axis=1)
+    assert label_shares(x, y, 30, groups=groups) == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(InputError, match="without its group"):
+        label_shares(x, y, 590, groups=groups)
+    assert (label_shares(x, y, 1, groups=y, labels=3)[np.arange(600), y] == 0).all()
+
+
 def test_ties_share_what_is_left(way: str) -> None:
     """Four at distance 1 compete for the two places that the nearest leaves: each gets half a place."""
     x = np.array([[0.0], [0.1], [1.0], [1.0], [-1.0], [-1.0], [9.0]], np.float32)

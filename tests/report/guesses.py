@@ -45,7 +45,7 @@ def people(users: int = 10) -> PerUser:
 def inference(**changes: Any) -> LabelInference:
     made: dict[str, Any] = {
         "view": "learner", "users": 1000, "labels": 2, "eta_from": "class shares alone", "utility": "0/1",
-        "confidence": 0.95, "groups": 1000, "largest": 1.0,
+        "confidence": 0.95, "groups": 1000,
         "rows": (row("prior", exactly(0.76)), row("optimal", Interval(0.81, 0.83, 0.85)), REFUSED),
         "bounds": (bound(0.2),), "per_user": people(),
     }  # fmt: skip

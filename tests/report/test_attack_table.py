@@ -19,7 +19,7 @@ from p2p_sim import InputError
 from p2p_sim.coalition import Coalition
 from p2p_sim.leakage.label_inference import Interval, PerUser
 from p2p_sim.privacy.table_rows import TableRow
-from p2p_sim.report import attack_table, terminal, users_at_risk
+from p2p_sim.report import attack_table, attacked_labels, terminal, users_at_risk
 from tests.report.guesses import REFUSED, bound, exactly, inference, people, row
 
 LEARNER = TableRow("learner", "learner", Coalition.parse("learner", ("user", "learner")))
@@ -49,7 +49,7 @@ def test_the_table_is_told_in_plain_words() -> None:
         (
             0.8349,
             0.8341,
-            "Of 10,000 people, an attacker with these messages guesses 8,349 right; without them 8,341.",
+            "Of 100 people, an attacker with these messages guesses 83.49 right; without them 83.41.",
         ),
         (
             0.5,
@@ -61,15 +61,22 @@ def test_the_table_is_told_in_plain_words() -> None:
             0.5,
             "Of 100 people, an attacker with these messages guesses 50 right, as many as without them.",
         ),
+        (
+            0.785,
+            0.7412,
+            "Of 100 people, an attacker with these messages guesses 78.5 right; without them 74.1.",
+        ),
         (1.0, 0.0, "Of 100 people, an attacker with these messages guesses 100 right; without them 0."),
         (
             0.0301,
             0.03,
-            "Of 10,000 people, an attacker with these messages guesses 301 right; without them 300.",
+            "Of 100 people, an attacker with these messages guesses 3.01 right; without them 3.",
         ),
     ],
 )
-def test_as_many_people_as_show_the_difference(utility: float, baseline: float, text: str) -> None:
+def test_all_is_of_100_people_with_as_many_digits_as_show_the_difference(
+    utility: float, baseline: float, text: str
+) -> None:
     assert first(row("optimal", exactly(utility), baseline, "exact")) == text
 
 
@@ -81,6 +88,63 @@ def test_an_attacker_who_would_do_better_without_messages_leaves_them_out() -> N
     )
     surely = told(rows=(row("optimal", Interval(0.7, 0.72, 0.74)),))
     assert surely["sentences"][1].endswith("the messages add nothing to this.")
+
+
+def test_one_attacker_is_told_of_the_optimal_one_where_she_is_there() -> None:
+    weak, strong = (
+        row("optimal", Interval(0.7, 0.72, 0.74)),
+        row("simple-prediction", Interval(0.8, 0.82, 0.84)),
+    )
+    prior = row("prior", exactly(0.76))
+    assert attack_table.best(told(rows=(prior, strong, weak)))["name"] == "optimal"  # type: ignore[index]
+    assert attack_table.best(told(rows=(prior, weak), per_user=None))["name"] == "optimal"  # type: ignore[index]
+    other = told(rows=(prior, strong))
+    assert "sure of" not in " ".join(other["sentences"])  # counts are of the optimal attack
+    assert attack_table.best(told(rows=(prior,))) is None
+
+
+@pytest.mark.parametrize(("name", "basis"), [("optimal", "lower"), ("simple-prediction", "measured")])
+def test_what_a_better_attack_may_beat_is_no_upper_bound(name: str, basis: str) -> None:
+    said = told(rows=(row(name, Interval(0.75, 0.77, 0.79), 0.76, basis),), per_user=None)["sentences"]
+    assert said[1:] == [
+        "With confidence 95 %, this attack adds between 0 and 3 right guesses of 100; a better one may add more.",
+        "Bounds allow the messages to add 20 right guesses of 100 at most.",
+    ]
+
+
+def test_what_is_surely_allowed_is_no_more_than_bounds_allow() -> None:
+    wide = told(rows=(row("optimal", Interval(0.7, 0.78, 0.86)),), bounds=(bound(0.05),))
+    assert wide["sentences"][1].endswith(
+        "the messages add 5 right guesses of 100 at most, and perhaps nothing."
+    )
+
+
+def test_few_users_tell_nothing() -> None:
+    found = told(users=1, rows=(row("optimal", Interval(0.0, 1.0, 1.0), 0.76),), bounds=(bound(0.4622),))
+    assert found["sentences"] == [
+        "Labels of 1 user are too few, or depend too much on each other, to tell what the messages add.",
+        "Bounds allow the messages to add 46.3 right guesses of 100 at most.",
+    ]
+
+
+def test_several_attacks_of_one_view_say_how_they_differ() -> None:
+    one = told()
+    assert attack_table.titles([one]) == ["learner"]
+    other = one | {"seed": 3, "eta_from": "a model"}
+    assert attack_table.titles([one, other]) == [
+        "learner; P(label | features) class shares alone; seed of the estimates 0",
+        "learner; P(label | features) a model; seed of the estimates 3",
+    ]
+    assert len(attack_table.kept_counts([one, one | {"seed": 3}])) == 2
+
+
+def test_at_a_glance_is_the_strongest_attack_that_was_kept() -> None:
+    strong = told(rows=(row("optimal", Interval(0.88, 0.9, 0.92)),))
+    run = {"label_inference": [told(), strong, told(rows=(REFUSED,), per_user=None)]}
+    assert attacked_labels.guessed(run) == "90.00 %; without messages 76.00 %"
+    worse = told(rows=(row("optimal", Interval(0.7, 0.72, 0.74)),))
+    assert attacked_labels.guessed({"label_inference": [worse]}) == "76.00 %; without messages 76.00 %"
+    assert attacked_labels.guessed({"label_inference": [told(rows=(row("prior", exactly(0.7)),))]}) is None
 
 
 def test_canaries_are_no_people() -> None:
@@ -108,9 +172,15 @@ def test_a_weighted_utility_is_no_number_of_people() -> None:
     assert found["sentences"][0].endswith("an attacker with these messages gets 0.83; without them 0.76.")
 
 
-def test_where_all_attacks_are_refused_nothing_is_guessed() -> None:
-    found = told(rows=(REFUSED,), per_user=None)
-    assert found["sentences"] == ["No attack could be made with what this view contains."]
+@pytest.mark.parametrize("others", [(), (row("prior", exactly(0.76)),)])
+def test_where_no_attacker_uses_the_messages_nothing_is_said_of_them(others: tuple[Any, ...]) -> None:
+    found = told(rows=(*others, REFUSED), per_user=None)
+    assert found["sentences"] == [
+        attack_table.NONE_RAN,
+        "Bounds allow the messages to add 20 right guesses of 100 at most.",
+    ]
+    unbounded = told(rows=(*others, REFUSED), per_user=None, bounds=(bound(0.1, "claimed"),))
+    assert unbounded["sentences"][1] == "No proven bound says how much the messages add at most."
     text = attack_table.view_text(found)
     assert "simple-prediction: needs features" in text
     assert "nan" not in text
@@ -184,3 +254,16 @@ def test_each_user_has_a_row_that_only_the_owner_may_read(tmp_path: Path, name: 
 def test_other_endings_are_refused() -> None:
     with pytest.raises(InputError, match=r"--plot 'a.pdf': the name must end in .svg or .png"):
         users_at_risk.check("a.pdf", "--plot", users_at_risk.PLOTS)
+
+
+def test_what_is_guessed_by_an_estimate_is_said_to_be_her_own() -> None:
+    """A better P(y | x) may have another baseline; where it is known, and for canaries, there is none better."""
+    known = row("optimal", Interval(0.81, 0.83, 0.85))
+    estimated = replace(known, baseline=Interval(0.74, 0.76, 0.78))
+    assert first(known).endswith("guesses 83 right; without them 76.")
+    assert first(estimated).endswith("guesses 83 right; without them, by what she thinks beforehand, 76.")
+
+
+def test_few_crowds_do_not_tell_what_messages_add() -> None:
+    unknown = replace(row("optimal", Interval(0.0, 0.83, 1.0)), advantage=Interval(-0.76, 0.07, 0.24))
+    assert "are too few, or depend too much on each other" in told(rows=(unknown,))["sentences"][0]

@@ -11,7 +11,7 @@ import pytest
 
 from p2p_sim import InputError
 from p2p_sim import cli as program
-from p2p_sim.report import attack_file, report_page
+from p2p_sim.report import attack_file, attack_table, report_page
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir import integrity
 from p2p_sim.rundir.run_directory import LazyRun
@@ -45,7 +45,7 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "0.3",
     ]
     assert program.main([*made, "--out", str(place)]) == 0
-    attacked_again(place, "--view", "learner", "--view", "wire", "--seed", "918273999")
+    attacked_again(place, "--view", "learner", "--view", "wire", "--attack-seed", "918273999")
     return place
 
 
@@ -84,6 +84,25 @@ def test_seeds_are_withheld_with_that_of_the_run(attacked: Path) -> None:
     assert "918273999" in page("json", attacked)
     for form in report_page.FORMATS:
         assert "918273999" not in page(form, attacked, seed=False)
+    (command, *_) = (
+        each["command"]
+        for each in json.loads(page("json", attacked, seed=False))["runs"][0]["label_inference"]
+    )
+    assert command.endswith(" --attack-seed ...")
+    assert "--seed " not in command
+
+
+def test_what_beats_a_claim_stands_out_too(copy: Path) -> None:
+    document = told_in(copy, "attack.json")
+    document["attacks"][0]["exceeded_claims"] = ["optimal: advantage 0.3 is above 0.2"]
+    written(copy, document)
+    assert "an attack does better than a theorem claims that is not proven here: optimal" in page(
+        "html", copy
+    )
+    del document["attacks"][0]["exceeded_claims"]
+    written(copy, document)
+    with pytest.raises(InputError, match="exceeded_claims"):
+        page("html", copy)
 
 
 def test_what_beats_the_law_stands_out(copy: Path) -> None:
@@ -96,9 +115,7 @@ def test_what_beats_the_law_stands_out(copy: Path) -> None:
     root = read(page("html", copy))
     section = next(section for section in root.iter("section") if section.get("id") == "label-inference")
     (warning,) = [each for each in section.iter("p") if each.get("class") == "warning"]
-    assert words(warning) == (
-        "learner: an attack does better than the law of its view allows: optimal: advantage 0.3 is above 0.2"
-    )
+    assert words(warning) == (f"learner: {attack_table.ABOVE}: optimal: advantage 0.3 is above 0.2")
 
 
 def written(place: Path, document: dict[str, Any]) -> None:

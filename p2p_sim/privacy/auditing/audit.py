@@ -187,8 +187,8 @@ def audit(
     the other: of everything that the view shows), "auto" (where there is a law of these messages the first with 4/5 of
     the error, and the second, on up to 10,000 further worlds a label and learned quickly, with the rest; elsewhere the
     second, beside an attack that is registered, if one is); or an attack of one's own, a function of what is seen
-    (``privacy.Seen``) that returns a number for each world, with all of the error: whatever it returns, half of the
-    worlds choose what is counted on the others.
+    (``privacy.Seen``) that returns a number for each world, which must follow from that world alone, with all of the
+    error: half of the worlds choose what is counted on the others.
     ``pair``: two labels of the victim; "all" pairs of labels; None for all if they are at most 3, else the 3 that show
     most in a pilot with worlds of its own.  The error is shared over the pairs.
     ``composition``: how many of the other honest users have the second label of the pair; "worst": as bad as the law
@@ -203,8 +203,8 @@ def audit(
     1; a run has its own.  Raises InputError for arguments out of range, for those that contradict a run, and for a
     public column that a program reads and worlds do not have.
 
-    *Source:* Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds that are counted, and
-    the error is shared over both directions, all events, and the two bounds of each.
+    *Source:* docs/laws.md#audits; Clopper and Pearson 1934; Jagielski et al. 2020.  Events are fixed before the worlds
+    that are counted, and the error is shared over both directions, all events, and the two bounds of each.
     *Assumes:* colluders follow the protocol; worlds share nothing but servers; public columns are the same whatever the
     victim's label is.
     """

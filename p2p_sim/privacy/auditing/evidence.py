@@ -15,7 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import classifier, own_attack, rest_of_view
 from p2p_sim.privacy.auditing.own_attack import AttackStatistic
 from p2p_sim.privacy.auditing.statistic import Statistic, WorldCounts
-from p2p_sim.privacy.auditing.worlds import Situation, batches
+from p2p_sim.privacy.auditing.worlds import Seen, Situation, batch_seed, batches, seed_of
 
 Array = npt.NDArray[Any]
 Table = tuple[Array, list[str]]
@@ -29,6 +29,9 @@ BESIDE = 10_000
 
 _QUICK = 2_500
 """Most of them that it learns from."""
+
+_CHOOSING = "worlds to choose by"
+"""Those by which events are chosen share no run with those that are counted."""
 
 
 @dataclass
@@ -93,50 +96,40 @@ def by_learning(
     *,
     quick: bool = False,
 ) -> Evidence:
-    """Learn a score on the first half of the worlds of each label, and count the others.
+    """Learn a score on half of the worlds, of runs of their own, and count the others.
 
     ``statistic``: that the classifier stands beside, whose ratios are noted.  ``quick``: from few worlds.
     """
+    wanted = min(trials // 2, _QUICK if quick else _MOST)
+    pace = _Pace(progress, trials)
     tables: tuple[list[Table], list[Table]] = ([], [])
-    scores: tuple[list[Array], list[Array]] = ([], [])
     ratios: tuple[list[Array], list[Array]] = ([], [])
-    pace, left = _Pace(progress, trials), min(trials // 2, _QUICK if quick else _MOST)
-    around = (1.0, 0.0, 1.0)
-    wanted, scorer, names, above, below = left, None, list[str](), np.empty(0), np.empty(0)
-    for seen in batches(situation, trials, seed, settings, draws=True):
+    for seen in batches(situation, wanted, seed_of(seed, _CHOOSING), settings, draws=True):
         table, columns = classifier.features(seen)
-        assert seen.ones is not None
-        halves = table[~seen.ones], table[seen.ones]
-        use = min(len(halves[0]), left)
-        if statistic is not None:
-            known = statistic.ratios(statistic.read(seen))
-            for part, mask in zip(ratios, (~seen.ones, seen.ones), strict=True):
-                part.append(known[mask])
-        left -= use
-        if use:
-            for kept, half in zip(tables, halves, strict=True):
-                kept.append((half[:use], columns))
-        pace(len(halves[0]))
-        if not left and scorer is None:
-            progress("learning to tell the worlds apart", 0, 0)
-            first, second, names = _two(*tables)
-            scorer = classifier.fit(first, second, quick=quick)
-            above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
-            if statistic is not None:
-                learned = np.concatenate([scorer.scores(first), scorer.scores(second)])
-                around = rest_of_view.line(
-                    learned, np.concatenate([np.concatenate(part)[:wanted] for part in ratios])
-                )
-            tables = ([], [])
-        if scorer is not None and use < len(halves[0]):
-            for part, half in zip(scores, halves, strict=True):
-                part.append(scorer.scores(_fitted(half[use:], columns, names)))
-    assert scorer is not None
-    joined_scores = np.concatenate(scores[0]), np.concatenate(scores[1])
-    how = f"classifier ({scorer.name}) of {len(names)} features, learned on {wanted:,} other worlds a label"
-    found = Evidence(joined_scores, how, {}, above, below, around=around)
+        for kept, part in zip(tables, _by_label(table, seen), strict=True):
+            kept.append((part, columns))
+        _note(ratios, statistic, seen)
+        pace(seen.worlds // 2)
+    progress("learning to tell the worlds apart", 0, 0)
+    first, second, names = _two(*tables)
+    scorer = classifier.fit(first, second, quick=quick)
+    above, below = classifier.thresholds(scorer.scores(first), scorer.scores(second))
+    around = (1.0, 0.0, 1.0)
     if statistic is not None:
-        found.ratios = np.concatenate(ratios[0])[wanted:], np.concatenate(ratios[1])[wanted:]
+        learned = np.concatenate([scorer.scores(first), scorer.scores(second)])
+        around = rest_of_view.line(learned, np.concatenate([*ratios[0], *ratios[1]]))
+    scores: tuple[list[Array], list[Array]] = ([], [])
+    ratios = ([], [])
+    for seen in batches(situation, trials - wanted, seed, settings, draws=True):
+        table, columns = classifier.features(seen)
+        for out, part in zip(scores, _by_label(table, seen), strict=True):
+            out.append(scorer.scores(_fitted(part, columns, names)))
+        _note(ratios, statistic, seen)
+        pace(seen.worlds // 2)
+    how = f"classifier ({scorer.name}) of {len(names)} features, learned on {wanted:,} other worlds a label"
+    found = Evidence(_two_columns(scores), how, {}, above, below, around=around)
+    if statistic is not None:
+        found.ratios = _two_columns(ratios)
     return found
 
 
@@ -149,23 +142,41 @@ def by_attack(
     settings: backends.Settings,
     progress: Progress,
 ) -> Evidence:
-    """Score every world by an attack of one's own; choose events on the first half of each label, count the others.
+    """Score worlds by an attack of one's own; choose events on half of them, of runs of their own, count the others.
 
     ``point``: of a bound at which the chosen events are good.
     """
-    parts: tuple[list[Array], list[Array]] = ([], [])
-    pace = _Pace(progress, trials)
-    for seen in batches(situation, trials, seed, settings, draws=True):
-        found, ones = own_attack.values(attack, seen), seen.ones
-        assert ones is not None
-        for part, mask in zip(parts, (~ones, ones), strict=True):
-            part.append(found[mask])
-        pace(seen.worlds // 2)
-    half = trials // 2
-    first, second = (np.concatenate(part) for part in parts)
-    read, above, below = own_attack.chosen(first[:half], second[:half], point)
+    half, pace = trials // 2, _Pace(progress, trials)
+
+    def numbers(worlds: int, of: int) -> tuple[Array, Array]:
+        parts: tuple[list[Array], list[Array]] = ([], [])
+        for batch, seen in enumerate(batches(situation, worlds, of, settings, draws=True)):
+            found = own_attack.values(attack, seen, batch_seed(of, batch))
+            for part, mine in zip(parts, _by_label(found, seen), strict=True):
+                part.append(mine)
+            pace(seen.worlds // 2)
+        return _two_columns(parts)
+
+    read, above, below = own_attack.chosen(*numbers(half, seed_of(seed, _CHOOSING)), point)
+    first, second = numbers(trials - half, seed)
     how = f"own attack {own_attack.named(attack)}, its events chosen on {half:,} other worlds a label"
-    return Evidence((read(first[half:]), read(second[half:])), how, {}, above, below)
+    return Evidence((read(first), read(second)), how, {}, above, below)
+
+
+def _by_label(values: Array, seen: Seen) -> tuple[Array, Array]:
+    """Return what belongs to the worlds with the first label and with the second."""
+    assert seen.ones is not None
+    return values[~seen.ones], values[seen.ones]
+
+
+def _note(ratios: tuple[list[Array], list[Array]], statistic: Statistic | None, seen: Seen) -> None:
+    if statistic is not None:
+        for part, mine in zip(ratios, _by_label(statistic.ratios(statistic.read(seen)), seen), strict=True):
+            part.append(mine)
+
+
+def _two_columns(parts: tuple[list[Array], list[Array]]) -> tuple[Array, Array]:
+    return np.concatenate(parts[0]), np.concatenate(parts[1])
 
 
 def _two(first: list[Table], second: list[Table]) -> tuple[Array, Array, list[str]]:

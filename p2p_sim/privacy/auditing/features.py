@@ -1,7 +1,8 @@
 """What a coalition saw of each world, as a row of numbers: messages by who, when and in what order, and its draws.
 
-Every number is a function of one world's messages alone, and 0 where there are none.  So rows of different batches
-may stand in one table (``common``), and no number tells which batch, hence which label, a world was in.
+Every number is a function of one world's messages alone, and 0 where there are none; ids and what else counts through
+all worlds become places in the world.  So rows of different batches may stand in one table (``common``), and no number
+tells which batch a world was in.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.message import USER
 from p2p_sim.privacy.auditing import worlds
+from p2p_sim.privacy.auditing.numbering import CLUSTER
 
 if TYPE_CHECKING:
     from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
@@ -30,7 +32,6 @@ ROUNDS = 32
 """Rounds from this one on are taken together."""
 
 _CELLS = 128  # positions times components, at most
-_NAMES_WORLD = "cluster"  # a field that only says which world it is
 
 
 def features(seen: Seen) -> tuple[npt.NDArray[np.float64], list[str]]:
@@ -93,7 +94,7 @@ class _Group(NamedTuple):
 
 def _of_kind(seen: Seen, kind: str, columns: SeenMessages) -> Iterator[tuple[str, Array]]:
     """Yield every number that one kind of message gives, with its name."""
-    quantities = list(_quantities(columns))
+    quantities = list(_quantities(seen, columns))
     for group in _groups(seen, columns):
         cell = group.cell if group.mask is None else group.cell[group.mask]
         for quantity, values, parts in quantities:
@@ -104,7 +105,7 @@ def _of_kind(seen: Seen, kind: str, columns: SeenMessages) -> Iterator[tuple[str
                 yield f"{kind}.{quantity} {where}", _centred(totals[:, cells].sum(axis=1), values.dtype)
 
 
-def _quantities(columns: SeenMessages) -> Iterator[tuple[str, Array, int]]:
+def _quantities(seen: Seen, columns: SeenMessages) -> Iterator[tuple[str, Array, int]]:
     """Yield what is summed: messages, those that can be read, and fields; with the number of components."""
     ones = np.ones(len(columns.round), np.bool_)
     yield "messages", ones, 1
@@ -112,15 +113,25 @@ def _quantities(columns: SeenMessages) -> Iterator[tuple[str, Array, int]]:
         # A batch in which nothing could be read has no fields; one in which all could has no mask.
         yield "readable", (ones if columns.readable is None else columns.readable) & bool(columns.fields), 1
     for name, values in columns.fields.items():
-        if name == _NAMES_WORLD:
+        if name == CLUSTER:
             continue
         if values.ndim == 1:
-            yield name, values, 1
+            yield name, _within(seen, columns, name), 1
         elif values.shape[1] > WIDEST:
             yield name, values.sum(axis=1, dtype=_sum_type(values.dtype)), 1
         else:
             for i, part in enumerate(values.T):
                 yield f"{name}[{i}]", np.ascontiguousarray(part), values.shape[1]
+
+
+def _within(seen: Seen, columns: SeenMessages, name: str) -> Array:
+    """Return a field; of ids and other numbers that count through all worlds, the place among those of the world."""
+    values, world = columns.fields[name], seen.world_of(columns)
+    each = seen.numbers_a_world(columns, name, world)
+    if not each:
+        return values
+    within = values.astype(np.int64) - world * each
+    return within if columns.readable is None else np.where(columns.readable, within, 0)
 
 
 def _groups(seen: Seen, columns: SeenMessages) -> Iterator[_Group]:

@@ -13,10 +13,10 @@ from p2p_sim.privacy.auditing.evidence import BESIDE, Evidence, Progress, by_att
 from p2p_sim.privacy.auditing.law_test import LawTest, law_test
 from p2p_sim.privacy.auditing.measure import Measured, measured, worst_of_few
 from p2p_sim.privacy.auditing.own_attack import AttackStatistic
-from p2p_sim.privacy.auditing.pairs import Pair, Pairs, pair_seed, seed_of
+from p2p_sim.privacy.auditing.pairs import Pair, Pairs, pair_seed
 from p2p_sim.privacy.auditing.rest_of_view import p_value
 from p2p_sim.privacy.auditing.statistic import Statistic
-from p2p_sim.privacy.auditing.worlds import Situation
+from p2p_sim.privacy.auditing.worlds import Situation, seed_of
 from p2p_sim.privacy.law import Law
 
 EXACT_SHARE = 0.8

@@ -1,22 +1,25 @@
 """An attack of one's own as the statistic of an audit: any function of what is seen, which need not be good or fair.
 
-Whatever it is, the bound is valid: how its values are read, and the events, are chosen on one half of the worlds and
-counted on the other.  A value must depend on nothing but its own world, which is tried out by showing it fewer worlds.
+If a value depends on nothing but its own world, the bound is valid, however bad the attack is: how values are read, and
+the events, are chosen on one half of the worlds and counted on the other, of other runs.  Whether it does is tried out
+by showing the attack some of the worlds once more, in another order.  *Source:* docs/laws.md#audits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.random_words import stream, words
 from p2p_sim.privacy.auditing import confidence_bounds
 from p2p_sim.privacy.auditing.classifier import thresholds
-from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
+from p2p_sim.privacy.auditing.rearranged import locked, rearranged
+from p2p_sim.privacy.auditing.worlds import Seen
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -37,7 +40,7 @@ CASES = 64
 _PRIOR = 0.5  # imagined worlds of each label in every case
 _ONLY_COMPARED = 0.5  # confidence of bounds that promise nothing
 _ROUNDING = 1e-9  # sums of another number of rows may be rounded otherwise
-_AGAIN = 3  # a batch is looked at once more without the worlds from this part of it on
+_AGAIN = 3  # of so many worlds one is shown once more
 
 
 def named(attack: AttackStatistic) -> str:
@@ -45,29 +48,42 @@ def named(attack: AttackStatistic) -> str:
     return str(getattr(attack, "__name__", type(attack).__name__))
 
 
-def values(attack: AttackStatistic, seen: Seen) -> Floats:
+def values(attack: AttackStatistic, seen: Seen, seed: int = 0) -> Floats:
     """Return an attack's number of each world, shape (worlds,).
 
-    The attack does not get to know the victim's label.  Raises InputError for what are not numbers, or not one for each
-    world, and where fewer worlds are seen and a world's number changes.
+    The attack does not get to know the victim's label.  ``seed``: of which worlds it is shown again, in which order.
+    Raises InputError for what are not numbers, or not one for each world, for an attack that writes into what it is
+    shown, and where a world's number is another beside other worlds or in another place.
     """
     blind = replace(seen, ones=None, which=None)
     found = _numbers(attack, blind)
-    part = max(1, seen.worlds // _AGAIN)
-    alone = _numbers(attack, _first(blind, part))
-    if (wrong := np.flatnonzero(~np.isclose(alone, found[:part], _ROUNDING, _ROUNDING))).size:
-        world = int(wrong[0])
+    drawn = words(seed, stream("audit", "look again", 0), 0, seen.worlds)
+    order = np.argsort(drawn, kind="stable")[: max(1, seen.worlds // _AGAIN)]
+    again = _numbers(attack, rearranged(blind, order))
+    hair = _ROUNDING * float(np.abs(found[np.isfinite(found)]).max(initial=0.0))
+    if (wrong := np.flatnonzero(~np.isclose(again, found[order], _ROUNDING, hair))).size:
+        place = int(wrong[0])
+        world = int(order[place])
         raise InputError(
             f"statistic {named(attack)}: it gives world {world} the number {found[world]:.17g} among {seen.worlds:,} "
-            f"worlds and {alone[world]:.17g} among the first {part:,}: a number must follow from its own world alone, "
-            "without means or ranks over all of them, and be the same each time"
+            f"worlds and {again[place]:.17g} as world {place} among {len(order):,} of them in another order: a number "
+            "must follow from its own world alone, without means or ranks over all of them, without their numbers or "
+            "the ids of users (take the place in the world, id % seen.size), and be the same each time"
         )
     return found
 
 
 def _numbers(attack: AttackStatistic, seen: Seen) -> Floats:
     name = f"statistic {named(attack)}"
-    given = np.asarray(attack(seen))
+    try:
+        given = np.asarray(attack(locked(seen)))
+    except (ValueError, FrozenInstanceError) as error:
+        if isinstance(error, ValueError) and "read-only" not in str(error):
+            raise
+        raise InputError(
+            f"{name}: it writes into what it is shown ({error}); let it change a copy, such as seen.kinds['KIND']."
+            "fields['NAME'].copy()"
+        ) from error
     if given.shape != (seen.worlds,):
         raise InputError(
             f"{name}: it returns an array of shape {given.shape}; needed: one number for each of the {seen.worlds:,} "
@@ -81,31 +97,6 @@ def _numbers(attack: AttackStatistic, seen: Seen) -> Floats:
             f"{name}: it gives world {int(np.isnan(found).argmax())} no number (NaN); give any, such as 0"
         )
     return found
-
-
-def _first(seen: Seen, worlds: int) -> Seen:
-    """Return what is seen of the first worlds alone."""
-    kinds = {kind: _kept(messages, seen.world_of(messages) < worlds) for kind, messages in seen.kinds.items()}
-    draws = {
-        name: {part: column[drawn["party"] // seen.size < worlds] for part, column in drawn.items()}
-        for name, drawn in seen.draws.items()
-    }
-    return replace(seen, worlds=worlds, kinds=kinds, draws=draws)
-
-
-def _kept(messages: SeenMessages, rows: Array) -> SeenMessages:
-    def part(column: Array | None) -> Array | None:
-        return None if column is None else column[rows]
-
-    return replace(
-        messages,
-        round=messages.round[rows],
-        sender=messages.sender[rows],
-        recipient=messages.recipient[rows],
-        fields={name: column[rows] for name, column in messages.fields.items()},
-        readable=part(messages.readable),
-        cluster=part(messages.cluster),
-    )
 
 
 def chosen(first: Floats, second: Floats, point: tuple[str, float]) -> tuple[Reading, Array, Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from p2p_sim.core.errors import InputError
 from p2p_sim.privacy.auditing import classifier
 from p2p_sim.privacy.auditing.evidence import Evidence, Progress
 from p2p_sim.privacy.auditing.measure import PILOT_CONFIDENCE, measured, pilot_worlds
-from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches
+from p2p_sim.privacy.auditing.worlds import LABELS, Situation, batches, seed_of
 
 Array = npt.NDArray[Any]
 Pair = tuple[int, int]
@@ -45,11 +44,6 @@ def given_pair(pair: Any, labels: int) -> str | Pair | None:
             f"pair = {pair!r}: must be two different labels from 0 to {labels - 1}, such as (0, {labels - 1}), or 'all'"
         )
     return int(min(pair)), int(max(pair))
-
-
-def seed_of(seed: int, what: str) -> int:
-    """Return the seed of worlds that share nothing with those of ``seed``, by what they are for."""
-    return int.from_bytes(hashlib.sha256(f"{what}/{seed}".encode()).digest()[:8], "little")
 
 
 def pair_seed(seed: int, pair: Pair) -> int:

@@ -25,6 +25,7 @@ from p2p_sim.core.trace_level import TraceLevel, Watch
 from p2p_sim.network import topologies
 from p2p_sim.network.adjacency import matrix
 from p2p_sim.network.edges import SUFFIXES
+from p2p_sim.privacy.auditing import numbering
 from p2p_sim.privacy.registry import known
 from p2p_sim.trace.replay import Draws, Recorder
 
@@ -55,9 +56,7 @@ def numbers(draws: Draws, size: int, worlds: int) -> tuple[Array, list[str]]:
             continue
         world, place = np.divmod(drawn["party"], size)
         value = drawn["value"].astype(np.float64)
-        low = world * size
-        if np.all((value >= low) & (value < low + size)):
-            value = value - low
+        value = value - world * numbering.a_world(drawn["value"], world, size, worlds)
         recorded = (place <= MOST) & (drawn["slot"] < MOST)
         for who in np.unique(place[recorded]).tolist():
             for slot in np.unique(drawn["slot"][recorded & (place == who)]).tolist():
@@ -194,6 +193,18 @@ class Seen:
             )
         return named.astype(np.int64)
 
+    def numbers_a_world(self, columns: SeenMessages, name: str, world: Array) -> int:
+        """Return how many numbers each world has where a field counts through all of them; 0 where it does not.
+
+        ``world``: of each message.  What cannot be read is not looked at.
+        """
+        values = columns.fields[name]
+        if columns.readable is not None:
+            values, world = values[columns.readable], world[columns.readable]
+        if name == numbering.CLUSTER and np.array_equal(values, world):
+            return 1
+        return numbering.a_world(values, world, self.size, self.worlds)
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -252,11 +263,13 @@ class Situation:
 def batches(
     situation: Situation, trials: int, seed: int, settings: backends.Settings, *, draws: bool = False
 ) -> Iterator[Seen]:
-    """Run ``trials`` worlds a label, in batches; yield what was seen: as many of the worlds with each label.
+    """Run ``trials`` worlds a label, in batches; yield what was seen.
 
-    ``draws``: also what the colluders drew, which takes each batch once more.
+    Which worlds have which label is drawn at random over all batches: where a world stands, and what others of its
+    batch show, tells nothing of its label.  ``draws``: also what the colluders drew, which takes each batch once more.
     """
     kinds = len(situation.labels)
+    parts = _parts(batch_seed(seed, 0), kinds * trials, kinds)
     each = _each(situation.protocol, situation.size, situation.public, kinds)
     population, coalition = None, situation.coalition
     for number, first in enumerate(range(0, trials, each)):
@@ -268,7 +281,7 @@ def batches(
         if population is None or len(population.sizes) != worlds:
             population, coalition = situation.population(worlds), situation.everybody(worlds)
         chance = batch_seed(seed, number)
-        which = _parts(chance, worlds, kinds)
+        which = parts[kinds * first : kinds * first + worlds]
         people = _labelled(population, np.array(situation.labels)[which])
         seen = observe(situation, people, coalition, chance, settings)
         own = drawn(situation.protocol, people, coalition, chance, settings.faults) if draws else {}
@@ -295,9 +308,13 @@ def _each(protocol: Protocol, size: int, public: Mapping[str, Array], kinds: int
 
 def _parts(seed: int, worlds: int, kinds: int) -> Array:
     """Return for each world which label the victim has, from 0 up: each in as many worlds, drawn at random."""
-    order = np.argsort(words(seed, stream("audit", "label", 0), 0, worlds), kind="stable")
-    which = np.empty(worlds, np.int64)
-    which[order] = np.arange(worlds) // (worlds // kinds)
+    each = worlds // kinds
+    order = np.argpartition(
+        words(seed, stream("audit", "label", 0), 0, worlds), np.arange(each, worlds, each)
+    )
+    which = np.empty(worlds, np.min_scalar_type(kinds))
+    for part in range(kinds):
+        which[order[part * each : (part + 1) * each]] = part
     return which
 
 
@@ -306,6 +323,11 @@ def _labelled(population: Population, labels: Array) -> Population:
     y = population.y.copy()
     y[:: len(y) // len(labels)] = labels
     return replace(population, y=y)
+
+
+def seed_of(seed: int, what: str) -> int:
+    """Return the seed of worlds that share nothing with those of ``seed``, by what they are for."""
+    return int.from_bytes(hashlib.sha256(f"{what}/{seed}".encode()).digest()[:8], "little")
 
 
 def batch_seed(seed: int, number: int) -> int:

@@ -60,12 +60,16 @@ def chances(name: str, values: Any) -> Floats:
     return column
 
 
-def laws(name: str, values: Any) -> Floats:
-    """Return rows (n, k), each summing to 1 within 1e-9; raises InputError."""
-    rows = np.asarray(values, np.float64)
-    good = rows.ndim == 2 and rows.size > 0 and bool((rows >= 0).all()) and bool(np.isfinite(rows).all())
-    if not good or not bool((np.abs(rows.sum(axis=1) - 1) < 1e-9).all()):
-        raise InputError(f"{name} = {values!r}: needs rows of numbers from 0 up, each row summing to 1")
+def laws(name: str, values: Any, slack: float = 1e-9) -> Floats:
+    """Return rows (n, k) of probabilities, each summing to 1 within ``slack``; raises InputError naming a row."""
+    rows, wanted = np.asarray(values, np.float64), "needs rows of numbers from 0 to 1, each row summing to 1"
+    if rows.ndim != 2 or rows.size == 0:
+        raise InputError(f"{name} has shape {rows.shape}: {wanted}")
+    sums = rows.sum(axis=1)
+    for wrong in (~((rows >= 0) & (rows <= 1 + slack)).all(axis=1), ~(np.abs(sums - 1) < slack)):
+        if bool(wrong.any()):
+            at = int(np.flatnonzero(wrong)[0])
+            raise InputError(f"{name}: row {at} is {rows[at].tolist()} and sums to {sums[at]:.9g}: {wanted}")
     return rows
 
 

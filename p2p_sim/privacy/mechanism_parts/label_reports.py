@@ -65,9 +65,11 @@ def of_senders(
 ) -> LabelLikelihoods:
     """Return log-likelihoods (m, k) of users, given by id, ascending, without those of the view's own users.
 
-    Of a trace that was sampled the basis is "lower".
+    Of a trace that was sampled the basis is "lower".  A view that reads no report says nothing, exactly.
     """
     others = ~np.isin(senders, members(view))
+    if not others.any() and basis == "exact" and view.missing is None:
+        return LabelLikelihoods.silent(logs.shape[1], "the view reads no report of others")
     partly: Literal["exact", "lower"] = basis if view.missing is None else "lower"
     return LabelLikelihoods(np.asarray(senders[others], np.int64), logs[others], partly, source)
 

@@ -22,6 +22,7 @@ from p2p_sim.privacy.setting import Setting
 from protocols import BinnedResponse
 
 SOURCE = "Ghazi et al. 2023, RR-on-Bins: randomized response, of two labels in different bins"
+LIKELIHOOD = "Ghazi et al. 2023, RR-on-Bins: P(bin | label)"
 GIVEN = "the prior is public and depends on no user's label"
 
 
@@ -59,7 +60,7 @@ def local_epsilon(protocol: BinnedResponse) -> float:
 def attack(protocol: BinnedResponse, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what each bin that the view reads says of its sender's label."""
     check_prior_rows(view, eta, protocol.labels)
-    return by_matrix(view, matrix(protocol), SOURCE, field="bin")
+    return by_matrix(view, matrix(protocol), LIKELIHOOD, field="bin")
 
 
 register(

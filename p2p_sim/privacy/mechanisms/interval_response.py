@@ -22,6 +22,7 @@ from p2p_sim.privacy.setting import Setting
 from protocols import IntervalResponse
 
 SOURCE = "Liu and Huang 2026, RPWithPrior on a grid; two labels as far apart as they can be, see docs/laws.md"
+LIKELIHOOD = "Liu and Huang 2026, RPWithPrior on a grid: P(output | label), from the integers that are drawn"
 GIVEN = "the prior is public and depends on no user's label"
 
 
@@ -76,7 +77,7 @@ def local_epsilon(protocol: IntervalResponse) -> float:
 def attack(protocol: IntervalResponse, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what each output that the view reads says of its sender's label."""
     check_prior_rows(view, eta, protocol.labels)
-    return by_matrix(view, matrix(protocol), SOURCE, field="output")
+    return by_matrix(view, matrix(protocol), LIKELIHOOD, field="output")
 
 
 register(

@@ -37,6 +37,7 @@ Array = npt.NDArray[Any]
 Columns = Mapping[str, Array]
 
 SOURCE = "Ghazi et al. 2021, LP-MST; parallel composition over disjoint users, see docs/laws.md"
+LIKELIHOOD = "Ghazi et al. 2021, LP-MST: P(report | label), by the priors that were told"
 GIVEN = "a prior comes from other users' reports; the worst prior there may be"
 
 
@@ -165,7 +166,7 @@ def attack(protocol: MultiStage, view: View, eta: Floats) -> LabelLikelihoods:
     peers = set(told["recipient"].tolist()) & view.coalition.users
     blind = bool(peers) and not np.isin(reports["sender"], list(view.coalition.users), invert=True).any()
     with np.errstate(divide="ignore"):
-        return of_senders(view, reports["sender"], np.log(chances), SOURCE, "lower" if blind else "exact")
+        return of_senders(view, reports["sender"], np.log(chances), LIKELIHOOD, "lower" if blind else "exact")
 
 
 register(

@@ -29,6 +29,7 @@ from protocols import PriorResponse
 from protocols.prior_response import check_prior
 
 SOURCE = "Ghazi et al. 2021, RRWithPrior; the worst pair of labels, see docs/laws.md"
+LIKELIHOOD = "Ghazi et al. 2021, RRWithPrior: P(report | label)"
 GIVEN = "the prior is public and depends on no user's label"
 
 
@@ -190,7 +191,7 @@ def attack(protocol: PriorResponse, view: View, eta: Floats) -> LabelLikelihoods
         raise InputError(f'view = {view.name!r}: has no public column "prior", under which users answered')
     chances = likelihoods(protocol, prior, reports["y"].astype(np.int64))
     with np.errstate(divide="ignore"):
-        return of_senders(view, reports["sender"], np.log(chances), SOURCE)
+        return of_senders(view, reports["sender"], np.log(chances), LIKELIHOOD)
 
 
 register(

@@ -30,6 +30,7 @@ from protocols import UnbiasedResponse
 from protocols._unbiased_outputs import Randomizer
 
 SOURCE = "Badanidiyuru et al. 2023, the integers that are drawn; the worst pairs of labels, see docs/laws.md"
+LIKELIHOOD = "Badanidiyuru et al. 2023: P(output | label), from the integers that are drawn"
 GIVEN = "the prior is public and depends on no user's label"
 
 Counts = tuple[int, ...]
@@ -117,7 +118,7 @@ def local_epsilon(protocol: UnbiasedResponse) -> float:
 def attack(protocol: UnbiasedResponse, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what each output that the view reads says of its sender's label."""
     check_prior_rows(view, eta, protocol.labels)
-    return by_matrix(view, matrix(protocol), SOURCE, field="output")
+    return by_matrix(view, matrix(protocol), LIKELIHOOD, field="output")
 
 
 register(

@@ -123,7 +123,7 @@ def test_a_server_message_without_its_cluster_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"'total' go from server to server, .* give them a field `cluster`"):
         privacy.audit(Unnamed(3, named=False), cluster_size=3, delta=0.0, trials=100)
     with pytest.raises(
-        InputError, match=r"'total_of' have a field `cluster` from 7 to 206: it must be the number"
+        InputError, match=r"'total_of' have a field `cluster` from 7 to 106: it must be the number"
     ):
         privacy.audit(Unnamed(3, named=True), cluster_size=3, delta=0.0, trials=100)
 

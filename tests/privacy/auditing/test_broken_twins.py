@@ -91,7 +91,7 @@ SMALL = {"cluster_size": 4, "trials": 6000, "statistic": "classifier"}
     ("twin", "expected"),
     [
         (Peers(), set()),
-        (Peers(own=0.5), {"violated"}),
+        (Peers(own=0.7), {"violated"}),
         (Peers(shy=0.9), {"violated"}),
         (Peers(early=1.0), {"violated"}),
     ],

@@ -57,6 +57,24 @@ def test_messages_between_users_by_both_ends():
     assert {name: found[f"label.{name}"] for name in expected} == expected
 
 
+def test_what_counts_through_all_worlds_is_told_by_its_place_in_the_world():
+    """Ids of the next user, bags of which each world has two, and a number that is no such thing."""
+    worlds, size = 12, 8
+    world, place = np.divmod(np.arange(worlds * size), size)
+    kind = message("report", "user", "learner", next=int, bag=int, other=int, hidden=int)
+    fields = {
+        "next": world * size + (place + 1) % size, "bag": 2 * world + place % 2, "other": place + world % 2,
+        "hidden": np.where(place > 2, world * size + place, 0),
+    }  # fmt: skip
+    sent = columns(kind, np.arange(worlds * size), 0, fields)
+    half = columns(kind, np.arange(worlds * size), 0, {"next": fields["hidden"]}, None, place > 2)
+    found = by_name(Seen(size, worlds, 0, {"report": sent, "half": half}))
+    assert found["report.next from the victim"] == [1] * worlds
+    assert found["report.bag in all"] == [size // 2] * worlds
+    assert found["report.other from user 3"] == [3, 4] * (worlds // 2)
+    assert found["half.next in all"] == [3 + 4 + 5 + 6 + 7] * worlds
+
+
 def test_reports_by_sender_and_not_by_order():
     found = by_name(reports(np.array([[1, 0, 1], [0, 0, 1]], bool)))
     assert found["report.y in all"] == [2, 1]

@@ -116,8 +116,9 @@ def test_both_labels_batches_and_seeds_have_randomness_of_their_own(monkeypatch:
     columns = [part for seed in (0, 1) for batch in flips(seed, 40_000) for part in batch]
     assert len(columns) == 8
     for one, other in itertools.combinations(columns, 2):
-        agree = int((one == other).sum())
-        low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], len(one), 0.625)
+        rows = min(len(one), len(other))
+        agree = int((one[:rows] == other[:rows]).sum())
+        low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], rows, 0.625)
         assert low <= agree <= high
     assert not low <= int((columns[0] == columns[0]).sum()) <= high, "the check can fail"
 
@@ -137,8 +138,8 @@ def learned_then_spoiled(monkeypatch: pytest.MonkeyPatch, *, spoil: bool) -> tup
     whole, choose = worlds.batches, classifier.thresholds
 
     def spoiled(situation: Any, trials: int, seed: int, settings: Any, **asked: Any) -> Any:
-        for number, seen in enumerate(whole(situation, trials, seed, settings, **asked)):
-            if spoil and number >= 2:
+        for seen in whole(situation, trials, seed, settings, **asked):
+            if spoil and seed == 0:  # that of the audit, which the worlds that are learned from do not have
                 reports = seen.kinds["report"]
                 reports.fields["y"] = np.zeros_like(reports.fields["y"])
             yield seen

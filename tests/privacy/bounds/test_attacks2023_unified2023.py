@@ -174,6 +174,11 @@ def test_laplace_posterior_decides_as_the_corrected_short_attacker():
         (lambda: a.distance(math.nan), "epsilon = nan"),
         (lambda: a.theorem2(1, -1, 1), "delta = -1"),
         (lambda: a.theorem2_zero_one(1, 0, [[0.5, 0.6]]), "each row summing to 1"),
+        (
+            lambda: a.theorem2_zero_one(1, 0, [[0.5, 0.5], [0.7, 0.6]]),
+            r"conditionals: row 1 is [0.7, 0.6] and sums to 1.3",
+        ),
+        (lambda: a.theorem2_zero_one(1, 0, [[1.5, -0.5]]), "row 0 is [1.5, -0.5]"),
         (lambda: a.corollary1_weighted(1, 0, [1, 0]), "above 0"),
         (lambda: a.label_independent_utility([[1, 0]], [[1]]), "2 by 2"),
         (lambda: u.rr_advantage([0.5, 1.2], 1), "from 0 to 1"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import p2p_sim
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import Population
 from p2p_sim.core.protocol import Protocol
@@ -166,3 +167,19 @@ def test_posteriors_are_those_of_every_way(name: str, view: str, channels: str) 
         for (_, *ratios), likelihood in alike.items():
             with np.errstate(divide="ignore"):
                 assert np.log(likelihood / likelihood.max()) == pytest.approx(ratios, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [PriorResponse(0.7, 3, "0.6,0.3,0.1"), MultiStage(1.0), IntervalResponse(0.7, 3), BinnedResponse(0.7, 3),
+     UnbiasedResponse(0.7, 3)],
+)  # fmt: skip
+def test_the_source_of_a_likelihood_is_not_of_the_worst_pair_of_labels(protocol: Protocol) -> None:
+    people = Population.synthetic(users=4, seed=0)
+    view = p2p_sim.run(protocol, people, seed=0, trace="full", digest=False).view("learner")
+    entry = accounting(type(protocol)).attack
+    assert entry is not None
+    labels = protocol.label_count()
+    found = entry(protocol, view, np.full((4, labels), 1 / labels))
+    assert "P(" in found.source
+    assert "labels, see" not in found.source
