@@ -114,6 +114,11 @@ class View(Summary):
         return columns if rows is None else {name: column[rows] for name, column in columns.items()}
 
     @property
+    def of_a_part(self) -> bool:
+        """Whether only a part of a population took part in the run, in the clusters and bags of all of it."""
+        return self._population().ids is not None
+
+    @property
     def graph(self) -> Members | None:
         """The public graph of all users, by row; None if there is none."""
         return self._population().graph

@@ -56,4 +56,5 @@ def bags_of(protocol: Protocol, people: Population) -> npt.NDArray[np.int64] | N
     if sums is None:
         return None
     clusters = people.clusters or Members(np.zeros(people.users, np.int32), np.array([0, people.users]), None)
-    return np.asarray(bag_numbers(clusters, np.arange(people.users), sums.size), np.int64)
+    ids = np.arange(people.users) if people.ids is None else people.ids
+    return np.asarray(bag_numbers(clusters, ids, sums.size), np.int64)

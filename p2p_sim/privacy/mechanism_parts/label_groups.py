@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from p2p_sim.core.errors import InputError
 from p2p_sim.core.groups import Members, clusters
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
@@ -22,7 +23,15 @@ Ints = npt.NDArray[np.int64]
 
 
 def clusters_of(view: View) -> Members:
-    """Return the clusters of a view's users, whose rows are the population's; one of all if there are none."""
+    """Return the clusters of a view's users, whose rows are the population's; one of all if there are none.
+
+    Raises InputError where a part of a population ran: sizes of clusters and bags are those of the whole.
+    """
+    if view.of_a_part:
+        raise InputError(
+            f"view = {view.name!r}: only a part of a population took part in the run, and who else is in its clusters "
+            "and bags is not known; attack a run of all of them"
+        )
     users = len(view.public["user"])
     return clusters(view.public["cluster"] if "cluster" in view.public else np.zeros(users, np.int64))
 

@@ -161,3 +161,12 @@ def test_a_part_of_the_users_can_be_attacked(protocol: Protocol) -> None:
     )
     found = attack(p2p_sim.run(protocol, part, seed=1), attackers=["simple-prediction"])
     assert [row.basis for row in found.rows[:1]] == ["measured"]
+
+
+def test_what_a_part_hides_is_refused_and_not_guessed() -> None:
+    part = Population.synthetic(users=300, cluster_size=30, features=2, positive=0.3, seed=1).part(
+        np.arange(95, 300)
+    )
+    (row,) = attack(p2p_sim.run(LabelProportions(10), part, seed=1), attackers=["optimal"]).rows
+    assert row.basis == "refused"
+    assert "only a part of a population took part in the run" in row.why
