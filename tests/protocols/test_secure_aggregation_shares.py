@@ -57,7 +57,13 @@ def test_a_classifier_finds_masked_values_empty(
         for mode in (pairs.Modelled, pairs.Real):
             monkeypatch.setattr(mode, "masks", lambda self, keys: np.zeros(len(keys), np.uint64))
     trials = 600 if masked else 1200  # at 600 the twin is found by two seeds of three
-    options: dict[str, Any] = {"cluster_size": 4, "trials": trials, "epsilon": 0.5, "seed": 1, "composition": 0}
+    options: dict[str, Any] = {
+        "cluster_size": 4,
+        "trials": trials,
+        "epsilon": 0.5,
+        "seed": 1,
+        "composition": 0,
+    }
     protocol = SecureAggregation(4, threshold=3, epsilon=0.5)
     found = privacy.audit(
         protocol, "aggregator", statistic="classifier", confidence=1 - FALSE_ALARM, crypto=crypto, **options

@@ -15,11 +15,11 @@ from p2p_sim.report import attack_file, attack_table, report_page
 from p2p_sim.report.view_summary import view_privacy
 from p2p_sim.rundir import integrity
 from p2p_sim.rundir.run_directory import LazyRun
-from tests.render.web.conftest import Tab, chromium, served, tab
+from tests.render.web.conftest import Tab, served, tab
 from tests.report.conftest import page, read, tables, words
 from tests.told import told_in
 
-__all__ = ["chromium", "tab"]
+__all__ = ["tab"]
 
 SEED = str(2**63 + 11)
 
