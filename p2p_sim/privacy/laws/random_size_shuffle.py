@@ -65,6 +65,8 @@ class CoinTails:
     def __getitem__(self, m: int) -> float:
         from scipy.stats import binom
 
+        if not 0 <= m < len(self):  # which ends a loop over it, too
+            raise IndexError(f"tail {m} of {len(self):,}")
         return float(binom.sf(m + self.known - 1, self.coins, self.heads)) if m else 1.0
 
 
