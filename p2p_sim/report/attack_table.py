@@ -332,8 +332,28 @@ def as_text(document: Document) -> str:
     top = f"{document['protocol']}: {given}; seed {document['seed']}"
     about = [f"Data  {document['data']}"] if document.get("data") else []
     about += [f"Run   {terminal.visible(document['run'])}"] if document.get("run") else []
-    blocks = ["\n".join([top, *about]), *(view_text(each) for each in document["views"])]
-    return "\n\n".join(blocks) + "\n"
+    blocks = [
+        "\n".join([top, *about]),
+        *(view_text(each) for each in document["views"]),
+        _held_against_bounds(document),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _held_against_bounds(document: Document) -> str:
+    """Return one table of what was measured against what is proven, a row a view; empty for one view."""
+    attacked = [each for each in document["views"] if not each["refused"] and best(each) is not None]
+    if len(attacked) < 2:
+        return ""
+    rows = []
+    for name, each in zip(titles(attacked), attacked, strict=True):
+        one, most = best(each), _most(each)
+        assert one is not None
+        held = "exceeded" if each["failed"] else "holds" if most is not None else "-"
+        allowed = "-" if most is None else number_text(most)
+        rows.append([name, one["name"], interval(one["advantage"]), allowed, held])
+    sure = _percent(attacked[0]["confidence"])
+    return terminal.table(["view", "attacker", f"advantage ({sure})", "proven at most", "bound"], rows)
 
 
 def view_text(attacked: Document) -> str:

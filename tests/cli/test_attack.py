@@ -82,6 +82,17 @@ def test_all_views_have_a_table_or_a_reason(cli) -> None:
     assert "users who follow the protocol" in deviating["refused"]
 
 
+def test_several_views_are_held_against_their_bounds_in_one_table(cli) -> None:
+    shown = ("peer-to-peer", "--users", "600", "--cluster-size", "20", "--alpha", "0.1", "--eta", "prior")
+    views = cli("attack", *shown, "--view", "learner", "--view", "user", "--view", "wire").out
+    table = [line.split() for line in views.rpartition("\n\n")[2].splitlines()]
+    assert [(line[0], line[-2], line[-1]) for line in table] == [
+        ("view", "most", "bound"), ("learner", "0.1023", "holds"),
+        ("user:", "0.02343", "holds"), ("wire,", "0.3002", "holds"),
+    ]  # fmt: skip
+    assert "proven at most" not in cli("attack", *shown, "--view", "learner").out
+
+
 def test_who_might_deviate_is_attacked_as_who_does_not(cli) -> None:
     of = ("secure-aggregation", "--bag-size", "6", "--users", "24", "--eta", "prior", "--epsilon", "1")
     done = cli("attack", *of, "--view", "aggregator+3*user", "--json")
@@ -306,4 +317,6 @@ def test_a_program_with_less_noise_than_its_law_says_ends_with_status_1(
     assert done.status == 1
     assert "guesses 100 right" in done.out
     assert attack_table.ABOVE in done.out
+    both = cli("attack", "leaky_twin:Twin", *words, "--view", "learner", "--view", "user").out
+    assert [line.split()[-1] for line in both.splitlines()[-2:]] == ["exceeded", "holds"]
     assert cli("attack", "randomized-response", *words).status == 0
