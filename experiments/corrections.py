@@ -48,7 +48,7 @@ def plain(run: Any, examples: Any) -> float:
 def unbiased(run: Any, examples: Any) -> float:
     """Train on senders' labels by the loss whose mean is that of true labels."""
     noise, pairs = privacy.label_noise(run.source), _pairs(run, examples)
-    law = losses.channel(noise.labels, float(noise.lie))
+    law = losses.law_of(noise)
     y = pairs.y.astype(np.int64)
     shares = np.clip(losses.undo(law, np.bincount(y, minlength=noise.labels) / len(y)), 0.01, 0.99)
     x = examples.population.x[pairs.users]

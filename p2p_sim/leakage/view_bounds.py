@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.argument_checks import check_labels
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.population import Population
@@ -22,6 +21,7 @@ from p2p_sim.leakage.advantage import ADVANTAGE, ANYBODY, SURE, Expected, by_enu
 from p2p_sim.leakage.dependence import bags_of, groups_of, likeness
 from p2p_sim.leakage.eta import shares_of
 from p2p_sim.leakage.label_inference import Floats
+from p2p_sim.learning.training.losses import law_of
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.accountant import profile
 from p2p_sim.privacy.bounds import attacks2023, release2023, unified2023
@@ -127,13 +127,7 @@ def channel_of(question: Question) -> Floats | None:
         return None
     if not question.learner_alone:
         return None
-    if noise.matrix is not None:
-        return np.asarray(noise.matrix.dense(), np.float64)
-    check_labels("labels", noise.labels)
-    lie = float(noise.lie)
-    channel = np.full((noise.labels, noise.labels), lie / (noise.labels - 1))
-    np.fill_diagonal(channel, 1 - lie)
-    return channel
+    return np.asarray(law_of(noise).T, np.float64)
 
 
 def enumerated(question: Question) -> Expected | None:

@@ -252,6 +252,16 @@ class DenseMatrices(LabelMatrices):
         return np.zeros((0, self.labels)) if inverses is None else np.asarray(inverses[place, y])
 
 
+def channel(labels: int, lie: float) -> Array:
+    """Return the law of randomized response (k, k): P(said | label), and its own transpose.
+
+    ``lie``: the probability, in [0, 1], that the label is replaced by one of the others, uniformly.
+    """
+    law = np.full((labels, labels), lie / (labels - 1))
+    np.fill_diagonal(law, 1 - lie)
+    return law
+
+
 def inverse(matrix: Array) -> Array:
     """Return the inverse of a label randomization matrix (k, k): row j has the weights of the report j.
 

@@ -10,7 +10,7 @@ from typing import Any
 from p2p_sim.core.sealing import REAL
 from p2p_sim.core.seeds import FRESH
 from p2p_sim.costing import RunCosts
-from p2p_sim.report import attack_table, privacy_table
+from p2p_sim.report import privacy_table
 from p2p_sim.report.terminal import graph, nbytes, parameters, table
 from p2p_sim.run import Run
 
@@ -137,10 +137,19 @@ def as_text(result: Mapping[str, Any]) -> str:
         spent,
         _released(result),
         [privacy_table.as_text(result["privacy"])],
-        *([attack_table.view_text(each)] for each in result.get("label_inference", ())),
+        *_guessed(result),
         end,
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _guessed(result: Mapping[str, Any]) -> list[list[str]]:
+    """Return what attackers guess, a block a view; what attacks need is not loaded where none was asked for."""
+    if "label_inference" not in result:
+        return []
+    from p2p_sim.report import attack_table
+
+    return [[attack_table.view_text(each)] for each in result["label_inference"]]
 
 
 def _seed(result: Mapping[str, Any]) -> str:

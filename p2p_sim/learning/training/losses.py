@@ -12,7 +12,7 @@ import numpy.typing as npt
 from p2p_sim.core.errors import InputError
 from p2p_sim.learning.training.metrics import Predicted
 from p2p_sim.learning.training.models import one_thread
-from p2p_sim.privacy.label_matrices import MOST_WEIGHT, Evidence, inverse
+from p2p_sim.privacy.label_matrices import MOST_WEIGHT, Evidence, channel, inverse
 from p2p_sim.privacy.registry import LabelNoise
 
 Array = npt.NDArray[Any]
@@ -65,16 +65,6 @@ class Bags:
     @property
     def _members(self) -> Array:
         return np.maximum(np.bincount(self.bag, minlength=len(self.counts)), 1)[:, None]
-
-
-def channel(labels: int, lie: float) -> Array:
-    """Return the law of randomized response (k, k): entry [j, y] is the probability that label y is released as j.
-
-    ``lie``: the probability, in [0, 1], that the label is replaced by one of the others, uniformly.
-    """
-    law = np.full((labels, labels), lie / (labels - 1))
-    np.fill_diagonal(law, 1 - lie)
-    return law
 
 
 def law_of(noise: LabelNoise) -> Array:

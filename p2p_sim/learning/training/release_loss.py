@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.learning.training.losses import channel, undo
+from p2p_sim.learning.training.losses import undo
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.mechanism_parts import release_weights
 
 Array = npt.NDArray[np.float64]

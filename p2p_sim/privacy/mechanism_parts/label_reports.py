@@ -74,13 +74,6 @@ def of_senders(
     return LabelLikelihoods(np.asarray(senders[others], np.int64), logs[others], partly, source)
 
 
-def flat_lies(lie: float, labels: int) -> Floats:
-    """Return P(what is said | label), (k, k), where each other label is said with probability ``lie`` / (k - 1)."""
-    rows = np.full((labels, labels), lie / (labels - 1))
-    rows[np.arange(labels), np.arange(labels)] = 1 - lie
-    return rows
-
-
 def check_nothing_missing(view: View) -> None:
     """Check that nothing of a view is missing: a count of labels says nothing if some reports are not there.
 

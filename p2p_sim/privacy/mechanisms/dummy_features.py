@@ -9,7 +9,8 @@ from p2p_sim.observed_view import View
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
-from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows, flat_lies
+from p2p_sim.privacy.label_matrices import channel
+from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, lying, response
 from p2p_sim.privacy.profile import PrivacyProfile
@@ -59,7 +60,7 @@ def noise(protocol: DummyFeatures) -> LabelNoise:
 def attack(protocol: DummyFeatures, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what each report that the view reads says of its sender: messages have senders, though releases do not."""
     check_prior_rows(view, eta, protocol.labels)
-    rows = flat_lies(float(lying(protocol.lam, protocol.labels)), protocol.labels)
+    rows = channel(protocol.labels, float(lying(protocol.lam, protocol.labels)))
     return by_matrix(view, rows, SOURCE)
 
 

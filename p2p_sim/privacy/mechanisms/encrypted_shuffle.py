@@ -27,6 +27,7 @@ from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
@@ -35,7 +36,6 @@ from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     check_nothing_missing,
     check_prior_rows,
-    flat_lies,
     readable,
 )
 from p2p_sim.privacy.mechanism_parts.noisy_crowds import (
@@ -220,7 +220,7 @@ def attack(protocol: EncryptedShuffle, view: View, eta: Floats) -> LabelLikeliho
     entries = [readable(view, kind) for kind in ENTRIES]
     known = known_labels(view, *((report["sender"], report["y"]) for report in entries))
     short = bool((seen.sum(axis=1) < np.bincount(of)).any()) and bool(here.any())
-    matrix = flat_lies(float(protocol.randomizer.lying()), protocol.labels)
+    matrix = channel(protocol.labels, float(protocol.randomizer.lying()))
     source = "Unified 2023, proof of Lemma A.1, of the noisy labels of a crowd"
     basis: Literal["exact", "lower"] = "lower" if short and not learner_alone(view) else "exact"
     return of_crowds(view, eta, matrix, Crowds(of, known, seen, handed_in), source, basis)

@@ -26,6 +26,7 @@ from p2p_sim.privacy.auditing.common_statistics import BOTH, UNSEEN, CrowdLabels
 from p2p_sim.privacy.auditing.statistic import Array, Blind, Statistic, WorldCounts
 from p2p_sim.privacy.auditing.worlds import Seen
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.laws import randomized_response
 from p2p_sim.privacy.laws.finite import Nothing
 from p2p_sim.privacy.laws.mixtures import Scaled
@@ -36,7 +37,6 @@ from p2p_sim.privacy.mechanism_parts.label_groups import clusters_of
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     check_nothing_missing,
     check_prior_rows,
-    flat_lies,
     members,
     readable,
     rows_of,
@@ -263,7 +263,7 @@ def attack(protocol: PeerPermutation, view: View, eta: Floats) -> LabelLikelihoo
     short = reads and len(reports["y"]) < len(eta) and not learner_alone(view)
     found = Crowds(of, known, seen, handed_in)
     about = "Unified 2023, proof of Lemma A.1, of the noisy labels of a cluster"
-    return of_crowds(view, eta, flat_lies(protocol.alpha, 2), found, about, "lower" if short else "exact")
+    return of_crowds(view, eta, channel(2, protocol.alpha), found, about, "lower" if short else "exact")
 
 
 def _permuted(view: View) -> npt.NDArray[np.int64]:

@@ -11,8 +11,9 @@ from p2p_sim.privacy.auditing.common_statistics import Answered
 from p2p_sim.privacy.auditing.statistic import Blind, Statistic
 from p2p_sim.privacy.composition.grouped import apart
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.laws.randomized_response import LocalResponse
-from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows, flat_lies
+from p2p_sim.privacy.mechanism_parts.label_reports import by_matrix, check_prior_rows
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.profile import PrivacyProfile
 from p2p_sim.privacy.registry import Accounting, LabelNoise, register
@@ -72,7 +73,7 @@ def noise(protocol: RandomizedResponse) -> LabelNoise:
 def attack(protocol: RandomizedResponse, view: View, eta: Floats) -> LabelLikelihoods:
     """Return what each report that the view reads says of its sender."""
     check_prior_rows(view, eta, protocol.labels)
-    rows = flat_lies(float(protocol.lying()), protocol.labels)
+    rows = channel(protocol.labels, float(protocol.lying()))
     return by_matrix(view, rows, "Unified 2023, Theorem 3.7, and its form for k labels")
 
 

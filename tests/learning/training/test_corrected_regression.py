@@ -11,7 +11,8 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from p2p_sim import InputError
-from p2p_sim.learning.training.losses import TOLERANCE, Bags, channel, match
+from p2p_sim.learning.training.losses import TOLERANCE, Bags, match
+from p2p_sim.privacy.label_matrices import channel
 
 pytestmark = pytest.mark.slow
 

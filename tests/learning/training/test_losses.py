@@ -10,7 +10,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from p2p_sim.learning.training.losses import Bags, backward, channel, forward, undo
+from p2p_sim.learning.training.losses import Bags, backward, forward, undo
+from p2p_sim.privacy.label_matrices import channel
 
 EPS = float(np.finfo(np.float64).eps)
 CASES = [(2, 0.0), (2, 0.3), (3, 0.25), (5, 0.7)]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from p2p_sim import Population
-from p2p_sim.learning.training.losses import channel, forward
+from p2p_sim.learning.training.losses import forward
 from p2p_sim.learning.training.noise_correction import Origins, of_neighbours, of_walks
+from p2p_sim.privacy.label_matrices import channel
 from tests.learning.training.test_losses import EPS, agrees, scores_of, softmax
 
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)]

@@ -26,9 +26,10 @@ from p2p_sim.privacy.auditing.statistic import Blind, Statistic, WorldCounts, in
 from p2p_sim.privacy.auditing.worlds import Seen, SeenMessages
 from p2p_sim.privacy.bounds import Bound, Renyi, release2023
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.law import Law
 from p2p_sim.privacy.laws.finite import BLIND, Atoms
-from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, flat_lies, of_senders, readable
+from p2p_sim.privacy.mechanism_parts.label_reports import check_prior_rows, of_senders, readable
 from p2p_sim.privacy.mechanism_parts.one_report import read_by, reads, under_faults
 from p2p_sim.privacy.mechanism_parts.uniform_labels import answered, budget, lying, response
 from p2p_sim.privacy.mechanisms.double_response.feature_table import Table, joint, perfect, places
@@ -240,7 +241,7 @@ def attack(protocol: DoubleResponse, view: View, eta: Floats) -> LabelLikelihood
     """
     check_prior_rows(view, eta, protocol.labels)
     reports = readable(view, "report")
-    said = flat_lies(float(lying(protocol.lam, protocol.labels)), protocol.labels)
+    said = channel(protocol.labels, float(lying(protocol.lam, protocol.labels)))
     chances, basis = said.T[reports["y"].astype(np.int64)], _basis(protocol) if len(reports["y"]) else "exact"
     if protocol.truth not in (PUBLIC, UNKNOWN):
         chances = chances * _of_features(protocol, reports["x"].reshape(-1, protocol.width))

@@ -12,12 +12,12 @@ import numpy as np
 from p2p_sim.core.groups import Members
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.laws.category_counts import category_likelihoods
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     check_nothing_missing,
     check_prior_rows,
-    flat_lies,
     readable,
     rows_of,
     through,
@@ -49,7 +49,7 @@ def attack(protocol: NetworkShuffle, view: View, eta: Floats) -> LabelLikelihood
     check_prior_rows(view, eta, protocol.labels)
     known, reports = known_labels(view, _begun(protocol, view)), view.messages["report"]
     holder, said = (reports[name][reports["readable"]] for name in ("sender", "y"))
-    matrix = flat_lies(float(protocol.randomizer.lying()), protocol.labels)
+    matrix = channel(protocol.labels, float(protocol.randomizer.lying()))
     numbers_are_all = _numbers_are_all(protocol, view, known)
     if not numbers_are_all and learner_alone(view) and len(said) == len(eta):
         ends = _ends(view.graph, int(protocol.steps))

@@ -10,11 +10,11 @@ import numpy as np
 from p2p_sim.core.errors import InputError
 from p2p_sim.observed_view import View
 from p2p_sim.privacy.label_likelihoods import Floats, LabelLikelihoods
+from p2p_sim.privacy.label_matrices import channel
 from p2p_sim.privacy.mechanism_parts.label_groups import Ints, clusters_of, of_rows
 from p2p_sim.privacy.mechanism_parts.label_reports import (
     check_nothing_missing,
     check_prior_rows,
-    flat_lies,
     members,
     readable,
     rows_of,
@@ -50,7 +50,7 @@ def attack(protocol: PeerToPeer, view: View, eta: Floats) -> LabelLikelihoods:
     source = linked(view, "label", reports["sender"])
     whose = source >= 0
     known = known_labels(view, (labels["sender"], labels["y_hat"]), (source[whose], reports["y"][whose]))
-    matrix = flat_lies(protocol.alpha, protocol.labels)
+    matrix = channel(protocol.labels, protocol.alpha)
     if protocol.over != "cluster" and not whose.all() and not _complete(view):
         hidden = (rows_of(view, reports["sender"][~whose]), reports["y"][~whose].astype(np.int64))
         return _over_neighbours(view, eta, matrix, known, *hidden)
