@@ -46,12 +46,13 @@ def test_an_audit_reads_no_more() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("crypto", "masked"), [("modelled", True), ("modelled", False), ("real", True)])
+@pytest.mark.parametrize("crypto", ["modelled", "real"])
+@pytest.mark.parametrize("masked", [True, False])
 def test_a_classifier_finds_masked_values_empty(
     crypto: str, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all that the server handles, keys, shares and masked values, nothing tells more than the sum; the twin has no
-    masks, and so only a third of the noise; its keys, of either kind, matter no more.
+    masks, and so only a third of the noise.
     """
     if not masked:
         for mode in (pairs.Modelled, pairs.Real):

@@ -118,7 +118,7 @@ def written(folder: Path, made: Any) -> trace_reader.Stored:
     return trace_reader.Stored(folder)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(made=parcels(), most=st.sampled_from([5, 1 << 24]), group=st.sampled_from([1, 6, 1 << 17]))
 def test_what_is_written_is_read(made, most, group):
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:

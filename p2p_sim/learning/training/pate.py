@@ -22,7 +22,7 @@ from p2p_sim.core.argument_checks import check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.population import check_seed
 from p2p_sim.core.random_words import order, own_words, stream, uniform, words
-from p2p_sim.learning.training import keyed_noise, models, seed_secrecy
+from p2p_sim.learning.training import keyed_noise, models
 from p2p_sim.learning.training import pate_accounting as accounting
 from p2p_sim.learning.training.class_codes import numbered
 from p2p_sim.learning.training.fixmatch import UNLABELED
@@ -170,8 +170,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what epsilon and its assumptions are of; not the seed, only of which sort it is."""
         return {
             "noise": self.noise, "kind": self.kind, "queries": int(self.queries), "teachers": int(self.teachers),
-            "seed": seed_secrecy.assumed(self.seed),
-            "classes": (seed_secrecy.CLASSES,) if self.classes is None else (),
+            "seed": accounting.assumed_of_seed(self.seed),
+            "classes": (accounting.CLASSES,) if self.classes is None else (),
         }  # fmt: skip
 
     def _extra(self, x: Array, unlabeled: Any) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_range, check_whole
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.exact import LAPLACE_LIMIT
@@ -16,6 +17,17 @@ from p2p_sim.privacy.building_blocks import discrete_laplace, gaussian, local_re
 from p2p_sim.privacy.calibrate import calibrate_noise
 from p2p_sim.privacy.composition.compose import composed
 from p2p_sim.privacy.profile import PrivacyProfile
+
+FRESH = "noise of its own in every fit, from a fresh seed that nobody keeps"
+
+GIVEN = (
+    "the seed that was given is secret, random (secrets.randbits(64)) and of this fit alone: another with the same "
+    "seed has the same noise, and their difference has none"
+)
+
+GUESSABLE = f"{GIVEN}; it is a small number, which can be guessed: good for a simulation, not for a release"
+
+CLASSES = "the classes, taken from the labels, are public: a rare label shows by its presence; give classes"
 
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
 KINDS = (GAUSSIAN, LAPLACE)
@@ -151,3 +163,10 @@ def calibrate(epsilon: float, delta: float, queries: int, kind: str = GAUSSIAN, 
             f"{MOST[kind]:g} can be drawn; ask fewer queries, or allow more"
         )
     return max(found, LEAST[kind], members / FARTHEST[kind])
+
+
+def assumed_of_seed(seed: int | None) -> str:
+    """Return what is assumed of a seed that was given, or of the fresh one of None."""
+    if seed is None:
+        return FRESH
+    return GUESSABLE if seeds.guessable(int(seed), seeds.GIVEN) else GIVEN
