@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import traceback
 from collections.abc import Generator
@@ -54,11 +55,18 @@ class Block:
         self._messages: dict[str, Message] = protocol.messages()
         self._world = world
         self._program: Generator[Any, Any, Any] = getattr(protocol, me.role)(me)
+        self._context = contextvars.copy_context()  # of the caller, such as numpy's handling of errors
         self._single = True
         self._started = False
 
     def resume(self, inboxes: list[Inbox | None]) -> list[Step]:
-        """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end."""
+        """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end.
+
+        In whatever thread, but one at a time; what a program sets for its context stays in this block.
+        """
+        return self._context.run(self._resume, inboxes)
+
+    def _resume(self, inboxes: list[Inbox | None]) -> list[Step]:
         steps: list[Step] = []
         while True:
             answer = self._answer(inboxes)
