@@ -93,4 +93,8 @@ def run(
         site = Site(
             protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
         )
-        return Engine(protocol, directory, [LocalSite(site)], users, progress, crew).run(digest, compute)
+        try:
+            return Engine(protocol, directory, [LocalSite(site)], users, progress, crew).run(digest, compute)
+        except BaseException:
+            site.close()
+            raise

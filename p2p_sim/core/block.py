@@ -6,6 +6,7 @@ import contextvars
 import os
 import traceback
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,11 @@ class Block:
             if any(self.waits(item) for item in step.items):
                 return steps
             inboxes = [None] * len(step.items)
+
+    def close(self) -> None:
+        """End a program that waits, where its run has failed: what it opened is closed in its own context."""
+        with suppress(Exception):  # the run's own error is the one to be told
+            self._context.run(self._program.close)
 
     def output_of(self, present: npt.NDArray[np.bool_] | None) -> dict[str, npt.NDArray[Any]]:
         """Return the program's output columns, only those parties' (a mask; None for all) or of what they hold."""

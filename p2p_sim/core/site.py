@@ -184,6 +184,11 @@ class Site:
                     self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
         return steps or [], taken
 
+    def close(self) -> None:
+        """End the programs of a run that has failed."""
+        for block in itertools.chain.from_iterable(self._blocks.values()):
+            block.close()
+
     def finish(self, bundles: list[Bundle]) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
         """Return this site's totals, and the outputs of its blocks by role; ``bundles``: what came too late for all."""
         for parcel in (parcel for bundle in bundles for parcel in bundle):
