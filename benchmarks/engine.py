@@ -1,6 +1,6 @@
 """How fast the engine is, against the floor measured in the same call.
 
-``python -m benchmarks.engine --users 10000000 --cases local,digest,numpy,mechanisms,shards,actors --json``.
+``python -m benchmarks.engine --users 10000000 --cases local,digest,numpy,threads,mechanisms,shards,actors --json``.
 A ratio is the floor's time over the engine's, median over interleaved pairs: above 1 the engine is faster.
 """
 
@@ -39,8 +39,10 @@ Progress = Callable[[str, int, int], None]
 Row = dict[str, Any]
 
 USERS = 10_000_000
-CASES = ("local", "digest", "numpy", "mechanisms", "shards", "actors")
-AT_MOST = frozenset({"times_response", "bytes_per_user", "us_per_message", "peak_gib", "seconds"})
+CASES = ("local", "digest", "numpy", "threads", "mechanisms", "shards", "actors")
+AT_MOST = frozenset(
+    {"times_response", "bytes_per_user", "us_per_message", "peak_gib", "seconds", "wall_of_one", "cpu_of_one"}
+)
 """Figures whose target is a ceiling; of the others it is a floor."""
 
 ACTORS = 48
@@ -59,7 +61,9 @@ MECHANISMS = {
 """Mechanisms, and how many times what randomized response takes they may take, which needs a quarter of a block of the
 cipher a user.  Alibi needs one block, double response two: its messages alone, with nothing drawn, take 2.6 times as
 long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long."""
-_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
+THREADS, SAME_DIGEST = 2, (1, 2, 3, 8)
+"""Threads that are measured against one, and how many must give the same digest."""
+_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "threads": 4, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
 
 
 @dataclass
@@ -111,6 +115,27 @@ class Bench:
         added = [(b.cpu - a.cpu) / messages * 1e6 for a, b in zip(without, digested, strict=True)]
         figures = {"us_per_message": statistics.median(added), "target": {"us_per_message": target}}
         self.add("digest", self.users, "contiguous", digest=True, numba=numba, **figures)
+
+    def threads(self, clusters: workload.Clusters, *, costs: bool) -> None:
+        """Measure two threads against one, with the digest; ``costs``: also messages counted user by user."""
+        population = workload.population(self.users, clusters)
+
+        def run(threads: int) -> p2p_sim.Run:
+            how: dict[str, Any] = {"seed": workload.SEED, "costs": costs, "threads": threads}
+            return p2p_sim.run(workload.PROTOCOL, population, **how)
+
+        timers = [measure.timed(partial(run, threads)) for threads in (THREADS, 1)]
+        several, one = self._interleaved("threads", timers, warm=1)
+        figures: Row = {
+            "wall_of_one": measure.ratio(several, one, "wall"),
+            "cpu_of_one": measure.ratio(several, one, "cpu"),
+            "ns_per_user_cpu": statistics.median(cost.cpu for cost in several) / population.users * 1e9,
+            "digest_equal": len({run(threads).digest for threads in SAME_DIGEST}) == 1,
+        }
+        figures |= {"threads": THREADS, "costs": costs}
+        target = {"wall_of_one": 0.58, "cpu_of_one": 1.1, "digest_equal": True}
+        numba = compiled(self.users)
+        self.add("threads", self.users, clusters, digest=True, numba=numba, **figures, target=target)
 
     def mechanisms(self) -> None:
         """Measure local mechanisms, and a curator's, against randomized response, with the digest."""
@@ -203,6 +228,10 @@ def main(
     if "numpy" in chosen:
         for clusters in BOTH:
             bench.local("numpy", clusters, {"ratio_cpu": 0.7})
+    if "threads" in chosen:
+        for costs in (False, True):
+            for clusters in BOTH:
+                bench.threads(clusters, costs=costs)
     if "mechanisms" in chosen:
         bench.mechanisms()
     if "shards" in chosen:
@@ -223,8 +252,8 @@ def check_floor() -> None:
 
 
 def run_local(population: Population, *, digest: bool) -> p2p_sim.Run:
-    """Run the local backend once."""
-    return p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, digest=digest)
+    """Run the local backend once, on one thread as the floor is."""
+    return p2p_sim.run(workload.PROTOCOL, population, seed=workload.SEED, digest=digest, threads=1)
 
 
 def local_timer(population: Population, *, digest: bool) -> Timed:

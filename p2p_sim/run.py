@@ -261,20 +261,23 @@ def run(
     costs: bool = False,
     crypto: str = MODELLED,
     out: str | Path | Draft | None = None,
+    threads: int | None = None,
 ) -> Run:
     """Run a protocol on a population.
 
     ``seed``: decides every draw, 0 to 2^64 - 1; None: a fresh one from the system's entropy, see ``Run.seed``.
     ``backend``: "local" (this process), "shards" (Ray actors, each with a range of users) or "actors" (one Ray actor a
     user).  ``blocks``: number of blocks of users in a site; ``shards``: number of Ray actors; ``address``: host:port of
-    a Ray cluster, None starts one here and stops it.  ``trace``: "none", "counts", "sample=N" or "full".
+    a Ray cluster, None starts one here and stops it.  ``threads``: how many work on the blocks of a local run; None:
+    one a core that this process may use, or one for fewer than 100,000 users.
+    ``trace``: "none", "counts", "sample=N" or "full".
     ``faults``: ``Faults(...)`` or texts such as ["drop=0.05", "loss=0.01"]; see docs/faults.md.
     ``costs``: whether to count messages user by user, which ``Run.costs`` needs.
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
     memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, progress.  Raises
-    InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
+    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, threads, progress.
+    Raises InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
         raise InputError(f"protocol = {protocol!r}: give an object, such as PeerToPeer(alpha=0.1)")
@@ -289,7 +292,17 @@ def run(
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, reporter_of(progress), injected, costs, crypto
+        backend,
+        blocks,
+        shards,
+        address,
+        level,
+        digest,
+        reporter_of(progress),
+        injected,
+        costs,
+        crypto,
+        threads,
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)

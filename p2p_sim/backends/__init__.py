@@ -47,7 +47,9 @@ def _run(
 
     start = time.perf_counter()
     names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto")
-    finished = local.run(protocol, population, seed, **{name: getattr(settings, name) for name in names})
+    options = {name: getattr(settings, name) for name in names}
+    threads = settings.threads_for(population.users)
+    finished = local.run(protocol, population, seed, **options, threads=threads)
     return finished, {"rounds": time.perf_counter() - start}
 
 

@@ -19,6 +19,7 @@ from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.site import Directory, Site
+from p2p_sim.core.threads import Threads
 from p2p_sim.core.trace_level import TraceLevel
 
 Watch = Callable[[str, range | npt.NDArray[np.integer[Any]]], Observer | None]
@@ -63,11 +64,13 @@ def run(
     faults: Faults | None = None,
     costs: bool = False,
     crypto: str = MODELLED,
+    threads: int = 1,
 ) -> Finished:
     """Run a protocol in this process.
 
     ``blocks``: number of blocks of users, None for the best size.  ``watch``: returns the observer of a block's draws.
-    ``costs``: whether to count messages user by user.
+    ``costs``: whether to count messages user by user.  ``threads``: how many work on blocks; the results are those of
+    one.  Real cryptography has processes of its own, one a core, and no threads beside them.
     """
     layout.check(protocol, population, faults)
     if progress is not None:
@@ -86,5 +89,12 @@ def run(
     directory = Directory((0, users), (0,), dict.fromkeys(servers, 0))
     seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
     flags = (digest, trace, progress, injection, costs)
-    site = Site(protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals)
-    return Engine(protocol, directory, [LocalSite(site)], users, progress).run(digest, compute)
+    with Threads(1 if world.real else threads) as crew:
+        site = Site(
+            protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals, threads=crew
+        )
+        try:
+            return Engine(protocol, directory, [LocalSite(site)], users, progress, crew).run(digest, compute)
+        except BaseException:
+            site.close()
+            raise

@@ -10,11 +10,15 @@ from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
 from p2p_sim.core.sealing import CRYPTO, MODELLED
+from p2p_sim.core.threads import cores
 from p2p_sim.core.trace_level import TraceLevel
 
 NAMES = ("local", "shards", "actors")
 
 NO_TRACE = TraceLevel("none")
+WORTH_THREADS = 100_000
+"""Users from which a run has several threads unless it is told otherwise: below, starting them costs what they save."""
+
 MAX_ACTORS = 128
 """The largest number of users of backend "actors": each is a process, with about 80 MB and half a second to start."""
 
@@ -36,6 +40,7 @@ class Settings:
     faults: Faults | None = None
     costs: bool = False
     crypto: str = MODELLED
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.crypto not in CRYPTO:
@@ -45,6 +50,12 @@ class Settings:
             raise InputError(f"unknown backend {backend!r}; known backends: {', '.join(NAMES)}")
         _check_count("blocks", blocks)
         _check_count("shards", shards)
+        _check_count("threads", self.threads)
+        if self.threads is not None and backend != "local":
+            raise InputError(
+                f"threads = {self.threads} means nothing to backend {backend!r}, whose processes have one each: use "
+                "backend 'local', or leave it out"
+            )
         if shards is not None and backend != "shards":
             raise InputError(
                 f"shards = {shards} means nothing to backend {backend!r}: use backend 'shards', or leave it out"
@@ -57,6 +68,12 @@ class Settings:
             raise InputError(
                 f"address = {address!r} means nothing to backend 'local': use 'shards' or 'actors'"
             )
+
+    def threads_for(self, users: int) -> int:
+        """Return how many threads work on the blocks of a local run: by default one a core, for few users one."""
+        if self.threads is not None:
+            return int(self.threads)
+        return cores() if users >= WORTH_THREADS else 1
 
     def announce(self, what: str) -> None:
         """Report the start of a phase to ``progress``."""

@@ -96,6 +96,10 @@ class RunCommand(TableOptions):
     ] = "local"
     shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
     blocks: Annotated[int | None, count(EXECUTION, "Number of blocks of users.")] = None
+    threads: Annotated[
+        int | None,
+        count(EXECUTION, "Number of threads of backend local; default one a core, one for few users."),
+    ] = None
     address: Annotated[
         str | None,
         text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
@@ -245,7 +249,9 @@ class RunCommand(TableOptions):
     def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
         from p2p_sim.learning import experiment
 
-        plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
+        plan = set_options(
+            self, "backend", "shards", "blocks", "threads", "address", "seed", "trace", "crypto"
+        )
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
         plan["out"] = draft
         if self.users is not None:
@@ -281,7 +287,9 @@ class RunCommand(TableOptions):
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:
             numbers_of("--shares", self.shares)
-        backends.Settings(self.backend, self.blocks, self.shards, self.address, crypto=self.crypto)
+        backends.Settings(
+            self.backend, self.blocks, self.shards, self.address, crypto=self.crypto, threads=self.threads
+        )
         TraceLevel.parse(self.trace)
         if self.no_population and self.attack:
             raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.lazy_attribute import lazy
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +27,7 @@ class World:
     sizes: dict[str, int]
     real: bool = False
 
-    @cached_property
+    @lazy
     def first(self) -> int | None:
         """The first id if ids follow one another, as in a replayed cluster: then nothing is looked up."""
         ids = self.ids

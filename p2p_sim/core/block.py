@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import traceback
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,11 +56,18 @@ class Block:
         self._messages: dict[str, Message] = protocol.messages()
         self._world = world
         self._program: Generator[Any, Any, Any] = getattr(protocol, me.role)(me)
+        self._context = contextvars.copy_context()  # of the caller, such as numpy's handling of errors
         self._single = True
         self._started = False
 
     def resume(self, inboxes: list[Inbox | None]) -> list[Step]:
-        """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end."""
+        """Hand over the inboxes of the last step and run to the next step that has to wait, or to the end.
+
+        In whatever thread, but one at a time; what a program sets for its context stays in this block.
+        """
+        return self._context.run(self._resume, inboxes)
+
+    def _resume(self, inboxes: list[Inbox | None]) -> list[Step]:
         steps: list[Step] = []
         while True:
             answer = self._answer(inboxes)
@@ -85,6 +94,11 @@ class Block:
             if any(self.waits(item) for item in step.items):
                 return steps
             inboxes = [None] * len(step.items)
+
+    def close(self) -> None:
+        """End a program that waits, where its run has failed: what it opened is closed in its own context."""
+        with suppress(Exception):  # the run's own error is the one to be told
+            self._context.run(self._program.close)
 
     def output_of(self, present: npt.NDArray[np.bool_] | None) -> dict[str, npt.NDArray[Any]]:
         """Return the program's output columns, only those parties' (a mask; None for all) or of what they hold."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fixed_point import FixedPoint
+from p2p_sim.core.lazy_attribute import lazy
 from p2p_sim.core.message import SEALED, USER, Message, field_dtype, field_shape, fixed_point
 
 Array = npt.NDArray[Any]
@@ -40,34 +41,34 @@ class Layout:
         """Every party holds exactly one."""
         return cls(None, parties)
 
-    @cached_property
+    @lazy
     def starts(self) -> Array:
         """The first message of each party, and the end."""
         return np.arange(self.parties + 1)
 
-    @cached_property
+    @lazy
     def count(self) -> Array:
         """Messages held, for each party."""
         return np.asarray(np.diff(self.starts))
 
-    @cached_property
+    @lazy
     def dense(self) -> bool:
         """Whether every party holds exactly one, so that a message column is a party column."""
         return self.size == self.parties and bool((self.count == 1).all())
 
-    @cached_property
+    @lazy
     def one_at_most(self) -> bool:
         """Whether no party holds more than one."""
         return int(self.count.max(initial=0)) <= 1
 
-    @cached_property
+    @lazy
     def holder(self) -> Array:
         """The party, numbered within the block, that holds each message."""
         if self.one_at_most:  # a fraction of what repeating takes
             return np.flatnonzero(self.count.astype(np.bool_))
         return np.repeat(np.arange(self.parties), self.count)
 
-    @cached_property
+    @lazy
     def rank(self) -> Array:
         """The position of each message among those of its holder."""
         if self.one_at_most:
@@ -229,7 +230,7 @@ class PerMessage(NDArrayOperatorsMixin):
             )
         return self._data if self.fixed is None else self._decoded
 
-    @cached_property
+    @lazy
     def _decoded(self) -> Array:
         assert self.fixed is not None
         numbers = self.fixed.decoded(self._data)
@@ -386,7 +387,7 @@ class Inbox:
         self.ticket = ticket  # the engine's name for this issue, if it can be answered without a look
         self.looked = False
 
-    @cached_property
+    @lazy
     def rows(self) -> Rows:
         """The sorted rows."""
         self.looked = True
@@ -490,7 +491,7 @@ class Rows:
         for column in fields.values():
             column.flags.writeable = False  # what was delivered must not change
 
-    @cached_property
+    @lazy
     def sender(self) -> Array:
         """Who sent each message."""
         return self._sender() if callable(self._sender) else self._sender

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -35,13 +34,28 @@ class DeliveryTally:
         self._first, self._users, self._compute = first, users, compute
         self._arrived: dict[tuple[str, int], Array] = {}
 
-    def sent(self, message: Message, round: int, batches: Sequence[Batch]) -> None:
-        """Take down all that this site's users send of a kind in a round."""
-        if message.sender == USER and any(map(len, batches)):
-            counts = np.zeros(self._users, np.int32)
-            for batch in batches:
-                self._compute.tally(batch.sender, self._peer(message, batch.to), self._first, counts)
-            self._note(message.kind, round, int(counts.max()), 0)
+    def most_sent(self, message: Message, batch: Batch, rows: range) -> int:
+        """Return the most that one user sends of a block's batch; ``rows``: of the block.  In any thread."""
+        if message.sender != USER or not len(batch):
+            return 0
+        peers = self._peer(message, batch.to)
+        if isinstance(batch.sender, range):  # one each, but to herself
+            return int(peers is None or self._compute.meetings(batch.sender, peers) < len(batch))
+        counts = np.zeros(len(rows), np.int32)
+        self._compute.tally(batch.sender, peers, rows.start, counts)
+        return int(counts.max())
+
+    def sent(self, message: Message, round: int, most: int) -> None:
+        """Take down the most that one user sends of a kind in a round, where any does."""
+        self._note(message.kind, round, most, 0)
+
+    def answered(self, message: Message, round: int, asked: tuple[str, int]) -> None:
+        """Take down that users answered all that they were asked: kind and round of a question that is closed."""
+        self._note(message.kind, round, self.most.get(asked, (0, 0))[1], 0)
+
+    def one_each(self, message: Message, round: int, travelled: int) -> None:
+        """Take down messages of which nobody receives two."""
+        self._note(message.kind, round, 0, min(travelled, 1))
 
     def arrived(self, message: Message, round: int, sender: range | Array, to: range | Array | None) -> None:
         """Take down some of what comes to this site's users; ``close`` ends it."""
@@ -146,6 +160,15 @@ class Totals:
         return run_digest.text(self.lanes)
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What was found in delivered messages: how many are to oneself, their addresses if needed, and their hash."""
+
+    own: int
+    addresses: dict[str, range | Array | int] = field(default_factory=dict)
+    lanes: Lanes = (0, 0)
+
+
 class Ledger:
     """Takes down what one site receives; ``tally`` also who received how much, None if nobody asks."""
 
@@ -168,37 +191,39 @@ class Ledger:
             self._watched[watched] = True
         self._few = np.zeros(0, np.int64) if self._watched is None else np.flatnonzero(self._watched)
 
+    def examine(self, message: Message, round: int, batch: Batch) -> Examined:
+        """Look at delivered messages, without taking anything down: in any thread, in any order."""
+        size = len(batch)
+        own = self.own(message, batch.sender, batch.to)
+        if not size or not (self._digest or self._keeps(message)):
+            return Examined(own)
+        senders = self._world.names(batch.sender) if message.sender == USER else 0
+        recipients = self._world.names(batch.to) if message.recipient == USER and batch.to is not None else 0
+        addresses = {"sender": senders, "recipient": recipients, "seq": 0 if batch.seq is None else batch.seq}
+        if not self._digest:
+            return Examined(own, addresses)
+        columns = [*addresses.values(), *run_digest.flat(batch.plain.values())]
+        lanes = self._compute.absorb(run_digest.salt(f"{message.kind}/{round}"), columns, size)
+        return Examined(own, addresses, lanes)
+
     def record(
-        self,
-        message: Message,
-        round: int,
-        sender: range | Array,
-        recipient: range | Array | None,
-        seq: Array | None,
-        fields: dict[str, Array],
+        self, message: Message, round: int, batch: Batch, found: Examined, *, answers: bool = False
     ) -> None:
-        """Take down delivered messages: rows of users, or of the one server where a role has one party."""
-        size = len(sender)
+        """Take down delivered messages, which were examined.
+
+        ``answers``: to parties who asked once each, so that each receives one.
+        """
+        size, travelled = len(batch), len(batch) - found.own
         count = self.totals.counts.setdefault((message.kind, round), Count())
-        own = self.own(message, sender, recipient)
-        count.add(Count(size, size - own, (size - own) * message.nbytes(self._world.sizes)))
-        if self._tally is not None:
-            self._tally.arrived(message, round, sender, recipient)
-        keeps = self._keeps(message)
-        if not size or not (self._digest or keeps):
-            return
-        senders = self._world.names(sender) if message.sender == USER else 0
-        recipients = (
-            self._world.names(recipient) if message.recipient == USER and recipient is not None else 0
-        )
-        if self._digest:
-            columns = [senders, recipients, 0 if seq is None else seq, *run_digest.flat(fields.values())]
-            self.totals.add_lanes(
-                self._compute.absorb(run_digest.salt(f"{message.kind}/{round}"), columns, size)
-            )
-        if keeps:
-            addresses = {"sender": senders, "recipient": recipients, "seq": 0 if seq is None else seq}
-            mask = self._chosen(message, sender, recipient)
+        count.add(Count(size, travelled, travelled * message.nbytes(self._world.sizes)))
+        if self._tally is not None and answers and size:
+            self._tally.one_each(message, round, travelled)
+        elif self._tally is not None:
+            self._tally.arrived(message, round, batch.sender, batch.to)
+        self.totals.add_lanes(found.lanes)
+        if size and self._keeps(message):
+            addresses, fields = found.addresses, batch.plain
+            mask = self._chosen(message, batch.sender, batch.to)
             if mask is not None:
                 addresses = {name: _picked(column, mask) for name, column in addresses.items()}
                 fields, size = {name: column[mask] for name, column in fields.items()}, int(mask.sum())

@@ -22,6 +22,7 @@ from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.run_digest import output_lanes
 from p2p_sim.core.site import Directory, disagreement
+from p2p_sim.core.threads import ALONE, Threads
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
@@ -70,7 +71,7 @@ class Finished:
 
 @dataclass
 class Engine:
-    """One run of a protocol over some places.
+    """One run of a protocol over some places.  ``threads``: what hashes the outputs.
 
     A round is logical time: one more than the sender's last step and than every round it has received from.
     """
@@ -80,6 +81,7 @@ class Engine:
     places: list[SiteHandle]
     users: int
     progress: Progress | None = None
+    threads: Threads = ALONE
     _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     _pending: dict[int, list[Any]] = field(default_factory=dict)
 
@@ -161,7 +163,7 @@ class Engine:
         joined = {role: _join(role, by_role[role]) for role in self.protocol.roles()}
         if digest:
             for role, columns in joined.items():
-                totals.add_lanes(output_lanes(role, columns, compute))
+                totals.add_lanes(output_lanes(role, columns, compute, self.threads))
         return Finished(totals, joined)
 
     def _stuck(self, roles: dict[str, RoleState]) -> ProtocolError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.lazy_attribute import lazy
 
 Array = npt.NDArray[Any]
 
@@ -62,17 +62,17 @@ class FixedPoint:
                 f"{nearest * self.resolution!r}"
             )
 
-    @cached_property
+    @lazy
     def least(self) -> int:
         """The multiple that ``low`` is."""
         return round(self.low / self.resolution)
 
-    @cached_property
+    @lazy
     def most(self) -> int:
         """The multiple that ``high`` is."""
         return round(self.high / self.resolution)
 
-    @cached_property
+    @lazy
     def dtype(self) -> np.dtype[Any]:
         """The integer type of the multiples."""
         fitting = (t for t in _WIDTHS if np.iinfo(t).min <= self.least and self.most <= np.iinfo(t).max)

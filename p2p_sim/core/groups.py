@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
+from p2p_sim.core.lazy_attribute import lazy
 
 Array = npt.NDArray[Any]
 Ids = npt.NDArray[np.int32]
@@ -28,17 +28,17 @@ class Members:
     order: Ids | None
     labels: Array | None = None
 
-    @cached_property
+    @lazy
     def size(self) -> Array:
         """Users in each party's group, herself included where she belongs to it."""
         return np.diff(self.starts)[self.codes]
 
-    @cached_property
+    @lazy
     def has_empty(self) -> bool:
         """Whether any group is empty."""
         return bool((np.diff(self.starts) == 0).any())
 
-    @cached_property
+    @lazy
     def complete(self) -> bool:
         """Whether these are a complete graph, over everybody or in each cluster: users share groups they belong to.
 
@@ -47,7 +47,7 @@ class Members:
         first = self.rows_of(int(self.codes[0]))
         return len(first) > 0 and int(first[0]) == 0
 
-    @cached_property
+    @lazy
     def components(self) -> Ids:
         """The number of each user's component, for the graph of a whole population; computed once."""
         if self.complete:

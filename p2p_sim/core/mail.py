@@ -6,7 +6,6 @@ Inside the engine users are numbered by row; ids appear only to programs, digest
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from p2p_sim.core.columns import Layout, Rows
 from p2p_sim.core.kernels_numpy import as_array
+from p2p_sim.core.lazy_attribute import lazy
 from p2p_sim.core.message import SEALED
 
 Array = npt.NDArray[Any]
@@ -122,7 +122,7 @@ class Mailbox:
             Layout.one_each(len(parties)), lambda: put([as_array(b.sender) for b in batches]), None, fields
         )
 
-    @cached_property
+    @lazy
     def _by_block(self) -> dict[int, list[Batch]]:
         index: dict[int, list[Batch]] = {}
         for parcel in self.parcels:
@@ -130,10 +130,14 @@ class Mailbox:
                 index.setdefault(batch.block, []).append(batch)
         return index
 
-    def rows(self, empty: dict[str, Array], low: int, high: int, compute: ModuleType) -> Rows:
-        """Return the messages of the parties ``low .. high - 1`` (numbered within the site), sorted."""
+    def sort(self, empty: dict[str, Array], compute: ModuleType) -> None:
+        """Sort the messages, if nobody did; one thread at a time.  ``empty``: the fields where there is none."""
         if self._sorted is None:
             self._sorted = self._sort(empty, compute)
+
+    def rows(self, low: int, high: int) -> Rows:
+        """Return the messages of the parties ``low .. high - 1`` (numbered within the site), which are sorted."""
+        assert self._sorted is not None
         starts = self._sorted.layout.starts
         span = slice(int(starts[low]), int(starts[high]))
         layout = Layout(starts[low : high + 1] - starts[low])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from p2p_sim.core.columns import Layout, PerMessage
 from p2p_sim.core.draw import Draw, whole
 from p2p_sim.core.errors import MissingColumnError, ProtocolError
 from p2p_sim.core.groups import Members
+from p2p_sim.core.lazy_attribute import lazy
 
 Array = npt.NDArray[Any]
 
@@ -72,7 +72,7 @@ class Party:
         """How many parties the block holds."""
         return len(self.rows)
 
-    @cached_property
+    @lazy
     def id(self) -> npt.NDArray[np.int64]:
         """Each party's id, int64; a server is 0."""
         return whole(self.ids)

@@ -7,6 +7,7 @@ in any order.  A row is a message's kind, round, address and fields, or an outpu
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -15,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import ProtocolError
+from p2p_sim.core.threads import ALONE, Threads
 
 Array = npt.NDArray[Any]
 Lanes = tuple[int, int]
 _WORD = 1 << 64
+_ROWS = 1 << 18
+"""Rows of an output that are hashed at a time, by one thread."""
 
 
 def added(one: Lanes, other: Lanes) -> Lanes:
@@ -36,7 +40,9 @@ def salt(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
-def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> Lanes:
+def output_lanes(
+    role: str, columns: dict[str, Array], compute: ModuleType, threads: Threads = ALONE
+) -> Lanes:
     """Hash a role's output: role, column, position and value (floats by their bits)."""
     total = (0, 0)
     for name, column in columns.items():
@@ -47,10 +53,18 @@ def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> L
             raise ProtocolError(
                 f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
             )
-        rows = compute.absorb(
-            salt(f"output/{role}/{name}"), [range(len(values)), *flat([values])], len(values)
-        )
-        total = added(total, rows)
+        start, flattened = salt(f"output/{role}/{name}"), flat([values])
+
+        def hashed(span: tuple[int, int], start: int = start, flattened: list[Array] = flattened) -> Lanes:
+            low, high = span
+            lanes: Lanes = compute.absorb(
+                start, [range(low, high), *(c[low:high] for c in flattened)], high - low
+            )
+            return lanes
+
+        bounds = [*range(0, len(values), _ROWS), len(values)]
+        for lanes in threads.map(hashed, list(itertools.pairwise(bounds))):
+            total = added(total, lanes)
     return total
 
 

@@ -7,7 +7,9 @@ mailboxes of what it received.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.address_book import World
-from p2p_sim.core.block import Block, Item
+from p2p_sim.core.block import Block, Item, Step
 from p2p_sim.core.columns import Inbox, Rows
 from p2p_sim.core.deliveries import DeliveryTally, Ledger, Totals
 from p2p_sim.core.errors import ProtocolError
@@ -28,11 +30,15 @@ from p2p_sim.core.outgoing import Answer, looked
 from p2p_sim.core.party import Party
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import Sealer, Seals
+from p2p_sim.core.threads import ALONE, Threads
 from p2p_sim.core.trace_level import TraceLevel
 
 Array = npt.NDArray[Any]
 Bundle = list[Parcel]
 """Everything that one site hands to another after one call."""
+
+Taken = tuple[list[tuple[Item, ...]], list[list[tuple[int, tuple[int, Batch | Answer]]]]]
+"""Of each step its items, and what was sent in it: (number of the block, (place among the items, rows))."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,9 @@ class Site:
     """The parties of one process.
 
     ``parties``: the blocks of each role that lives here; ``injection``: what goes wrong; ``costs``: whether each user's
-    messages are counted; ``clock``: the seconds that this process has computed so far; ``seals``: what seals and opens,
-    None where that is modelled.
+    messages are counted; ``clock``: the seconds that this thread has computed so far; ``seals``: what seals and opens,
+    None where that is modelled; ``threads``: what works on the blocks.  Results do not depend on how many these are:
+    they are put together in the order of the blocks, by the calling thread.
     """
 
     protocol: Protocol
@@ -90,6 +97,7 @@ class Site:
     costs: bool = False
     clock: Callable[[], float] = float  # none: always 0.0
     seals: Seals | None = None
+    threads: Threads = ALONE
     _mail: dict[tuple[str, int], Mailbox] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,6 +108,7 @@ class Site:
         self._tally = DeliveryTally(self._first, self._users, self.compute) if self.costs else None
         self._ledger = Ledger(self.world, self.compute, self.digest, self.trace, self._tally, self.number)
         self._steps = dict.fromkeys(self.parties, 0)
+        self._sorting = threading.RLock()
         self._injection = (
             self.injection if self.injection is not None and self.injection.touches_messages else None
         )
@@ -122,29 +131,15 @@ class Site:
         """Run a role until it waits.  ``clock``: round of its last step; ``wanted``: issues of its inboxes."""
         for parcel in (parcel for bundle in bundles for parcel in bundle):
             self._accept(parcel)
-        blocks = self._blocks[role]
-        taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
-        steps: list[tuple[Item, ...]] | None = None
-        for block in blocks:
-            inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
-            begun = self.clock()
-            mine = block.resume(inboxes)
-            self._ledger.spent(role, clock + 1, block.me, self.clock() - begun)
-            items = [step.items for step in mine]
-            if steps is None:
-                steps, taken = items, [[] for _ in items]
-            elif items != steps:
-                raise disagreement(role, steps, items)
-            for place, step in enumerate(mine):
-                taken[place] += [(block.number, send) for send in step.sent]
-            if self.progress is not None:
-                self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
+        for issue in wanted:
+            if issue is not None:
+                self._box(self._messages[issue[0]], issue[1])
+        steps, taken = self._resume(role, clock, wanted)
         for issue in wanted:
             if issue is not None:
                 self._mail.pop(issue[:2], None)  # whoever still needs it holds it by its inbox
                 if self._tally is not None:
                     self._tally.close(*issue[:2])
-        steps = steps or []
         out: list[Bundle] = [[] for _ in range(self.directory.sites)]
         full = [[False] * len(items) for items in steps]
         for place, sent in enumerate(taken):
@@ -161,7 +156,38 @@ class Site:
         destinations = [site for site, bundle in enumerate(out) if bundle]
         stopped = self._stopped(role)
         self._ledger.totals.stopped |= {role} if stopped else set()
-        return SiteReport(steps, full, destinations, all(block.done for block in blocks), stopped), out
+        return SiteReport(steps, full, destinations, self._done(role), stopped), out
+
+    def _resume(self, role: str, clock: int, wanted: list[tuple[str, int, bool] | None]) -> Taken:
+        """Run the blocks of a role until they wait; return the items of each step, and what each block sent in it."""
+        blocks = self._blocks[role]
+
+        def resume(block: Block) -> tuple[Block, list[Step], float]:
+            inboxes = [None if issue is None else self._open(issue, block) for issue in wanted]
+            begun = self.clock()
+            mine = block.resume(inboxes)
+            return block, mine, self.clock() - begun
+
+        taken: list[list[tuple[int, tuple[int, Batch | Answer]]]] = []
+        steps: list[tuple[Item, ...]] | None = None
+        with closing(self.threads.map(resume, blocks)) as done:
+            for block, mine, seconds in done:
+                self._ledger.spent(role, clock + 1, block.me, seconds)
+                items = [step.items for step in mine]
+                if steps is None:
+                    steps, taken = items, [[] for _ in items]
+                elif items != steps:
+                    raise disagreement(role, steps, items)
+                for place, step in enumerate(mine):
+                    taken[place] += [(block.number, send) for send in step.sent]
+                if self.progress is not None:
+                    self.progress("", block.me.rows.stop, blocks[-1].me.rows.stop)
+        return steps or [], taken
+
+    def close(self) -> None:
+        """End the programs of a run that has failed."""
+        for block in itertools.chain.from_iterable(self._blocks.values()):
+            block.close()
 
     def finish(self, bundles: list[Bundle]) -> tuple[Totals, dict[str, list[dict[str, Array]]]]:
         """Return this site's totals, and the outputs of its blocks by role; ``bundles``: what came too late for all."""
@@ -175,6 +201,9 @@ class Site:
     def _output(self, block: Block) -> dict[str, Array]:
         users = self._injection is not None and block.me.role == USER
         return block.output_of(self._injection.present(block.me.rows) if users and self._injection else None)
+
+    def _done(self, role: str) -> bool:
+        return all(block.done for block in self._blocks[role])
 
     def _stopped(self, role: str) -> bool:
         return any(block.stopped for block in self._blocks[role])
@@ -193,8 +222,11 @@ class Site:
         self._box(message, parcel.round).parcels.append(
             Parcel(parcel.kind, parcel.round, parcel.source, read, answers)
         )
-        for batch in arrived:
-            self._ledger.record(message, parcel.round, batch.sender, batch.to, batch.seq, batch.plain)
+        with closing(
+            self.threads.map(lambda b: self._ledger.examine(message, parcel.round, b), arrived)
+        ) as found:
+            for batch, each in zip(arrived, found, strict=True):
+                self._ledger.record(message, parcel.round, batch, each, answers=answers)
         self._ledger.parcel_ends()
 
     def _box(self, message: Message, round: int) -> Mailbox:
@@ -208,10 +240,17 @@ class Site:
         def load() -> Rows:
             rows = box.answers(block.number, block.me.rows, self.compute)
             if rows is None:
+                with self._sorting:  # whoever looks first sorts for all blocks
+                    box.sort(self._empty(message), self.compute)
                 low = block.me.rows.start - box.first
-                rows = box.rows(self._empty(message), low, low + block.me.size, self.compute)
+                rows = box.rows(low, low + block.me.size)
             origin = box.origin if message.sealed_for is not None else None
-            return Rows(rows.layout, lambda: self._names(rows.sender, message), rows.seq, rows.fields, origin)
+            return Rows(rows.layout, lambda: sender(rows), rows.seq, rows.fields, origin)
+
+        def sender(rows: Rows) -> Array:
+            with self._sorting:
+                found = rows.sender
+            return self._names(found, message)
 
         ticket = box if issue[2] and message.sender == message.recipient == USER else None
         return Inbox(message, load, block.me.role, ticket)
@@ -237,8 +276,8 @@ class Site:
         self._ledger.totals.strayed |= any(batch.strays for batch in batches)
         if self._injection is not None:
             batches = [self._injection.sent(message, round, batch) for batch in batches]
-        if self._tally is not None:
-            self._tally.sent(message, round, batches)
+        if self._tally is not None and message.sender == USER and any(map(len, batches)):
+            self._tally.sent(message, round, self._most_sent(message, parts, batches))
         if message.sealed_for is not None:
             batches = self._sealer.seal(message, round, batches)
         divided = [self._divide(message, batch) for batch in batches]
@@ -247,6 +286,15 @@ class Site:
             if mine:
                 out[site].append(Parcel(message.kind, round, self.number, mine))
         return self._injection is None and all(batch.full for batch in batches)
+
+    def _most_sent(
+        self, message: Message, parts: list[tuple[int, Batch | Answer]], batches: list[Batch]
+    ) -> int:
+        """Return the most that one user sends: each is in one block, and a block sends a kind once a step."""
+        assert self._tally is not None
+        tally, blocks = self._tally, self._blocks[message.sender]
+        each = [(batch, blocks[number].me.rows) for (number, _), batch in zip(parts, batches, strict=True)]
+        return max(self.threads.map(lambda one: tally.most_sent(message, *one), each))
 
     def _divide(self, message: Message, batch: Batch) -> dict[int, Batch]:
         """Split a batch by destination site."""
@@ -269,17 +317,18 @@ class Site:
             k: self.compute.table(np.concatenate([a.fields[k] for a in answers])) for k in message.fields
         }
         box: Mailbox = answers[0].inbox.ticket
-        given: list[Batch] = []
+
+        def answer(asked: Batch) -> Batch:
+            assert asked.to is not None
+            rows = as_array(asked.to)
+            fields = {k: self.compute.gather(v, rows, self._first) for k, v in values.items()}
+            return Batch(asked.to, asked.sender, None, fields, False, asked.block)
+
         for asked in box.parcels:
-            batches = []
-            for b in asked.batches:
-                assert b.to is not None
-                fields = {k: self.compute.gather(v, as_array(b.to), self._first) for k, v in values.items()}
-                batches.append(Batch(b.to, b.sender, None, fields, False, b.block))
+            batches = list(self.threads.map(answer, asked.batches))
             out[asked.source].append(Parcel(message.kind, round, self.number, batches, answers=True))
-            given += batches
-        if self._tally is not None:
-            self._tally.sent(message, round, given)
+            if self._tally is not None and batches:
+                self._tally.answered(message, round, (box.kind, box.round))
 
 
 def disagreement(role: str, one: list[tuple[Item, ...]], other: list[tuple[Item, ...]]) -> ProtocolError:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from p2p_sim.core import module_finder
 from p2p_sim.core.errors import InputError, RunLostError
+from p2p_sim.core.threads import cores
 
 Array = npt.NDArray[Any]
 Work = Callable[..., tuple[Array, ...]]
@@ -31,11 +32,6 @@ LEAST = 2000
 
 PIECES = 4
 """Pieces a worker, so that a worker on a busy core holds up the others little."""
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spread(work: Work, *columns: Any, workers: int | None = None) -> tuple[Array, ...]:

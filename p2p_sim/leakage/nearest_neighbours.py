@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.core.errors import InputError
-from p2p_sim.crypto.pool import cores
+from p2p_sim.core.threads import cores
 from p2p_sim.privacy.bounds.bound import whole
 from p2p_sim.progress import Asked, reporter_of, showing
 
