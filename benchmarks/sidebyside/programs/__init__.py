@@ -1,0 +1,1 @@
+"""One program a system; each runs by itself, in that system's environment."""
