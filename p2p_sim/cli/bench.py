@@ -16,7 +16,7 @@ from p2p_sim.cli.options import EXECUTION, Format, Json, comma_list, count, text
 from p2p_sim.core.errors import InputError
 from p2p_sim.report import terminal
 
-BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace", "attack", "neighbours")
+BENCHMARKS = ("engine", "account", "audit", "walks", "crypto", "trace", "attack", "neighbours", "scaling")
 
 
 @app.command(
