@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from p2p_sim.core.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -36,7 +38,7 @@ class Threads:
         self._todo: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._running: list[threading.Thread] = []
 
-    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result, None, None]:
         """Yield ``work(item)`` of each item, in order.
 
         Raises what the first failing item in order raises, as doing one after the other does.  Before an error leaves,
@@ -45,6 +47,8 @@ class Threads:
         if self.count == 1 or len(items) < 2:
             yield from map(work, items)
             return
+        from concurrent.futures import wait  # it loads much else, which few runs need
+
         self._start(min(self.count, len(items)))
         waiting: deque[Future[Result]] = deque()
         patient = True
@@ -64,6 +68,8 @@ class Threads:
                 wait(begun)
 
     def _submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
+        from concurrent.futures import Future
+
         future: Future[Result] = Future()
 
         def task() -> None:

@@ -98,13 +98,13 @@ def test_a_system_without_threads_to_give_is_named(monkeypatch: pytest.MonkeyPat
 
 
 ENDLESS = """
-import signal, time
+import os, signal, time
 from p2p_sim.core.threads import Threads
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore Ctrl-C
 
 def work(number):
-    print("begun", flush=True)
+    os.write(1, b"begun\n")
     while True:
         time.sleep(0.01)
 
