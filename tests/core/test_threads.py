@@ -97,7 +97,7 @@ def test_a_system_without_threads_to_give_is_named(monkeypatch: pytest.MonkeyPat
         list(threads.map(str, range(5)))
 
 
-ENDLESS = """
+ENDLESS = r"""
 import os, signal, time
 from p2p_sim.core.threads import Threads
 
