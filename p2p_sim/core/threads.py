@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from p2p_sim.core.errors import InputError
 
@@ -20,6 +20,9 @@ Result = TypeVar("Result")
 
 AHEAD = 2
 """Items a thread that are taken up before the first of them is done: so many results wait at most for their turn."""
+
+
+_LOOK_SECONDS = 0.2
 
 
 def cores() -> int:
@@ -47,8 +50,6 @@ class Threads:
         if self.count == 1 or len(items) < 2:
             yield from map(work, items)
             return
-        from concurrent.futures import wait  # it loads much else, which few runs need
-
         self._start(min(self.count, len(items)))
         waiting: deque[Future[Result]] = deque()
         patient = True
@@ -56,19 +57,19 @@ class Threads:
             for item in items:
                 waiting.append(self._submit(work, item))
                 if len(waiting) > AHEAD * self.count:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         except KeyboardInterrupt:
             patient = False
             raise
         finally:
             begun = [future for future in waiting if not future.cancel()]
             if patient:
-                wait(begun)
+                _wait(begun)
 
     def _submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
-        from concurrent.futures import Future
+        from concurrent.futures import Future  # it loads much else, which few runs need
 
         future: Future[Result] = Future()
 
@@ -111,6 +112,19 @@ class Threads:
             for thread in self._running:
                 thread.join()
         self._running.clear()
+
+
+def _result(future: Future[Result]) -> Result:
+    _wait([future])
+    return future.result()
+
+
+def _wait(futures: Sequence[Future[Any]]) -> None:
+    """Wait until all are done.  Ctrl-C is heard: one that comes just before a wait without end would not be."""
+    from concurrent.futures import wait
+
+    while not all(future.done() for future in futures):
+        wait(futures, timeout=_LOOK_SECONDS)
 
 
 def _serve(todo: SimpleQueue[Callable[[], None] | None]) -> None:
