@@ -63,7 +63,15 @@ cipher a user.  Alibi needs one block, double response two: its messages alone, 
 long, for they hold features of 8 bytes; those of multi-stage, two a user, take about three times as long."""
 THREADS, SAME_DIGEST = 2, (1, 2, 3, 8)
 """Threads that are measured against one, and how many must give the same digest."""
-_WIDTH = {"local": 4, "digest": 4, "numpy": 2, "threads": 4, "mechanisms": len(MECHANISMS), "shards": 2, "actors": 1}
+_WIDTH = {
+    "local": 4,
+    "digest": 4,
+    "numpy": 2,
+    "threads": 4,
+    "mechanisms": len(MECHANISMS),
+    "shards": 2,
+    "actors": 1,
+}
 
 
 @dataclass

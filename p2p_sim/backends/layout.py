@@ -74,6 +74,12 @@ def edges(total: int, parts: int) -> list[int]:
     return [total * i // parts for i in range(parts + 1)]
 
 
+def blocks_of(users: int, most: int) -> int:
+    """Return into how many blocks of up to ``most`` users to cut some: from 3 on a multiple of 4."""
+    least = -(-users // most)
+    return least if least < 3 else -(-least // 4) * 4
+
+
 def world_of(protocol: Protocol, population: Population, crypto: str = MODELLED) -> World:
     """Return which users can be addressed, and whether messages are really sealed."""
     return World(population.users, population.ids, protocol.vector_lengths(), crypto == REAL)

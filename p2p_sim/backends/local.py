@@ -77,7 +77,7 @@ def run(
         progress("preparing; a first run of a million users compiles its loops, once", 0, 1)
     compute = computing.choose(population.users)
     users, world = population.users, layout.world_of(protocol, population, crypto)
-    parts = min(users, blocks or -(-users // compute.BLOCK))
+    parts = min(users, blocks or layout.blocks_of(users, compute.BLOCK))
     labels, injection = protocol.label_count(), layout.injection_of(faults, seed, compute)
     columns = layout.slice_of(population, 0, users, labels == 2)
     layout.lie(columns, world, 0, labels, injection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -26,6 +28,10 @@ Messages to oneself are left out.  Sent is also what was lost; received are also
 """
 
 
+_STRIPE = 18
+"""Rows of 2^18 users have a lock of their own, so that threads count messages to different users at once."""
+
+
 class DeliveryTally:
     """Counts for the users of the rows ``first .. first + users - 1``."""
 
@@ -33,6 +39,7 @@ class DeliveryTally:
         self.most: Most = {}
         self._first, self._users, self._compute = first, users, compute
         self._arrived: dict[tuple[str, int], Array] = {}
+        self._locks = [threading.Lock() for _ in range((users >> _STRIPE) + 1)]
 
     def most_sent(self, message: Message, batch: Batch, rows: range) -> int:
         """Return the most that one user sends of a block's batch; ``rows``: of the block.  In any thread."""
@@ -58,12 +65,18 @@ class DeliveryTally:
         self._note(message.kind, round, 0, min(travelled, 1))
 
     def arrived(self, message: Message, round: int, sender: range | Array, to: range | Array | None) -> None:
-        """Take down some of what comes to this site's users; ``close`` ends it."""
-        if message.recipient == USER and to is not None and len(to):
-            key = message.kind, round
-            if key not in self._arrived:
-                self._arrived[key] = np.zeros(self._users, np.int32)
-            self._compute.tally(to, self._peer(message, sender), self._first, self._arrived[key])
+        """Take down some of what comes to this site's users, in any thread; ``close`` ends it."""
+        if message.recipient != USER or to is None or not len(to):
+            return
+        with self._locks[0]:
+            if (message.kind, round) not in self._arrived:
+                self._arrived[message.kind, round] = np.zeros(self._users, np.int32)
+            counts = self._arrived[message.kind, round]
+        low, high = (to[0], to[-1]) if isinstance(to, range) else (int(to.min()), int(to.max()))
+        with ExitStack() as held:
+            for lock in self._locks[(low - self._first) >> _STRIPE : ((high - self._first) >> _STRIPE) + 1]:
+                held.enter_context(lock)
+            self._compute.tally(to, self._peer(message, sender), self._first, counts)
 
     def close(self, kind: str, round: int) -> None:
         """Forget who received what of a kind in a round, when all has come."""
@@ -191,10 +204,15 @@ class Ledger:
             self._watched[watched] = True
         self._few = np.zeros(0, np.int64) if self._watched is None else np.flatnonzero(self._watched)
 
-    def examine(self, message: Message, round: int, batch: Batch) -> Examined:
-        """Look at delivered messages, without taking anything down: in any thread, in any order."""
+    def examine(self, message: Message, round: int, batch: Batch, *, answers: bool = False) -> Examined:
+        """Look at delivered messages, and count who receives them: in any thread, in any order.
+
+        ``answers``: to parties who asked once each, so that each receives one.
+        """
         size = len(batch)
         own = self.own(message, batch.sender, batch.to)
+        if self._tally is not None and not answers:
+            self._tally.arrived(message, round, batch.sender, batch.to)
         if not size or not (self._digest or self._keeps(message)):
             return Examined(own)
         senders = self._world.names(batch.sender) if message.sender == USER else 0
@@ -209,17 +227,12 @@ class Ledger:
     def record(
         self, message: Message, round: int, batch: Batch, found: Examined, *, answers: bool = False
     ) -> None:
-        """Take down delivered messages, which were examined.
-
-        ``answers``: to parties who asked once each, so that each receives one.
-        """
+        """Take down delivered messages, which were examined."""
         size, travelled = len(batch), len(batch) - found.own
         count = self.totals.counts.setdefault((message.kind, round), Count())
         count.add(Count(size, travelled, travelled * message.nbytes(self._world.sizes)))
         if self._tally is not None and answers and size:
             self._tally.one_each(message, round, travelled)
-        elif self._tally is not None:
-            self._tally.arrived(message, round, batch.sender, batch.to)
         self.totals.add_lanes(found.lanes)
         if size and self._keeps(message):
             addresses, fields = found.addresses, batch.plain

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from p2p_sim.core.address_book import World
 from p2p_sim.core.block import Block, Item, Step
 from p2p_sim.core.columns import Inbox, Rows
-from p2p_sim.core.deliveries import DeliveryTally, Ledger, Totals
+from p2p_sim.core.deliveries import DeliveryTally, Examined, Ledger, Totals
 from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.fault_injection import FaultInjection
 from p2p_sim.core.kernels_numpy import as_array
@@ -222,9 +222,11 @@ class Site:
         self._box(message, parcel.round).parcels.append(
             Parcel(parcel.kind, parcel.round, parcel.source, read, answers)
         )
-        with closing(
-            self.threads.map(lambda b: self._ledger.examine(message, parcel.round, b), arrived)
-        ) as found:
+
+        def examine(batch: Batch) -> Examined:
+            return self._ledger.examine(message, parcel.round, batch, answers=answers)
+
+        with closing(self.threads.map(examine, arrived)) as found:
             for batch, each in zip(arrived, found, strict=True):
                 self._ledger.record(message, parcel.round, batch, each, answers=answers)
         self._ledger.parcel_ends()

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Generator, Sequence
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from p2p_sim.core.errors import InputError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 AHEAD = 2
 """Items a thread that are taken up before the first of them is done: so many results wait at most for their turn."""
+
+
+_LOOK_SECONDS = 0.2
 
 
 def cores() -> int:
@@ -36,7 +41,7 @@ class Threads:
         self._todo: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._running: list[threading.Thread] = []
 
-    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result, None, None]:
         """Yield ``work(item)`` of each item, in order.
 
         Raises what the first failing item in order raises, as doing one after the other does.  Before an error leaves,
@@ -52,18 +57,20 @@ class Threads:
             for item in items:
                 waiting.append(self._submit(work, item))
                 if len(waiting) > AHEAD * self.count:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         except KeyboardInterrupt:
             patient = False
             raise
         finally:
             begun = [future for future in waiting if not future.cancel()]
             if patient:
-                wait(begun)
+                _wait(begun)
 
     def _submit(self, work: Callable[[Item], Result], item: Item) -> Future[Result]:
+        from concurrent.futures import Future  # it loads much else, which few runs need
+
         future: Future[Result] = Future()
 
         def task() -> None:
@@ -105,6 +112,19 @@ class Threads:
             for thread in self._running:
                 thread.join()
         self._running.clear()
+
+
+def _result(future: Future[Result]) -> Result:
+    _wait([future])
+    return future.result()
+
+
+def _wait(futures: Sequence[Future[Any]]) -> None:
+    """Wait until all are done.  Ctrl-C is heard: one that comes just before a wait without end would not be."""
+    from concurrent.futures import wait
+
+    while not all(future.done() for future in futures):
+        wait(futures, timeout=_LOOK_SECONDS)
 
 
 def _serve(todo: SimpleQueue[Callable[[], None] | None]) -> None:
