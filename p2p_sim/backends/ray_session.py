@@ -32,6 +32,7 @@ from ray.job_config import JobConfig
 JOIN_SECONDS = 120.0
 _LEAVE_SECONDS = 15.0
 _SETTLE_SECONDS = 60.0
+_SURVIVE_SECONDS = 30.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -45,6 +46,15 @@ class _Job(JobConfig):  # type: ignore[misc]
     def _serialize(self) -> Any:
         self._py_driver_sys_path = module_finder.folders()[::-1]  # each is put before all others
         return super()._serialize()
+
+
+class ActorLostError(RunLostError):
+    """An actor of a run was lost, or what it had sent, and Ray goes on: the run can be computed again.
+
+    ``gone``: the names of the actors that did not answer when they were asked then.
+    """
+
+    gone: tuple[str, ...] = ()
 
 
 _own: list[ray_node.Node] = []
@@ -286,11 +296,12 @@ def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
 class Hosted:
     """An actor in this session; ``made_for``: what must be the same for another run to use it.
 
-    ``code``: of its process as far as it was checked, by file and package.
+    ``code``: of its process as far as it was checked, by file and package.  ``name``: in the run that uses it now.
     """
 
     actor: Any
     made_for: Hashable
+    name: str = ""
     code: dict[str, str] = field(default_factory=dict)
 
 
@@ -317,15 +328,33 @@ def _idle_actors() -> Iterator[None]:
 def hosts() -> Iterator[list[Hosted]]:
     """Give an empty list of the actors of one run; at its end they become idle, and after an error they are killed.
 
-    After an error nobody knows what an actor is still busy with.
+    After an error nobody knows what an actor is still busy with; where only some were lost, those who answer stay.
     """
     used: list[Hosted] = []
     try:
         yield used
+    except ActorLostError as error:
+        left = _answering(used)
+        error.gone = tuple(each.name for each in used if each not in left)
+        keep(left)
+        raise
     except BaseException:
         kill(used)
         raise
     keep(used)
+
+
+def _answering(actors: list[Hosted]) -> list[Hosted]:
+    """Return the actors that come to the end of what they do; the others are killed."""
+    asked = {each.actor.__ray_ready__.remote(): each for each in actors}
+    done = ray.wait(list(asked), num_returns=len(asked), timeout=_SURVIVE_SECONDS)[0] if asked else []
+    left = []
+    for answer in done:
+        with contextlib.suppress(ray.exceptions.RayError):
+            ray.get(answer)
+            left.append(asked[answer])
+    kill([each for each in actors if each not in left])
+    return left
 
 
 def keep(actors: list[Hosted]) -> None:
