@@ -334,7 +334,7 @@ def hosts() -> Iterator[list[Hosted]]:
     try:
         yield used
     except ActorLostError as error:
-        left = _answering(used)
+        left = _answering(used) if lost() is None else []
         error.gone = tuple(each.name for each in used if each not in left)
         keep(left)
         raise
