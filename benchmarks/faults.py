@@ -37,7 +37,6 @@ _HEALTH = {
 }  # fmt: skip
 """How Ray looks for dead nodes; with its own settings it takes up to 15 s to notice one."""
 
-_WITHIN = 0.3  # seconds after the beginning of a phase, at most
 _PLACES = ([], ["--backend", "shards", "--shards", "2"], ["--backend", "shards", "--shards", "3"])
 
 
@@ -58,10 +57,10 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
     try:
         whole = [_timed(people, cluster.address, Killing("")) for _ in range(3)]
         undisturbed = statistics.median(each.seconds for each in whole)
-        phases, rows = whole[0].phases, []
+        phases, rows = list(whole[-1].phases), []
         for number in range(kills):
             phase, what = phases[number % len(phases)], ("node", "shard")[number // len(phases) % 2]
-            killing = Killing(phase, random.Random(number).uniform(0, _WITHIN))
+            killing = Killing(phase, random.Random(number).uniform(0, whole[-1].phases[phase]))
             if what == "node":
                 lost = others.pop(0)
                 killing.kill = lambda lost=lost: cluster.remove_node(lost, allow_graceful=False)  # type: ignore[misc]
@@ -69,7 +68,7 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
                 killing.kill = lambda number=number: _kill_shard(number)  # type: ignore[misc]
             done = _timed(people, cluster.address, killing)
             rows.append({
-                "phase": phase, "what": what, "equal": done.digest == whole[0].digest, "noticed": done.lost,
+                "phase": phase, "after": round(killing.after, 2), "what": what, "equal": done.digest == whole[0].digest, "noticed": done.lost,
                 "seconds": round(done.seconds, 2), "ratio": round(done.seconds / undisturbed, 2),
             })  # fmt: skip
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
@@ -93,24 +92,29 @@ class Killing:
     phase: str
     after: float = 0.0
     kill: Callable[[], object] | None = None
-    seen: list[str] = field(default_factory=list)
+    begun: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, label: str, _done: int, _total: int) -> None:
-        """Note the phase; start the clock when it is the one."""
-        if label == self.phase and label not in self.seen and self.kill is not None:
-            threading.Timer(self.after, self.kill).start()
-        if label:
-            self.seen.append(label)
+        """Note when the phase began first; start the clock when it is the one."""
+        if label and label not in self.begun:
+            self.begun[label] = time.perf_counter()
+            if label == self.phase and self.kill is not None:
+                threading.Timer(self.after, self.kill).start()
+
+    def phases(self, end: float) -> dict[str, float]:
+        """Return the seconds of each phase; the last one includes the end of the run."""
+        times = [*self.begun.values(), end]
+        return {label: times[i + 1] - times[i] for i, label in enumerate(self.begun)}
 
 
 @dataclass(frozen=True)
 class Done:
-    """A run: its digest, seconds, how often it was computed again, and its phases."""
+    """A run: its digest, seconds, how often it was computed again, and the seconds of its phases."""
 
     digest: str | None
     seconds: float
     lost: int
-    phases: list[str]
+    phases: dict[str, float]
 
 
 def _timed(people: Any, address: str, killing: Killing) -> Done:
@@ -122,7 +126,8 @@ def _timed(people: Any, address: str, killing: Killing) -> Done:
             progress=killing,
         )  # fmt: skip
     again = sum("computed again" in str(each.message) for each in said)
-    return Done(run.digest, time.perf_counter() - begun, again, list(dict.fromkeys(killing.seen)))
+    end = time.perf_counter()
+    return Done(run.digest, end - begun, again, killing.phases(end))
 
 
 def _kill_shard(number: int) -> None:
@@ -143,12 +148,12 @@ def drivers(kills: int, users: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         begun = time.perf_counter()
-        _command(root, "whole", []).wait()
+        _command(root, "whole", users, []).wait()
         seconds, rows = time.perf_counter() - begun, []
         for number in range(kills):
             name, chance = f"run{number}", random.Random(number)
             first, then = _PLACES[number % 3], _PLACES[(number + 1 + number // 3 % 2) % 3]
-            run, until = _command(root, name, first), time.monotonic() + 60
+            run, until = _command(root, name, users, first), time.monotonic() + 60
             while run.poll() is None and not list(root.glob(f"{name}.partial-*/asked.json")):
                 if time.monotonic() > until:
                     raise RuntimeError(f"{name} did not begin")
@@ -171,9 +176,9 @@ def drivers(kills: int, users: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _command(root: Path, name: str, where: list[str]) -> subprocess.Popen[bytes]:
-    users = ["--users", str(_SIZE["drivers"]), "--trace", "sample=1000", "--seed", str(workload.SEED)]
-    words = ["run", "peer-to-peer", *users, "--out", name, *where]
+def _command(root: Path, name: str, users: int, where: list[str]) -> subprocess.Popen[bytes]:
+    asked = ["--users", str(users), "--trace", "sample=1000", "--seed", str(workload.SEED), "--out", name]
+    words = ["run", "peer-to-peer", *asked, *where]
     return subprocess.Popen(
         [sys.executable, "-m", "p2p_sim.cli", *words], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )  # fmt: skip
@@ -249,7 +254,7 @@ def _seconds(people: Any) -> float:
     return time.perf_counter() - begun
 
 
-_SIZE = {"nodes": 300_000, "drivers": 1_000_000, "checkpoints": 10_000_000}
+_SIZE = {"nodes": 3_000_000, "drivers": 1_000_000, "checkpoints": 10_000_000}
 _KILLS = {"nodes": 30, "drivers": 20}
 
 if __name__ == "__main__":
@@ -257,10 +262,8 @@ if __name__ == "__main__":
         verb, *numbers = sys.argv[1:]
         given = [int(float(each)) for each in numbers]
         if verb == "checkpoints":
-            result = checkpoints(given[0] if given else _SIZE[verb])
+            result = checkpoints(*given or (_SIZE[verb],))
         else:
-            _SIZE[verb] = given[1] if len(given) > 1 else _SIZE[verb]
-            result = {"nodes": nodes, "drivers": drivers}[verb](
-                given[0] if given else _KILLS[verb], _SIZE[verb]
-            )
+            kills, size, *_ = [*given, *(_KILLS[verb], _SIZE[verb])[len(given) :]]
+            result = {"nodes": nodes, "drivers": drivers}[verb](kills, size)
         write_out(json.dumps(result, indent=1) + "\n")

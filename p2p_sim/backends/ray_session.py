@@ -29,6 +29,8 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray  # the settings above are read on import
 from ray.job_config import JobConfig
 
+AGAIN = "Running again with the same seed gives the same bits"
+
 JOIN_SECONDS = 120.0
 _LEAVE_SECONDS = 15.0
 _SETTLE_SECONDS = 60.0
@@ -247,9 +249,7 @@ def _named_losses() -> Iterator[None]:
         if ended is None and not isinstance(error, ray.exceptions.RayError):
             raise
         first = str(error).strip().partition("\n")[0]
-        raise RunLostError(
-            f"Ray was lost during this run: {ended or first}.  Running again with the same seed gives the same bits"
-        ) from error
+        raise RunLostError(f"Ray was lost during this run: {ended or first}.  {AGAIN}") from error
 
 
 @contextlib.contextmanager
@@ -334,7 +334,7 @@ def hosts() -> Iterator[list[Hosted]]:
     try:
         yield used
     except ActorLostError as error:
-        left = _answering(used) if lost() is None else []
+        left = _answering(used)
         error.gone = tuple(each.name for each in used if each not in left)
         keep(left)
         raise
@@ -346,13 +346,14 @@ def hosts() -> Iterator[list[Hosted]]:
 
 def _answering(actors: list[Hosted]) -> list[Hosted]:
     """Return the actors that come to the end of what they do; the others are killed."""
-    asked = {each.actor.__ray_ready__.remote(): each for each in actors}
-    done = ray.wait(list(asked), num_returns=len(asked), timeout=_SURVIVE_SECONDS)[0] if asked else []
-    left = []
-    for answer in done:
-        with contextlib.suppress(ray.exceptions.RayError):
-            ray.get(answer)
-            left.append(asked[answer])
+    waiting = {each.actor.__ray_ready__.remote(): each for each in actors}
+    left, until = [], time.monotonic() + _SURVIVE_SECONDS
+    while waiting and time.monotonic() < until and lost() is None:
+        for answer in ray.wait(list(waiting), timeout=1.0)[0]:  # a longer one would hear no Ctrl-C
+            each = waiting.pop(answer)
+            with contextlib.suppress(ray.exceptions.RayError):
+                ray.get(answer)
+                left.append(each)
     kill([each for each in actors if each not in left])
     return left
 

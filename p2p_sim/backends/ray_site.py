@@ -17,7 +17,7 @@ import ray
 
 from p2p_sim.backends import layout, ray_session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
-from p2p_sim.backends.ray_session import ActorLostError, Hosted
+from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
@@ -46,7 +46,6 @@ _LOSSES = (
 )
 """What Ray raises where a process or a machine has gone, and what it had sent."""
 _LOST = "a Ray actor of this run was lost"
-_AGAIN = "Running again with the same seed gives the same bits"
 
 STARTING_AT_ONCE = 4
 """How many actors start at the same time."""
@@ -256,7 +255,7 @@ def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
             return done[0]
         ended = ray_session.lost()
         if ended is not None:
-            raise RunLostError(f"{doing}: Ray was lost, {ended}. {_AGAIN}")
+            raise RunLostError(f"{doing}: Ray was lost, {ended}. {AGAIN}")
         silent = time.monotonic() - start
         if silent > limit:
             raise RunLostError(f"{doing}: no answer within {limit:.0f} s: {busy()}")
@@ -291,7 +290,7 @@ def fetch(handle: Any, doing: str) -> Any:
     except _LOSSES as error:
         raise ActorLostError(f"{doing}: {_why(error)}") from error
     except ray.exceptions.RayError as error:
-        raise RunLostError(f"{doing}: {_why(error)}. {_AGAIN}") from error
+        raise RunLostError(f"{doing}: {_why(error)}. {AGAIN}") from error
 
 
 def _missing(error: Exception) -> str:

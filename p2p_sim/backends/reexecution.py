@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from p2p_sim.backends.ray_session import ActorLostError, Hosted, hosts
+from p2p_sim.backends import ray_session
+from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted, hosts
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core.engine import Engine, Finished
 from p2p_sim.core.errors import RunLostError
@@ -39,7 +40,9 @@ def until_whole(
                 finished = engine.run(settings.digest, compute)
         except ActorLostError as error:
             gone = f" (lost: {', '.join(error.gone)})" if error.gone else ""
-            lost = f"{error}{gone}{_kernel(starved)}"
+            lost, ended = f"{error}{gone}{_kernel(starved)}", ray_session.lost()
+            if ended is not None:
+                raise RunLostError(f"{lost}; Ray was lost, {ended}.  {AGAIN}") from error
             starved = _starved()
         else:
             wasted = start - first
@@ -54,7 +57,7 @@ def until_whole(
             settings.announce("starting again")
             if settings.trace.target is not None:
                 settings.trace.target.again()
-    raise RunLostError(f"{lost}.  This was the last of {REPEATS} repeats; the same seed gives the same bits")
+    raise RunLostError(f"{lost}.  This was the last of {REPEATS} repeats.  {AGAIN}")
 
 
 def _starved() -> int:

@@ -174,7 +174,9 @@ sys.exit(cli.main(["run", "peer-to-peer", "--users", "9"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.splitlines()[1:]) == (130, "", ["interrupted"])
-    assert "the run was cut off; it goes on, with the same bits, by: p2p-sim run --resume runs/" in done.stderr
+    assert (
+        "the run was cut off; it goes on, with the same bits, by: p2p-sim run --resume runs/" in done.stderr
+    )
     assert {Path(name).name for name, text in below(tmp_path).items() if text} == {"asked.json"}
 
 
