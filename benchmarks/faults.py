@@ -68,7 +68,8 @@ def nodes(kills: int, users: int) -> dict[str, Any]:
                 killing.kill = lambda number=number: _kill_shard(number)  # type: ignore[misc]
             done = _timed(people, cluster.address, killing)
             rows.append({
-                "phase": phase, "after": round(killing.after, 2), "what": what, "equal": done.digest == whole[0].digest, "noticed": done.lost,
+                "phase": phase, "after_seconds": round(killing.after, 2), "what": what,
+                "equal": done.digest == whole[0].digest, "noticed": done.lost,
                 "seconds": round(done.seconds, 2), "ratio": round(done.seconds / undisturbed, 2),
             })  # fmt: skip
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
