@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,9 @@ def test_a_shard_that_is_killed_while_results_are_collected(monkeypatch: pytest.
         if not killed:
             killed.append(self)
             ray_site.ray.kill(self.actor)
+            with contextlib.suppress(ray_site.ray.exceptions.RayActorError):
+                while True:  # until it is dead
+                    ray_site.ray.get(self.actor.__ray_ready__.remote())
         return honest(self, bundles)
 
     monkeypatch.setattr(ray_site.RaySite, "finish", finish)

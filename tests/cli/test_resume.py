@@ -247,12 +247,12 @@ def test_a_damaged_note_is_named_and_nothing_touched(cli, left, harm, says):
 
 def test_a_run_that_is_still_computed_is_left_alone(cli, left):
     (folder,) = left.glob("rounds.partial-*")
-    before, lock = below(left), under_way.locked(folder)
+    before, lock = below(folder), under_way.locked(folder)
     assert lock is not None
     done = cli("run", "--resume", "rounds")
     os.close(lock)
     assert (done.status, "is still being computed by another process" in done.err) == (2, True)
-    assert below(left) == before
+    assert below(folder) == before
 
 
 def test_which_of_several_is_asked(cli, left):
@@ -261,7 +261,7 @@ def test_which_of_several_is_asked(cli, left):
     done = cli("run", "--resume", "rounds")
     assert (done.status, "2 runs 'rounds' were cut off: name one of them" in done.err) == (2, True)
     assert cli("run", "--resume", "rounds.partial-second").status == 0
-    assert cli("run", "--resume", folder).err.startswith("error: output 'rounds' exists already")
+    assert cli("run", "--resume", folder.name).err.startswith("error: output 'rounds' exists already")
     assert folder.is_dir()
 
 
