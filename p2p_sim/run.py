@@ -312,7 +312,7 @@ def _run(
     """Run; ``draft``: the directory that messages are written to, None to keep them in memory."""
     start = time.perf_counter()
     streams = draft is not None and settings.trace.keeps and settings.backend != "actors"
-    if draft is not None and trace != "none":
+    if draft is not None:
         draft.announce(protocol, trace, population)
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))

@@ -55,10 +55,11 @@ from p2p_sim.rundir import run_json
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.plan import Crowd
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_REPEATED = ("words", "out", "force", "json", "format", "address")  # an address is of that day
+_NOT_REPEATED = ("words", "out", "force", "json", "format", "address", "plan")  # an address is of that day
 
 
 @app.command(
@@ -100,6 +101,10 @@ class RunCommand(TableOptions):
         str | None,
         text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
     ] = None
+    plan: Annotated[
+        bool,
+        flag(EXECUTION, "Say what the run will take, and whether it fits; start nothing.", "--plan"),
+    ] = False
     fault: Fault = None
     graph: Graph = None
     channel: Annotated[
@@ -157,7 +162,7 @@ class RunCommand(TableOptions):
         return replace(self, seed=seed, split_seed=split)._work()
 
     def _work(self) -> int:
-        from p2p_sim.cli import parameters, run_folders
+        from p2p_sim.cli import parameters, run_folders, run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
         from p2p_sim.report import attack_file, privacy_table, run_summary
@@ -173,13 +178,16 @@ class RunCommand(TableOptions):
             name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
         )
         place = run_folders.choose(self.out, stem, self.force)
+        if self.plan:
+            return self._say_plan(chosen.protocol, as_json)
         with terminal.stdout_to_stderr():
             unchecked = quickly(chosen.protocol)
         with (
             place.claimed(),
-            place.draft(self._announce_size) as draft,
+            place.draft(self._announce) as draft,
             Progress() as progress,
             terminal.stdout_to_stderr(),
+            run_plan.cluster(self),
         ):
             run = self._run(chosen.protocol, progress, draft)
             warn_unchecked(unchecked)
@@ -236,13 +244,31 @@ class RunCommand(TableOptions):
                 words += [word for one in several for word in run_json.option(option(name), one)]
         return words
 
-    def _announce_size(self, protocol: Protocol, level: str, population: Population) -> None:
-        """Print on stderr how much each trace level will keep."""
-        from p2p_sim.cli import run_folders
+    def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
+        """Print what the run will take; raises InputError if it cannot fit."""
+        from p2p_sim.cli import run_plan
 
-        print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
+        with terminal.stdout_to_stderr(), run_plan.cluster(self):
+            crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
+            if crowd is None:
+                crowd = run_plan.Crowd.of(self._people(protocol), protocol)
+            plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
+        sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
+        plan.check()
+        return 0
+
+    def _announce(self, protocol: Protocol, level: str, population: Population) -> None:
+        """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
+        from p2p_sim.cli import run_folders, run_plan
+
+        if self.users is None:  # synthetic users were looked at before they were made
+            features = 0 if population.x is None else population.x.shape[1]
+            run_plan.check(self, protocol, run_plan.Crowd.of(population, protocol), features)
+        if level != "none":
+            print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
     def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
+        from p2p_sim.cli import run_plan
         from p2p_sim.learning import experiment
 
         plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
@@ -250,15 +276,50 @@ class RunCommand(TableOptions):
         plan["out"] = draft
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
-            people["shares"] = None if self.shares is None else numbers_of("--shares", self.shares)
+            people["shares"] = self.label_shares()
+            crowd = run_plan.synthetic(self, protocol)
+            if crowd is not None:
+                run_plan.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
         assert self.data is not None
+        choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
+        return experiment.learn(protocol, self.data, **choices, progress=progress, **plan).run
+
+    def label_shares(self) -> list[float] | None:
+        """Return the probability of each label of synthetic users; None where it is not said."""
+        return None if self.shares is None else numbers_of("--shares", self.shares)
+
+    def _read(self) -> dict[str, Any]:
+        """Return how ``--data`` is read, as ``experiment.learn`` takes it."""
         positive = None if self.positive is None else comma_list(self.positive)
-        choices = set_options(self, "label", "cluster_column", "clusters", "test", "model", "split_seed")
-        choices |= {"classes": self.declared(), "reading": self.reading()}
-        return experiment.learn(
-            protocol, self.data, positive=positive, **choices, progress=progress, **plan
-        ).run
+        choices = set_options(self, "label", "cluster_column")
+        return choices | {"positive": positive, "classes": self.declared(), "reading": self.reading()}
+
+    def _people(self, protocol: Protocol) -> Population:
+        """Return all users, for a plan: of the data, or synthetic ones with the edges of a file."""
+        from p2p_sim.core.population import Population
+        from p2p_sim.learning import experiment
+
+        assert self.seed is not None  # drawn before
+        rows: dict[str, Any] = {}
+        if self.data is None:
+            size, drawn = experiment.drawn(
+                protocol, self.cluster_size, self.share, self.label_shares(), self.features or 0, self.seed
+            )
+            people = Population.synthetic(users=self.users or 1, cluster_size=size, **drawn)
+        else:
+            data = experiment.read(protocol, self.data, **self._read())
+            split = self.seed if self.split_seed is None else self.split_seed
+            examples = experiment.gather(protocol, data, **set_options(self, "clusters", "test"), seed=split)
+            people, rows = examples.population, {"rows": examples.rows, "total": data.rows_in_file}
+        return experiment.join(protocol, people, self.graph, self.seed, **rows)[0]
+
+    def _features(self, crowd: Crowd) -> int:
+        """Return how many features each user has."""
+        if self.data is None:
+            return self.features or 0
+        x = crowd.make(1).x
+        return 0 if x is None else int(x.shape[1])
 
     def _check(self) -> None:
         """Check what can be checked before any work; raises InputError."""

@@ -365,18 +365,9 @@ def simulate(
     seed = seeds.chosen(seed)
     before = time.perf_counter()
     (tell or _silent)("making users", 0, 0)
-    size = (
-        cluster_size if cluster_size is not None else SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
-    )
-    drawn: dict[str, Any] = {
-        "labels": labels,
-        "shares": shares,
-        "positive": share,
-        "features": features,
-        "seed": seed,
-    }
-    people = Population.synthetic(users=users, cluster_size=size, **drawn)
-    further = Population.synthetic(users=_with_test(users), **drawn) if trains else people
+    size, drawn_by = drawn(protocol, cluster_size, share, shares, features, seed)
+    people = Population.synthetic(users=users, cluster_size=size, **drawn_by)
+    further = Population.synthetic(users=_with_test(users), **drawn_by) if trains else people
     origin = f"of {people.sizes.max():,} users" + (" (default)" if cluster_size is None else "")
     clusters = describe_clusters(protocol, people, origin)
     phases, before = {"load": time.perf_counter() - before}, time.perf_counter()
@@ -393,6 +384,21 @@ def simulate(
         x_test, y_test = further.x[users:], further.y[users:]
         train(run, Examples(people, x_test, y_test, np.arange(users), {"data": data}), model, tell)
     return run
+
+
+def drawn(
+    protocol: Protocol,
+    cluster_size: int | None,
+    share: float | None,
+    shares: Sequence[float] | None,
+    features: int,
+    seed: int,
+) -> tuple[int | None, dict[str, Any]]:
+    """Return the size of a cluster of synthetic users, None for none, and what else ``Population.synthetic`` takes."""
+    default = SYNTHETIC_CLUSTER if clusters_matter(protocol) else None
+    labels = protocol.label_count()
+    how = {"labels": labels, "shares": shares, "positive": share, "features": features, "seed": seed}
+    return (default if cluster_size is None else cluster_size), how
 
 
 def _with_test(users: int) -> int:
