@@ -24,11 +24,13 @@ from p2p_sim.core.protocol import Protocol, check_kept
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.summary import Rows, Summary, counted
 from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.core.unmade import Unmade
 from p2p_sim.costing import RunCosts, run_costs
 from p2p_sim.observed_view import View, coalition_of, view_of
 from p2p_sim.progress import Asked, reporter_of, showing
 from p2p_sim.rundir import code_versions, run_directory, run_json
 from p2p_sim.rundir.claim import claimed
+from p2p_sim.rundir.outputs_folder import OUTPUTS, OutputsFolder, StoredOutputs
 from p2p_sim.rundir.population_file import PopulationAttribute
 from p2p_sim.rundir.trace_reader import (
     OnDemand,
@@ -73,7 +75,7 @@ class Run(Summary):
     trace: str
     digest: str | None
     counts: dict[tuple[str, int], Count]
-    outputs: dict[str, dict[str, Array]]
+    outputs: Mapping[str, dict[str, Array]]
     timings: dict[str, float] = field(default_factory=dict)
     population: PopulationAttribute = PopulationAttribute()  # noqa: RUF009 (a descriptor)
     source: Protocol | None = None
@@ -231,6 +233,8 @@ class Run(Summary):
         check_flag("population", population)
         check_kept(self.parameters)
         saved = run_directory.save(self, folder, force, population)
+        if isinstance(self.outputs, StoredOutputs) and not self.outputs.folder.exists():
+            self.outputs = StoredOutputs(saved.resolve() / OUTPUTS, self.outputs.names)
         if isinstance(self._trace, OnDemand):
             self._trace = OnDemand(Stored(saved / MESSAGES))
         return saved
@@ -317,6 +321,8 @@ def _run(
     if draft is not None and streams:
         target = draft.begin(protocol, trace, population, seeds.source(seed))
         settings = replace(settings, trace=replace(settings.trace, target=target))
+    if draft is not None and isinstance(population, Unmade) and settings.backend == "shards":
+        settings = replace(settings, outputs=OutputsFolder.begin(draft))
     finished, timings = backends.run(protocol, population, int(seed), settings)
     unsent = protocol.messages().keys() - {kind for kind, _ in finished.totals.counts}
     counts = {(kind, 0): Count() for kind in unsent} | finished.totals.counts

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.core.engine import Progress
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.faults import Faults
@@ -23,6 +24,8 @@ MAX_ACTORS = 128
 class Settings:
     """The backend, the trace and the faults of a run; see ``p2p_sim.run``.
 
+    ``outputs``: where shards put their outputs if they also make their users; None: they are returned.
+
     Raises InputError for a value that is not allowed, and for settings that contradict each other.
     """
 
@@ -36,6 +39,7 @@ class Settings:
     faults: Faults | None = None
     costs: bool = False
     crypto: str = MODELLED
+    outputs: Target | None = None
 
     def __post_init__(self) -> None:
         if self.crypto not in CRYPTO:

@@ -17,6 +17,7 @@ from p2p_sim.cli.options import (
     OUTPUT,
     REAL_DATA,
     SYNTHETIC,
+    Address,
     ClusterColumn,
     Clusters,
     Crypto,
@@ -31,6 +32,7 @@ from p2p_sim.cli.options import (
     Test,
     Users,
     Words,
+    address_of,
     check_data,
     comma_list,
     count,
@@ -55,6 +57,7 @@ from p2p_sim.rundir import run_json
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
+    from p2p_sim.core.unmade import Unmade
     from p2p_sim.plan import Crowd
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
@@ -83,6 +86,15 @@ class RunCommand(TableOptions):
         str | None, text(REAL_DATA, "A scikit-learn classifier, or none; default logistic-regression.")
     ] = None
     users: Users = None
+    population: Annotated[
+        str | None,
+        text(
+            REAL_DATA,
+            "Users in Parquet files sorted by cluster, of whom each shard reads its own: a shared path, or s3://... "
+            "(--label, default y; --cluster-column). Nothing is trained.",
+            "PLACE",
+        ),
+    ] = None
     cluster_size: Annotated[int | None, count(SYNTHETIC, "Users in each cluster; default 1000.")] = None
     share: Annotated[float | None, ratio(SYNTHETIC, "Probability of a positive label; default 0.5.")] = None
     shares: Annotated[
@@ -97,10 +109,7 @@ class RunCommand(TableOptions):
     ] = "local"
     shards: Annotated[int | None, count(EXECUTION, "Number of Ray actors.")] = None
     blocks: Annotated[int | None, count(EXECUTION, "Number of blocks of users.")] = None
-    address: Annotated[
-        str | None,
-        text(EXECUTION, "An existing Ray cluster; by default one is started here.", "HOST:PORT"),
-    ] = None
+    address: Address = None
     plan: Annotated[
         bool,
         flag(EXECUTION, "Say what the run will take, and whether it fits; start nothing.", "--plan"),
@@ -159,7 +168,7 @@ class RunCommand(TableOptions):
         """Draw a seed if none was given; run, train, save and print."""
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
-        return replace(self, seed=seed, split_seed=split)._work()
+        return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
     def _work(self) -> int:
         from p2p_sim.cli import parameters, run_folders, run_plan
@@ -175,7 +184,10 @@ class RunCommand(TableOptions):
         experiment.check(chosen.protocol, self.graph)
         name = chosen.protocol.command_name()
         stem = run_folders.stem(
-            name, "synthetic" if self.data is None else Path(self.data).name.partition(".")[0]
+            name,
+            "synthetic"
+            if self.users is not None
+            else Path(self.data or self.population or "").name.partition(".")[0],
         )
         place = run_folders.choose(self.out, stem, self.force)
         if self.plan:
@@ -250,6 +262,8 @@ class RunCommand(TableOptions):
 
         with terminal.stdout_to_stderr(), run_plan.cluster(self):
             crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
+            if self.population is not None and self.graph is None:
+                crowd = run_plan.Crowd.stored(self._stored())
             if crowd is None:
                 crowd = run_plan.Crowd.of(self._people(protocol), protocol)
             plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
@@ -261,7 +275,7 @@ class RunCommand(TableOptions):
         """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
         from p2p_sim.cli import run_folders, run_plan
 
-        if self.users is None:  # synthetic users were looked at before they were made
+        if self.data is not None:  # others were looked at before they were made
             features = 0 if population.x is None else population.x.shape[1]
             run_plan.check(self, protocol, run_plan.Crowd.of(population, protocol), features)
         if level != "none":
@@ -281,6 +295,10 @@ class RunCommand(TableOptions):
             if crowd is not None:
                 run_plan.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
+        if self.population is not None:
+            people = self._stored()
+            run_plan.check(self, protocol, run_plan.Crowd.stored(people), 0)
+            return experiment.among(protocol, people, self.population, progress=progress, **plan)
         assert self.data is not None
         choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
         return experiment.learn(protocol, self.data, **choices, progress=progress, **plan).run
@@ -302,7 +320,9 @@ class RunCommand(TableOptions):
 
         assert self.seed is not None  # drawn before
         rows: dict[str, Any] = {}
-        if self.data is None:
+        if self.population is not None:
+            people = self._stored()
+        elif self.data is None:
             size, drawn = experiment.drawn(
                 protocol, self.cluster_size, self.share, self.label_shares(), self.features or 0, self.seed
             )
@@ -313,6 +333,13 @@ class RunCommand(TableOptions):
             examples = experiment.gather(protocol, data, **set_options(self, "clusters", "test"), seed=split)
             people, rows = examples.population, {"rows": examples.rows, "total": data.rows_in_file}
         return experiment.join(protocol, people, self.graph, self.seed, **rows)[0]
+
+    def _stored(self) -> Unmade:
+        """Return the users of ``--population``."""
+        from p2p_sim.rundir import stored_users
+
+        assert self.population is not None
+        return stored_users.population(self.population, label=self.label or "y", cluster=self.cluster_column)
 
     def _features(self, crowd: Crowd) -> int:
         """Return how many features each user has."""
@@ -327,10 +354,12 @@ class RunCommand(TableOptions):
         from p2p_sim.backends import ray_probe
         from p2p_sim.network import channels
 
-        if (self.data is None) == (self.users is None):
-            what = "there are no users" if self.data is None else "--data and --users are both given"
+        given = [option(name) for name in set_options(self, "data", "users", "population")]
+        if len(given) != 1:
+            what = f"{' and '.join(given)} are both given" if given else "there are no users"
             raise InputError(
-                f"{what}: give --data NAME_OR_FILE (see p2p-sim data), or --users N for synthetic ones"
+                f"{what}: give --data NAME_OR_FILE (see p2p-sim data), --users N for synthetic ones, or --population "
+                "PLACE for many in Parquet files"
             )
         check_delta(self.delta)
         check_data(self, ("split_seed",))
@@ -338,6 +367,8 @@ class RunCommand(TableOptions):
             set_options(self, "cluster_size", "share", "shares", "features") if self.users is None else ()
         ):
             raise InputError(f"{option(name)} needs --users, which is missing: leave it out")
+        if self.population is not None and self.model is not None:
+            raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.model is not None and self.data is None and not self.features:
             raise InputError("--model needs --data, or --users with --features: leave it out, or give these")
         if self.shares is not None:

@@ -7,7 +7,7 @@ moves names of issues and bundles of messages between places; it never looks at 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -65,7 +65,7 @@ class Finished:
     """What a run leaves: totals of all sites, and each role's output columns over all its blocks."""
 
     totals: Totals
-    outputs: dict[str, dict[str, Array]]
+    outputs: Mapping[str, dict[str, Array]]
 
 
 @dataclass
@@ -73,6 +73,8 @@ class Engine:
     """One run of a protocol over some places.
 
     A round is logical time: one more than the sender's last step and than every round it has received from.
+    ``collect``: what collects totals and outputs at the end, given the bundles that came too late for all, by place;
+    None: this process holds them.
     """
 
     protocol: Protocol
@@ -80,6 +82,7 @@ class Engine:
     places: list[SiteHandle]
     users: int
     progress: Progress | None = None
+    collect: Callable[[list[Any]], Finished] | None = None
     _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     _pending: dict[int, list[Any]] = field(default_factory=dict)
 
@@ -152,13 +155,16 @@ class Engine:
     def _collect(self, digest: bool, compute: ModuleType) -> Finished:
         totals = Totals()
         by_role: dict[str, list[dict[str, Array]]] = {}
-        ends = [place.finish(self._pending.pop(site, [])) for site, place in enumerate(self.places)]
+        left = [self._pending.pop(site, []) for site in range(len(self.places))]
+        if self.collect is not None:
+            return self.collect(left)
+        ends = [place.finish(bundles) for place, bundles in zip(self.places, left, strict=True)]
         for place, handle in zip(self.places, ends, strict=True):
             site_totals, outputs = place.wait(handle)
             totals.add(site_totals)
             for role, parts in outputs.items():
                 by_role.setdefault(role, []).extend(parts)
-        joined = {role: _join(role, by_role[role]) for role in self.protocol.roles()}
+        joined = {role: join_parts(role, by_role[role]) for role in self.protocol.roles()}
         if digest:
             for role, columns in joined.items():
                 totals.add_lanes(output_lanes(role, columns, compute))
@@ -174,7 +180,8 @@ class Engine:
         return ProtocolError(f"no role can go on: {'; '.join(waits)}{senders}")
 
 
-def _join(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+def join_parts(role: str, parts: list[dict[str, Array]]) -> dict[str, Array]:
+    """Put the outputs of blocks end to end; raises ProtocolError where their columns or types differ."""
     names = list(parts[0])
     for part in parts:
         if list(part) != names:

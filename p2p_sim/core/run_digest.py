@@ -7,8 +7,8 @@ in any order.  A row is a message's kind, round, address and fields, or an outpu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from types import ModuleType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,13 @@ def salt(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
-def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> Lanes:
-    """Hash a role's output: role, column, position and value (floats by their bits)."""
+def output_lanes(
+    role: str, columns: Mapping[str, Array], compute: ModuleType, firsts: Mapping[str, int] = MappingProxyType({})
+) -> Lanes:  # fmt: skip
+    """Hash a role's output: role, column, position and value (floats by their bits).
+
+    ``firsts``: the position of the first row of a column, 0 where it does not say.
+    """
     total = (0, 0)
     for name, column in columns.items():
         values = column
@@ -47,8 +52,9 @@ def output_lanes(role: str, columns: dict[str, Array], compute: ModuleType) -> L
             raise ProtocolError(
                 f"output {name!r} of role {role!r} has type {column.dtype}; give bool, integers or floats"
             )
+        first = firsts.get(name, 0)
         rows = compute.absorb(
-            salt(f"output/{role}/{name}"), [range(len(values)), *flat([values])], len(values)
+            salt(f"output/{role}/{name}"), [range(first, first + len(values)), *flat([values])], len(values)
         )
         total = added(total, rows)
     return total

@@ -18,7 +18,9 @@ from p2p_sim.core.deliveries import Count
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.sealing import REAL
+from p2p_sim.core.unmade import Unmade
 from p2p_sim.run import Run, run
+from p2p_sim.rundir.stored_users import StoredUsers
 from p2p_sim.trace.size_estimate import few
 
 _LEAST, _MOST = 128, 1 << 17
@@ -49,6 +51,19 @@ class Crowd:
         cluster = int(np.median(people.sizes))
         together = people.clusters is None or people.clusters.order is None
         return cls(lambda users: _head(people, users, protocol), people.users, cluster, together, held=True)
+
+    @classmethod
+    def stored(cls, people: Unmade) -> Crowd:
+        """Return the crowd of users in Parquet files, of whom the first are read."""
+        origin = people.origin
+        assert isinstance(origin, StoredUsers)
+
+        def make(wanted: int) -> Population:
+            some = origin.head(wanted)
+            return some.piece(0, some.users)
+
+        sizes = origin.head(_MOST).sizes
+        return cls(make, people.users, min(people.users, int(np.median(sizes))), True)
 
     @classmethod
     def synthetic(cls, users: int, cluster_size: int | None, drawn: dict[str, Any]) -> Crowd:
