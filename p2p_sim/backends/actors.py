@@ -11,8 +11,9 @@ from typing import Any
 import ray
 
 from p2p_sim.backends import layout
-from p2p_sim.backends.ray_session import Hosted, hosts, session
+from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, strip_tables, tables
+from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings, check_users
 from p2p_sim.core import kernels, kernels_numpy
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
@@ -32,13 +33,14 @@ def run(
     check_users(population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
-    with session(settings.address, population.users + 1, STORE_BYTES), hosts() as hosted:
-        engine = _set_up(protocol, population, seed, settings, hosted)
-        begun = time.perf_counter()
-        finished = engine.run(settings.digest, kernels_numpy)
+    with session(settings.address, population.users + 1, STORE_BYTES):
+
+        def set_up(hosted: list[Hosted], _repeat: bool) -> Engine:
+            return _set_up(protocol, population, seed, settings, hosted)
+
+        finished, timings = until_whole(set_up, settings, kernels_numpy, start)
         done = time.perf_counter()
-    timings = {"start-up": begun - start, "rounds": done - begun, "shut-down": time.perf_counter() - done}
-    return finished, timings
+    return finished, timings | {"shut-down": time.perf_counter() - done}
 
 
 def _set_up(

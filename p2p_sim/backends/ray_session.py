@@ -29,9 +29,12 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 import ray  # the settings above are read on import
 from ray.job_config import JobConfig
 
+AGAIN = "Running again with the same seed gives the same bits"
+
 JOIN_SECONDS = 120.0
 _LEAVE_SECONDS = 15.0
 _SETTLE_SECONDS = 60.0
+_SURVIVE_SECONDS = 30.0
 STORE_LIMITS = (100 << 20, 2 << 30)
 
 
@@ -45,6 +48,15 @@ class _Job(JobConfig):  # type: ignore[misc]
     def _serialize(self) -> Any:
         self._py_driver_sys_path = module_finder.folders()[::-1]  # each is put before all others
         return super()._serialize()
+
+
+class ActorLostError(RunLostError):
+    """An actor of a run was lost, or what it had sent, and Ray goes on: the run can be computed again.
+
+    ``gone``: the names of the actors that did not answer when they were asked then.
+    """
+
+    gone: tuple[str, ...] = ()
 
 
 _own: list[ray_node.Node] = []
@@ -237,9 +249,7 @@ def _named_losses() -> Iterator[None]:
         if ended is None and not isinstance(error, ray.exceptions.RayError):
             raise
         first = str(error).strip().partition("\n")[0]
-        raise RunLostError(
-            f"Ray was lost during this run: {ended or first}.  Running again with the same seed gives the same bits"
-        ) from error
+        raise RunLostError(f"Ray was lost during this run: {ended or first}.  {AGAIN}") from error
 
 
 @contextlib.contextmanager
@@ -286,11 +296,12 @@ def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
 class Hosted:
     """An actor in this session; ``made_for``: what must be the same for another run to use it.
 
-    ``code``: of its process as far as it was checked, by file and package.
+    ``code``: of its process as far as it was checked, by file and package.  ``name``: in the run that uses it now.
     """
 
     actor: Any
     made_for: Hashable
+    name: str = ""
     code: dict[str, str] = field(default_factory=dict)
 
 
@@ -317,15 +328,34 @@ def _idle_actors() -> Iterator[None]:
 def hosts() -> Iterator[list[Hosted]]:
     """Give an empty list of the actors of one run; at its end they become idle, and after an error they are killed.
 
-    After an error nobody knows what an actor is still busy with.
+    After an error nobody knows what an actor is still busy with; where only some were lost, those who answer stay.
     """
     used: list[Hosted] = []
     try:
         yield used
+    except ActorLostError as error:
+        left = _answering(used)
+        error.gone = tuple(each.name for each in used if each not in left)
+        keep(left)
+        raise
     except BaseException:
         kill(used)
         raise
     keep(used)
+
+
+def _answering(actors: list[Hosted]) -> list[Hosted]:
+    """Return the actors that come to the end of what they do; the others are killed."""
+    waiting = {each.actor.__ray_ready__.remote(): each for each in actors}
+    left, until = [], time.monotonic() + _SURVIVE_SECONDS
+    while waiting and time.monotonic() < until and lost() is None:
+        for answer in ray.wait(list(waiting), timeout=1.0)[0]:  # a longer one would hear no Ctrl-C
+            each = waiting.pop(answer)
+            with contextlib.suppress(ray.exceptions.RayError):
+                ray.get(answer)
+                left.append(each)
+    kill([each for each in actors if each not in left])
+    return left
 
 
 def keep(actors: list[Hosted]) -> None:

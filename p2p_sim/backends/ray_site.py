@@ -16,7 +16,7 @@ import ray
 
 from p2p_sim.backends import kept_outputs, layout, ray_session
 from p2p_sim.backends.ray_node import START_SECONDS, busy
-from p2p_sim.backends.ray_session import Hosted
+from p2p_sim.backends.ray_session import AGAIN, ActorLostError, Hosted
 from p2p_sim.core import code_fingerprint, module_finder
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
@@ -35,8 +35,16 @@ _INSTALL_SAME = (
     "run)"
 )
 _SHOWN = 3
+_LOSSES = (
+    ray.exceptions.RayActorError,
+    ray.exceptions.WorkerCrashedError,
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.OutOfMemoryError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.ObjectFetchTimedOutError,
+)
+"""What Ray raises where a process or a machine has gone, and what it had sent."""
 _LOST = "a Ray actor of this run was lost"
-_AGAIN = "Running again with the same seed gives the same bits"
 
 STARTING_AT_ONCE = 4
 """How many actors start at the same time."""
@@ -154,7 +162,6 @@ class SiteActors:
     modules: tuple[str, ...]
     here: dict[str, str]
     options: dict[str, Any]
-    names: list[str] = field(default_factory=list)
     _starting: dict[Any, tuple[str, Hosted, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -176,8 +183,8 @@ class SiteActors:
                 self._check_one()
             actor = ray.remote(SiteActor).options(**options).remote(module_finder.opened())
             host = Hosted(actor, made_for)
+        host.name = name
         self.hosted.append(host)
-        self.names.append(name)
         known = self.here.keys() <= host.code.keys()  # and the same, or it would not have been taken
         check = None if known else host.actor.code.remote(self.modules)
         self._starting[host.actor.ready.remote(*given)] = (name, host, check)
@@ -193,7 +200,7 @@ class SiteActors:
 
     def places(self, sites: int) -> list[RaySite]:
         """Return the engine's handles on the actors."""
-        return [RaySite(host.actor, sites, name) for host, name in zip(self.hosted, self.names, strict=True)]
+        return [RaySite(host.actor, sites, host.name) for host in self.hosted]
 
     def _check_one(self) -> None:
         waiting = list(self._starting)
@@ -270,7 +277,7 @@ def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
             return done[0]
         ended = ray_session.lost()
         if ended is not None:
-            raise RunLostError(f"{doing}: Ray was lost, {ended}. {_AGAIN}")
+            raise RunLostError(f"{doing}: Ray was lost, {ended}. {AGAIN}")
         silent = time.monotonic() - start
         if silent > limit:
             raise RunLostError(f"{doing}: no answer within {limit:.0f} s: {busy()}")
@@ -285,7 +292,7 @@ def wait(handles: list[Any], doing: str, limit: float = math.inf) -> Any:
 def fetch(handle: Any, doing: str) -> Any:
     """Fetch a value; ``doing``: what is done and where, for errors.
 
-    Raises the error of a program as the actor raised it, InputError if a worker lacks a module, and RunLostError
+    Raises the error of a program as the actor raised it, InputError if a worker lacks a module, and ActorLostError
     for a lost actor.
     """
     wait([handle], doing)
@@ -294,14 +301,18 @@ def fetch(handle: Any, doing: str) -> Any:
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, (InputError, ProtocolError)):
             raise error.cause from None
+        if isinstance(error.cause, _LOSSES):  # of whoever should have sent what this one was to read
+            raise ActorLostError(f"{doing}: {_why(error.cause)}") from error
         missing = _missing(error)
         if missing:
             raise InputError(
                 f"{doing}: the Ray worker cannot import what this process imports ({missing}); {_INSTALL_SAME}"
             ) from error
         raise
+    except _LOSSES as error:
+        raise ActorLostError(f"{doing}: {_why(error)}") from error
     except ray.exceptions.RayError as error:
-        raise RunLostError(f"{doing}: {_why(error)}. {_AGAIN}") from error
+        raise RunLostError(f"{doing}: {_why(error)}. {AGAIN}") from error
 
 
 def _missing(error: Exception) -> str:
@@ -318,7 +329,7 @@ def _why(error: Exception) -> str:
     """Return in words how an actor was lost."""
     text = " ".join(str(error).split())
     if isinstance(error, ray.exceptions.OutOfMemoryError) or "memory usage threshold" in text:
-        return f"{_LOST}: memory ran out on its machine, and Ray ended it; use fewer users, or more machines"
+        return f"{_LOST}: memory ran out on its machine, and Ray ended it: use fewer users, or more machines"
     if isinstance(error, ray.exceptions.ActorUnavailableError):
         return f"{_LOST}: its process does not answer"
     if isinstance(error, ray.exceptions.RayActorError):
@@ -327,6 +338,8 @@ def _why(error: Exception) -> str:
         if "SystemExit" in text or "INTENDED_USER_EXIT" in text:
             return f"{_LOST}: its own code ended the process (sys.exit)"
         return f"{_LOST}: its process was killed or has crashed, or memory ran out"
+    if isinstance(error, ray.exceptions.ObjectLostError):
+        return "what an actor of this run had sent was lost, with its machine"
     return f"{_LOST}: {type(error).__name__}, {text[:200]}"
 
 

@@ -13,8 +13,9 @@ import ray
 from p2p_sim.backends import kept_outputs, layout
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
-from p2p_sim.backends.ray_session import Hosted, hosts, session
+from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
+from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
@@ -39,26 +40,33 @@ def run(
     wanted = min(settings.shards or os.cpu_count() or 1, population.users)
     start = time.perf_counter()
     settings.announce("starting Ray")
-    with session(settings.address, wanted, population.users * STORE_BYTES_A_USER), hosts() as hosted:
-        if settings.address is not None:
-            wanted = _fitting(wanted, population.users, settings)
+    with session(settings.address, wanted, population.users * STORE_BYTES_A_USER):
         if isinstance(population, Unmade):
             population.look(functools.partial(_look, shards=wanted))
             layout.check(protocol, population, settings.faults)
         compute = computing.choose(population.users)
-        engine = _set_up(protocol, population, seed, wanted, settings, compute, hosted)
-        begun = time.perf_counter()
-        finished = engine.run(settings.digest, compute)
+
+        def set_up(hosted: list[Hosted], repeat: bool) -> Engine:
+            shards = wanted
+            if settings.address is not None:
+                shards = _fitting(wanted, population.users, settings, repeat)
+            return _set_up(protocol, population, seed, shards, settings, compute, hosted)
+
+        finished, timings = until_whole(set_up, settings, compute, start)
         done = time.perf_counter()
-    timings = {"start-up": begun - start, "rounds": done - begun, "shut-down": time.perf_counter() - done}
-    return finished, timings
+    return finished, timings | {"shut-down": time.perf_counter() - done}
 
 
-def _fitting(wanted: int, users: int, settings: Settings) -> int:
-    """Return how many shards to start on a cluster: as many as requested, or one for each CPU."""
+def _fitting(wanted: int, users: int, settings: Settings, repeat: bool) -> int:
+    """Return how many shards to start on a cluster: as many as requested, or one for each CPU.
+
+    ``repeat``: a machine may have been lost, and as many as its CPUs are left out.
+    """
     cpus = int(ray.cluster_resources().get("CPU", 0))
     if settings.shards is None:
         return min(users, max(1, cpus))
+    if repeat:
+        return max(1, min(wanted, cpus))
     if wanted > cpus:
         raise InputError(
             f"shards = {wanted}: the cluster at {settings.address} has {cpus} CPUs; use at most that many"

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from p2p_sim import costing
+from p2p_sim.cli import cut_off
 from p2p_sim.cli.app import Command, ProtocolCommand, app
 from p2p_sim.cli.check import quickly, warn_unchecked
+from p2p_sim.cli.cut_off import CutOff
 from p2p_sim.cli.options import (
     EXECUTION,
     OUTPUT,
@@ -50,9 +52,10 @@ from p2p_sim.core import seeds
 from p2p_sim.core.errors import InputError
 from p2p_sim.core.sealing import MODELLED
 from p2p_sim.core.trace_level import TraceLevel
+from p2p_sim.learning.data import sources
 from p2p_sim.report import terminal
 from p2p_sim.report.delta import DELTA, check_delta
-from p2p_sim.rundir import run_json
+from p2p_sim.rundir import run_json, under_way
 
 if TYPE_CHECKING:
     from p2p_sim.core.population import Population
@@ -62,7 +65,9 @@ if TYPE_CHECKING:
     from p2p_sim.run import Run
     from p2p_sim.rundir.trace_writer import Draft
 
-_NOT_REPEATED = ("words", "out", "force", "json", "format", "address", "plan")  # an address is of that day
+_NOT_REPEATED = (
+    "words", "out", "force", "json", "format", "resume", "plan", "address",  # an address is of that day
+)  # fmt: skip
 
 
 @app.command(
@@ -146,6 +151,14 @@ class RunCommand(TableOptions):
         text(OUTPUT, "Folder of the run; default a new one in runs/.  runs/latest links to it."),
     ] = None
     force: Annotated[bool, flag(OUTPUT, "Replace the run in --out.", "--force")] = False
+    resume: Annotated[
+        str | None,
+        text(
+            OUTPUT,
+            "Go on with a run that was cut off, with the same bits; other options may only say where it runs now.",
+            "RUN",
+        ),
+    ] = None
     no_population: Annotated[
         bool,
         flag(OUTPUT, "Do not save labels and seed; then nothing can be replayed.", "--no-population"),
@@ -164,13 +177,16 @@ class RunCommand(TableOptions):
     json: Json = False
     format: Format = "text"
 
-    def execute(self, _command: Command) -> int:
-        """Draw a seed if none was given; run, train, save and print."""
+    def execute(self, command: Command) -> int:
+        """Draw a seed if none was given, or go on with a run that was cut off; run, train, save and print."""
+        if self.resume is not None:
+            cut = CutOff.at(self.resume)
+            return cut.command(self, command)._work(cut)
         seed = seeds.chosen(self.seed)
         split = None if self.split_seed == seed else self.split_seed  # the same run, whose seed is told once
         return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
-    def _work(self) -> int:
+    def _work(self, cut: CutOff | None = None) -> int:
         from p2p_sim.cli import parameters, run_folders, run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
@@ -189,9 +205,12 @@ class RunCommand(TableOptions):
             if self.users is not None
             else Path(self.data or self.population or "").name.partition(".")[0],
         )
-        place = run_folders.choose(self.out, stem, self.force)
+        place = run_folders.choose(self.out, stem, self.force) if cut is None else cut.place(self.force)
         if self.plan:
             return self._say_plan(chosen.protocol, as_json)
+        asked = self._asked(chosen.protocol)
+        if cut is not None:
+            cut.check(asked)
         with terminal.stdout_to_stderr():
             unchecked = quickly(chosen.protocol)
         with (
@@ -201,6 +220,7 @@ class RunCommand(TableOptions):
             terminal.stdout_to_stderr(),
             run_plan.cluster(self),
         ):
+            draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
             run = self._run(chosen.protocol, progress, draft)
             warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
@@ -225,6 +245,13 @@ class RunCommand(TableOptions):
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
         return 0
+
+    def _asked(self, protocol: Protocol) -> dict[str, Any]:
+        """Return what is asked of the run, which is noted so that it can go on."""
+        assert self.seed is not None  # chosen by now
+        files = cut_off.files_of(self, protocol)
+        origin, variables = seeds.source(self.seed), (sources.VARIABLE,)
+        return under_way.asked(protocol, cut_off.options_of(self), origin, files, variables)
 
     def _attacked(self, run: Run, protocol: Protocol, progress: Any) -> dict[str, Any] | None:
         """Return what the learner guesses of the labels, as p2p-sim attack does; None where that is not asked for."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from p2p_sim.core.errors import InputError, ProtocolError
+from p2p_sim.core.errors import InputError, ProtocolError, StorageError
 from p2p_sim.core.faults import Faults
 from p2p_sim.rundir.claim import claimed
 from p2p_sim.rundir.run_directory import check_free
@@ -30,11 +30,12 @@ _LONGEST = 200  # bytes of a name: a temporary one is built beside it
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run is saved: ``path`` if it was given, otherwise the next free ``runs/STEM-1``, ``-2``, ..."""
+    """Where a run is saved: ``path`` if it was given, otherwise the next free ``ROOT/STEM-1``, ``-2``, ..."""
 
     path: Path | None
     stem: str
     force: bool
+    root: Path = Path(RUNS)
 
     def claimed(self) -> AbstractContextManager[None]:
         """Hold the name that was given while a run is computed; see ``claimed``."""
@@ -42,15 +43,15 @@ class RunFolder:
 
     def draft(self, announce: Callable[[Protocol, str, Population], None]) -> Draft:
         """Return the draft of the run directory; see ``Draft``."""
-        return Draft(self.path or Path(RUNS) / self.stem, announce)
+        return Draft(self.path or self.root / self.stem, announce)
 
     def save(self, run: Run, population: bool) -> Path:
-        """Write the run, link ``runs/latest`` to it, return its directory; raises InputError if that fails."""
+        """Write the run, link ``runs/latest`` to it, return its directory; raises StorageError if that fails."""
         try:
             path = self._save(run, population)
         except OSError as error:
-            where = self.path or Path(RUNS)
-            raise InputError(f"cannot write to {str(where)!r}: {error.strerror or error}") from error
+            where = self.path or self.root
+            raise StorageError(f"cannot write to {str(where)!r}: {error.strerror or error}") from error
         link(path)
         return path
 
@@ -59,7 +60,7 @@ class RunFolder:
             return run.save(self.path, force=self.force, population=population)
         number = 1
         while True:
-            path = Path(RUNS) / f"{self.stem}-{number}"
+            path = self.root / f"{self.stem}-{number}"
             number += 1
             if os.path.lexists(path):
                 continue

@@ -24,7 +24,27 @@ _LIBRARIES = ("numpy", "numba", "pyarrow", "cryptography")
 
 def fingerprint(protocol: Protocol | None) -> str:
     """Return the first 12 hexadecimal digits of a SHA-256 over the sources of the engine and of a protocol, if any."""
-    files = set(_engine(_FOLDERS))
+    digest = hashlib.sha256()
+    for path in _deciding(protocol, _FOLDERS):
+        digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def sources(protocol: Protocol) -> dict[str, str]:
+    """Return the SHA-256 of each source file that decides what a run on data leaves: ``core/draw.py``."""
+    package = Path(__file__).parents[1]
+    files = {*_deciding(protocol, (*_FOLDERS, "learning"))}
+    files |= {path for own in module_finder.opened() for path in own.files()}
+    return {
+        str(path.relative_to(package)) if path.is_relative_to(package) else f"{path.parent.name}/{path.name}":
+            hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(files)
+    }  # fmt: skip
+
+
+def _deciding(protocol: Protocol | None, folders: Iterable[str]) -> list[Path]:
+    """Return the source files in some parts of this package, and those of a protocol, if any."""
+    files = set(_engine(folders))
     try:
         own = Path(inspect.getfile(type(protocol)))
     except (TypeError, OSError):  # written in a terminal: there is no file
@@ -32,10 +52,7 @@ def fingerprint(protocol: Protocol | None) -> str:
     if own is not None and own.is_file():
         shipped = type(protocol).__module__.partition(".")[0] == "protocols"
         files |= set(own.parent.glob("*.py")) if shipped else {own}
-    digest = hashlib.sha256()
-    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
-        digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
+    return sorted(files, key=lambda path: (path.parent.name, path.name))
 
 
 def _engine(folders: Iterable[str]) -> list[Path]:

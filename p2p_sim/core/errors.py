@@ -9,6 +9,10 @@ class InputError(ValueError):
     """Something passed in cannot be used; the text names it, its value, what is allowed and what to do."""
 
 
+class StorageError(InputError):
+    """Something could not be written, as on a full disk; the same work can be done once there is room."""
+
+
 def near(value: str, known: Iterable[str]) -> str:
     """Return a question for whoever mistyped one of some names; empty if none is near."""
     import difflib

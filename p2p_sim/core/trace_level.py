@@ -43,6 +43,9 @@ class Target(Protocol):
     def open(self, site: int) -> Sink:
         """Return what takes the messages of one site."""
 
+    def again(self) -> None:
+        """Remove what the sites of a run have put there: they begin again."""
+
 
 @dataclass(frozen=True)
 class TraceLevel:

@@ -140,6 +140,21 @@ class RunFile(TypedDict):
     checksum: NotRequired[str]
 
 
+class AskedFile(TypedDict):
+    """``asked.json``; see ``under_way``."""
+
+    format: Number
+    protocol: str
+    options: dict[str, Any]
+    seed_source: Origin
+    folder: str
+    versions: dict[str, str]
+    code: dict[str, Sha256]
+    files: dict[str, Sha256]
+    environment: dict[str, str]
+    checksum: str
+
+
 class _FixedPoint(TypedDict):
     """What multiples are multiples of; ``core.fixed_point.FixedPoint`` checks that these agree."""
 

@@ -33,6 +33,7 @@ class OutputsFolder:
     def begin(cls, draft: Draft) -> OutputsFolder:
         """Make the folder in a draft of the run directory."""
         folder, token = draft.make() / OUTPUTS, secrets.token_hex(8)
+        shutil.rmtree(folder, ignore_errors=True)  # of the same run, which was cut off
         folder.mkdir()
         (folder / _TOKEN).write_text(token)
         return cls(str(folder.resolve()), token)

@@ -101,6 +101,7 @@ def _finish(run: RunRecord, building: Draft, path: Path, force: bool, population
             population_file.write(building.make(), population_file.stored(run.population, run.source))
         about = described(run, population) | {"sha256": integrity.of(building.make())}
         permissions.create(building.make() / RUN, text_of(about), private=about["seed"] is not None)
+        building.whole()
         _put_in_place(building.make(), path, force)
     except BaseException:
         building.clear()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
+import shlex
 import shutil
 import tempfile
 import warnings
@@ -16,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from p2p_sim.core.errors import InputError
+from p2p_sim.core.errors import InputError, ProtocolError, RunLostError, StorageError
 from p2p_sim.core.population import Population
 from p2p_sim.core.protocol import Protocol
-from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files
+from p2p_sim.rundir import integrity, manifest, parquet_columns, regular_files, under_way
 from p2p_sim.rundir.integrity import sha256
 from p2p_sim.rundir.parquet_columns import (
     ADDRESSES,
@@ -125,6 +127,12 @@ class Folder:
         """Return the writer for the messages of one site."""
         return Writer(Path(self.path), site)
 
+    def again(self) -> None:
+        """Remove all files of messages, and what was noted of them: the run begins again."""
+        for left in Path(self.path).iterdir():
+            if left.name != manifest.NAME:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
 
 class Writer:
     """Writes the messages of one site."""
@@ -185,8 +193,8 @@ class Writer:
             self._done.append(self._part.close())
             self._part = None
 
-    def _failed(self, error: OSError) -> InputError:
-        return InputError(
+    def _failed(self, error: OSError) -> StorageError:
+        return StorageError(
             f"the trace cannot be written to {str(self._root)!r}: {error.strerror or error}; make room, or choose "
             "another folder or a lower trace level"
         )
@@ -295,12 +303,14 @@ class Draft:
 
     ``announce``: called with protocol, trace level and population before a run.  The end of a
     ``with`` block removes the directory, unless it was renamed; if the run failed, its messages stay, and a warning
-    says where.
+    says where.  If the run can go on, so does what was asked of it; see ``under_way``.
     """
 
     def __init__(self, path: Path, announce: Callable[[Protocol, str, Population], None] | None = None):
         self._path, self._folder, self._announce = path, Path(), announce
         self._made: list[Path] = []
+        self._asked: dict[str, Any] | None = None
+        self._lock: int | None = None
 
     def make(self) -> Path:
         """Return the folder.  Only the owner may read it: with the seed, anybody could undo the noise."""
@@ -308,10 +318,30 @@ class Draft:
             parents = [*reversed(self._path.parent.parents), self._path.parent]
             new = [parent for parent in parents if not parent.exists()]
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            made = tempfile.mkdtemp(prefix=f"{self._path.name}.partial-", dir=self._path.parent)
+            made = tempfile.mkdtemp(prefix=f"{self._path.name}{under_way.PARTIAL}", dir=self._path.parent)
             self._folder = self._path.parent / Path(made).name  # from 3.12 on mkdtemp makes it absolute
             self._made = [*new, self._folder]
         return self._folder
+
+    def ask(self, asked: dict[str, Any]) -> None:
+        """Note what is asked of the run, so that it can go on if it is cut off; raises StorageError."""
+        self._lock = under_way.locked(self.make())
+        self._asked = asked
+        under_way.write(self._folder, asked)
+
+    def go_on(self, folder: Path, asked: dict[str, Any]) -> None:
+        """Take the place of a draft that was cut off, and remove all that it left but what was asked.
+
+        Raises InputError, and touches nothing, if another process still computes it.
+        """
+        self._lock = under_way.locked(folder)
+        self._folder, self._made, self._asked = folder, [folder], asked
+        self.clear(messages=True)
+
+    def whole(self) -> None:
+        """Remove what was asked: the folder is whole, and about to get its name."""
+        if self._asked is not None:
+            (self._folder / under_way.ASKED).unlink(missing_ok=True)
 
     def announce(self, protocol: Protocol, level: str, population: Population) -> None:
         """Announce a run and its trace, before it starts."""
@@ -342,11 +372,15 @@ class Draft:
         """Return whether the folder can be renamed to a path."""
         return self._path.parent.resolve() == path.parent.resolve()
 
-    def clear(self) -> None:
-        """Remove everything but the messages."""
+    def clear(self, messages: bool = False) -> None:
+        """Remove everything but the messages, or these too, and what was asked, which is put back if it was removed."""
+        kept = ({under_way.ASKED} if self._asked is not None else set()) | (set() if messages else {MESSAGES})
         for other in self._folder.iterdir() if self._made else ():
-            if other.name != MESSAGES:
+            if other.name not in kept:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
+        if self._asked is not None and not (self._folder / under_way.ASKED).exists():
+            with contextlib.suppress(StorageError):  # the first error is the one to be told
+                under_way.write(self._folder, self._asked)
 
     def __enter__(self) -> Draft:
         return self
@@ -354,17 +388,35 @@ class Draft:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._made or not self._folder.exists():
-            return
+        if self._made and self._folder.exists():
+            self._end(error)
+        if self._lock is not None:
+            os.close(self._lock)
+
+    def _end(self, error: BaseException | None) -> None:
+        if not _passes(error):
+            self._asked = None
         if error is not None and next((self._folder / MESSAGES).glob(PARTS), None):
             self.clear()
             what = "messages so far"
             with contextlib.suppress(InputError):  # the first error is the one to be told
                 what = "messages" if manifest.read(self._folder / MESSAGES)["complete"] else what
-            warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=2)
-            return
-        shutil.rmtree(self._folder, ignore_errors=True)
-        for parent in reversed(self._made[:-1]):
-            with contextlib.suppress(OSError):
-                parent.rmdir()
-        self._made = []
+            warnings.warn(f"the {what} of the run that failed are in {str(self._folder)!r}", stacklevel=3)
+        elif self._asked is not None:
+            self.clear(messages=True)
+        else:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            for parent in reversed(self._made[:-1]):
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+            self._made = []
+        if self._asked is not None:
+            words = shlex.join(["p2p-sim", "run", "--resume", str(self._folder)])
+            warnings.warn(f"the run was cut off; it goes on, with the same bits, by: {words}", stacklevel=3)
+
+
+def _passes(error: BaseException | None) -> bool:
+    """Whether what ended a run need not end it again, as its input or its program would."""
+    if isinstance(error, (InputError, ProtocolError)):
+        return isinstance(error, StorageError)
+    return isinstance(error, (KeyboardInterrupt, RunLostError, MemoryError, OSError))

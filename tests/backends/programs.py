@@ -114,3 +114,51 @@ class Dying(Protocol):
     def user(self, me: Party) -> Rounds:
         os._exit(1)
         yield self.note(to=me.id)
+
+
+@dataclass(frozen=True)
+class DyingOnce(Protocol):
+    """Everybody asks a peer and reports her label; the process of one user is killed once.
+
+    ``marker``: a file that is there once it was; ``step``: in which step, 0 while the process is made ready;
+    ``victim``: whose process; ``driver``: the process that is spared in step 0.
+    """
+
+    marker: str
+    step: int
+    victim: int = 0
+    driver: int = 0
+
+    ask = Message("user", "user", "asks a random peer for her label")
+    label = Message("user", "user", "answers with the label", y=bool)
+    report = Message("user", "learner", "reports the peer's label", y=bool)
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        if self.step == 0 and os.getpid() != self.driver:
+            self._die_once()
+
+    def user(self, me: Party) -> Rounds:
+        self._reaches(1, me)
+        asks = yield self.ask(to=me.draw.member("peer", me.cluster))
+        self._reaches(2, me)
+        labels = yield self.label.reply(asks, y=me.y ^ me.draw.bernoulli("flip", 0.3))
+        self._reaches(3, me)
+        yield self.report(y=labels.y)
+
+    def learner(self, me: Party) -> Rounds:
+        reports = yield self.report.receive()
+        return reports.columns()
+
+    def _reaches(self, step: int, me: Party) -> None:
+        if step == self.step and self.victim in me.id:
+            self._die_once()
+
+    def _die_once(self) -> None:
+        try:
+            os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(600)

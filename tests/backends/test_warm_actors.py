@@ -10,7 +10,7 @@ import pytest
 
 import p2p_sim
 from p2p_sim import privacy
-from p2p_sim.backends import ray_session
+from p2p_sim.backends import ray_session, reexecution
 from p2p_sim.core import code_fingerprint
 from p2p_sim.privacy.auditing import worlds
 from protocols import PeerToPeer
@@ -99,9 +99,10 @@ def test_a_worker_is_checked_when_it_first_loads_a_protocol(monkeypatch: pytest.
     assert idle() == []
 
 
-def test_actors_of_a_run_that_failed_are_not_used_again() -> None:
+def test_actors_of_a_run_that_failed_are_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.backends.programs import Dying
 
+    monkeypatch.setattr(reexecution, "REPEATS", 0)
     check_run("peer-to-peer", "scattered", 101, 7, shards=2)
     with pytest.raises(
         p2p_sim.RunLostError, match=r"role 'user', round 1, shard .*actor of this run was lost"
@@ -109,17 +110,6 @@ def test_actors_of_a_run_that_failed_are_not_used_again() -> None:
         p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=2, seed=0)
     assert idle() == []
     check_run("peer-to-peer", "scattered", 101, 7, shards=2)
-
-
-def test_an_actor_that_was_lost_between_runs_is_named() -> None:
-    import ray
-
-    check_run("peer-to-peer", "scattered", 101, 7, shards=1)
-    assert ray_session._idle
-    ray.kill(ray_session._idle[0].actor)
-    with pytest.raises(p2p_sim.RunLostError, match=r"start of shard 0 .*actor of this run was lost"):
-        check_run("peer-to-peer", "scattered", 101, 7, shards=1)
-    check_run("peer-to-peer", "scattered", 101, 7, shards=1)
 
 
 LEFT = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -117,25 +118,33 @@ def test_a_latest_that_is_no_link_is_left_alone(cli, tmp_path):
     assert (tmp_path / "runs/latest").is_dir()
 
 
-def test_a_failed_write_leaves_nothing(cli, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_more_than_what_was_asked(cli, tmp_path, monkeypatch):
     def full(*_words):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", full)
     done = cli(*MANY)
     assert done.status == 2
-    assert done.err == "error: cannot write to 'runs': No space left on device\n"
-    assert list(below(tmp_path)) == []
+    assert done.err.endswith("\nerror: cannot write to 'runs': No space left on device\n")
+    assert_only_asked(tmp_path, done.err)
 
 
-def test_an_interrupt_leaves_nothing(cli, tmp_path, monkeypatch):
+def assert_only_asked(folder: Path, said: str) -> None:
+    """Nothing is left but what was asked of the run, and how it goes on was said."""
+    draft, asked = sorted((folder / "runs").rglob("*"))
+    assert asked == draft / "asked.json"
+    words = f"p2p-sim run --resume {draft.relative_to(folder)}"
+    assert said.startswith(f"warning: the run was cut off; it goes on, with the same bits, by: {words}\n")
+
+
+def test_an_interrupt_leaves_no_more_than_what_was_asked(cli, tmp_path, monkeypatch):
     def stop(*_words):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("p2p_sim.rundir.parquet_columns.write", stop)
     done = cli(*MANY)
-    assert (done.status, done.out, done.err) == (130, "", "interrupted\n")
-    assert list(below(tmp_path)) == []
+    assert (done.status, done.out, done.err.endswith("\ninterrupted\n")) == (130, "", True)
+    assert_only_asked(tmp_path, done.err)
 
 
 def test_a_traced_run_says_beforehand_what_it_takes(cli):
@@ -155,5 +164,5 @@ def test_messages_of_a_run_that_is_interrupted_stay(cli, tmp_path, monkeypatch):
     assert done.status == 130
     (left,) = (tmp_path / "runs").iterdir()
     assert f"the messages of the run that failed are in 'runs/{left.name}'" in done.err
-    assert {path.name for path in left.iterdir()} == {"messages"}
+    assert {path.name for path in left.iterdir()} == {"messages", "asked.json"}
     assert run_directory.open_trace(left).kept == 1500

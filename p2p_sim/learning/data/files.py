@@ -256,20 +256,30 @@ def _npz_column(values: Array, name: str, path: Path) -> Column:
     return values
 
 
+def read_with(path: Path) -> list[Path]:
+    """Return the files that are read for a person's own file: it, and the labels beside it where it holds images."""
+    beside = _labels_beside(path)
+    found = next((other for other in _packed_or_not(beside) if other.is_file()), None)
+    return [path] if beside == path or found is None else [path, found]
+
+
+def _labels_beside(path: Path) -> Path:
+    return path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+
+
+def _packed_or_not(path: Path) -> list[Path]:
+    return [path, path.with_name(path.name.removesuffix(".gz")), path.with_name(path.name + ".gz")]
+
+
 def _idx(data: bytes, path: Path, reading: Reading) -> Table:
     """The images; their labels lie beside them in the file with "labels" for "images" and idx1 for idx3."""
     pixels = images.parse_idx(data, str(path))
-    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    beside = _labels_beside(path)
     if pixels.ndim < 2 or beside == path:
         raise InputError(
             f"{path} holds an array of shape {pixels.shape}; pass the file of images, …-images-idx3-ubyte"
         )
-    others = [
-        beside,
-        beside.with_name(beside.name.removesuffix(".gz")),
-        beside.with_name(beside.name + ".gz"),
-    ]
-    found = next((other for other in others if other.is_file()), None)
+    found = next((other for other in _packed_or_not(beside) if other.is_file()), None)
     if found is None:
         raise InputError(f"the labels of {path} are not beside it; put them into {beside}")
     marks = images.parse_idx(sources.unpack(sources.read_file(found), str(found)), str(found))

@@ -1,0 +1,127 @@
+"""A run that loses a shard in any phase is computed again by those that are left, and gives the same bits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import p2p_sim
+from p2p_sim.backends import ray_session, ray_site, reexecution
+from tests.backends.programs import Dying, DyingOnce
+from tests.contract.cases import POPULATIONS
+
+pytestmark = pytest.mark.ray
+
+
+def program(tmp_path: Path, step: int, victim: int = 0) -> DyingOnce:
+    return DyingOnce(str(tmp_path / "died"), step, victim, os.getpid())
+
+
+def undisturbed(people: p2p_sim.Population, **how: object) -> p2p_sim.Run:
+    return p2p_sim.run(DyingOnce("", 9), people, seed=5, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize(("step", "victim"), [(0, 0), (1, 0), (2, 100), (3, 0)])
+def test_a_shard_that_is_killed_in_a_phase(tmp_path: Path, step: int, victim: int) -> None:
+    people = POPULATIONS["scattered"](101)
+    with pytest.warns(
+        UserWarning, match=r"shard \d.*lost.*computed again from its start.*repeat 1 of at most 3"
+    ):
+        run = p2p_sim.run(program(tmp_path, step, victim), people, seed=5, backend="shards", shards=2)
+    assert (tmp_path / "died").exists()
+    whole = undisturbed(people)
+    assert run.digest == whole.digest
+    assert run.timings["lost"] > 0
+    np.testing.assert_array_equal(run.output("learner")["y"], whole.output("learner")["y"])
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_shard_that_is_killed_while_results_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    people, honest, killed = POPULATIONS["scattered"](101), ray_site.RaySite.finish, []
+
+    def finish(self, bundles):
+        if not killed:
+            killed.append(self)
+            ray_site.ray.kill(self.actor)
+        return honest(self, bundles)
+
+    monkeypatch.setattr(ray_site.RaySite, "finish", finish)
+    with pytest.warns(
+        UserWarning, match=r"collecting results, shard 0 .*\(lost: shard 0 \(users 0 to 49\)\)"
+    ):
+        run = undisturbed(people, backend="shards", shards=2)
+    assert run.digest == undisturbed(people).digest
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_the_trace_of_a_lost_attempt_is_not_taken_for_messages(tmp_path: Path) -> None:
+    people, out = POPULATIONS["scattered"](101), tmp_path / "run"
+    with pytest.warns(UserWarning, match="computed again"):
+        run = p2p_sim.run(
+            program(tmp_path, 3), people, seed=5, backend="shards", shards=2, trace="full", out=out
+        )
+    whole = undisturbed(people, trace="full")
+    for kind in ("ask", "label", "report"):
+        for name, column in whole.messages(kind).items():
+            np.testing.assert_array_equal(run.messages(kind)[name], column)
+    listed = {entry["file"] for entry in p2p_sim.rundir.manifest.read(out / "messages")["files"]}
+    there = {file.relative_to(out / "messages").as_posix() for file in (out / "messages").rglob("*")}
+    assert {name for name in there if "parquet" in name} == listed
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_an_actor_of_one_user_that_is_killed(tmp_path: Path) -> None:
+    people = POPULATIONS["unclustered"](4)
+    with pytest.warns(UserWarning, match="actor of user 2.*computed again"):
+        run = p2p_sim.run(program(tmp_path, 2, victim=2), people, seed=5, backend="actors")
+    assert run.digest == undisturbed(people).digest
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_actors_that_are_left_stay() -> None:
+    people = POPULATIONS["scattered"](101)
+    undisturbed(people, backend="shards", shards=2)
+    assert ray_session._idle is not None
+    before = [each.actor._actor_id for each in ray_session._idle]
+    ray_site.ray.kill(ray_session._idle[0].actor)
+    with pytest.warns(UserWarning, match=r"start of shard .*\(lost: shard"):
+        assert undisturbed(people, backend="shards", shards=2).digest == undisturbed(people).digest
+    after = [each.actor._actor_id for each in ray_session._idle]
+    assert len(set(before) & set(after)) == len(before) - 1
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_program_that_always_kills_its_process_is_not_repeated_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reexecution, "REPEATS", 1)
+    with (
+        pytest.warns(UserWarning, match="repeat 1 of at most 1"),
+        pytest.raises(p2p_sim.RunLostError, match=r"role 'user', round 1, shard \d.*the last of 1 repeats"),
+    ):
+        p2p_sim.run(Dying(), POPULATIONS["unclustered"](4), backend="shards", shards=1, seed=0)
+
+
+def test_who_was_killed_for_memory_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ray_site._why(
+        ray_site.ray.exceptions.OutOfMemoryError("Task was killed due to the node running low")
+    )
+    assert "memory ran out on its machine, and Ray ended it: use fewer users, or more machines" in text
+    monkeypatch.setattr(reexecution, "_starved", lambda: 7)
+    assert reexecution._kernel(7) == ""
+    assert "the kernel of this machine ended 2 processes for want of memory" in reexecution._kernel(5)
+
+
+def test_on_a_cluster_a_repeat_takes_the_processors_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    from p2p_sim.backends import shards
+
+    settings = replace(p2p_sim.backends.Settings("shards", shards=3), address="10.0.0.5:6379")
+    monkeypatch.setattr(shards.ray, "cluster_resources", lambda: {"CPU": 2.0})
+    assert shards._fitting(3, 100, settings, repeat=True) == 2
+    with pytest.raises(p2p_sim.InputError, match="has 2 CPUs"):
+        shards._fitting(3, 100, settings, repeat=False)

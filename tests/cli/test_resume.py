@@ -1,0 +1,271 @@
+"""``p2p-sim run --resume``: a run whose process died or was interrupted goes on with the same bits, or is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import p2p_sim
+from p2p_sim.core import code_fingerprint
+from p2p_sim.rundir import code_versions, parquet_columns, under_way
+from tests.cli.conftest import below
+
+WORDS = ["run", "peer-to-peer", "--users", "300", "--cluster-size", "30", "--seed", "3", "--trace", "full"]
+WORDS += ["--theta", "0.5"]
+
+KILLED = """
+import os, signal, sys
+from p2p_sim import cli
+from p2p_sim.learning import experiment
+from p2p_sim.rundir import parquet_columns, run_directory, trace_writer
+
+def die(*_given, **_how):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def part(self, *given):
+    die() if given[3] == "label" else honest(self, *given)
+
+honest = trace_writer.Part.__init__
+MOMENTS = {
+    "began": (experiment, "simulate", die), "rounds": (trace_writer.Part, "__init__", part),
+    "outputs": (parquet_columns, "write", die), "named": (run_directory, "_put_in_place", die),
+}
+for name, (place, attribute, what) in MOMENTS.items():
+    child = os.fork()
+    if not child:
+        setattr(place, attribute, what)
+        cli.main([*sys.argv[1:], "--out", name])
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL, name
+"""
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A folder with a whole run, and what is left of runs that were killed at several moments."""
+    folder = tmp_path_factory.mktemp("killed")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *WORDS], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def left(killed, tmp_path, monkeypatch, cli):
+    """A copy of these folders, which is the current one, and the whole run."""
+    shutil.copytree(killed, tmp_path, dirs_exist_ok=True)
+    asked = json.loads(next(tmp_path.glob("rounds.partial-*/asked.json")).read_text())
+    assert asked["folder"] == str(killed)
+    assert cli(*WORDS, "--out", "whole").status == 0
+    return tmp_path
+
+
+def check_same(one: Path, other: Path) -> None:
+    """All files of two runs are the same, but for what run.json says of the day."""
+    files = [
+        {name: found for name, found in below(each).items() if name != "run.json"} for each in (one, other)
+    ]
+    assert files[0] == files[1]
+    first, second = (json.loads((each / "run.json").read_text()) for each in (one, other))
+    for name in ("timings", "compute", "checksum", "notes"):
+        del first[name], second[name]
+    assert first == second
+
+
+@pytest.mark.parametrize("moment", ["began", "rounds", "outputs"])
+def test_a_run_that_was_killed_goes_on(cli, left, moment):
+    done = cli("run", "--resume", moment, "--blocks", "3", "--json")
+    assert done.status == 0, done.err
+    assert done.json["digest"] == p2p_sim.load(left / "whole").digest
+    check_same(left / "whole", left / moment)
+    assert not list(left.glob(f"*{moment}.*"))
+    again = cli("run", "--resume", moment)
+    assert (again.status, f"run '{moment}' is whole: there is nothing to go on with" in again.err) == (
+        2,
+        True,
+    )
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("shards", [2, 3])
+def test_it_goes_on_in_shards(cli, left, shards):
+    done = cli("run", "--resume", "rounds", "--backend", "shards", "--shards", shards, "--json")
+    assert done.status == 0, done.err
+    one, other = (p2p_sim.load(left / name) for name in ("whole", "rounds"))
+    assert (other.digest, other.backend) == (one.digest, "shards")
+    outputs = (below(left / name / "outputs") for name in ("whole", "rounds"))
+    assert next(outputs) == next(outputs)
+
+
+def test_a_run_that_was_whole_but_for_its_name_says_so(cli, left):
+    (folder,) = left.glob("named.partial-*")
+    done = cli("run", "--resume", "named")
+    assert (done.status, f"run '{folder.name}' is whole: give it another name" in done.err) == (2, True)
+    assert p2p_sim.load(folder).digest == p2p_sim.load(left / "whole").digest
+    assert not (folder / "asked.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--alpha", "0.2"], "--alpha 0.2 contradicts run 'rounds.partial-"),
+        (["peer-to-peer", "--theta", "1"], "which has 0.5: leave it out"),
+        (["randomized-response"], "randomized-response contradicts run"),
+        (["--seed", "4"], "--seed 4 contradicts run 'rounds.partial-"),
+        (["--fault", "drop=0.1"], "which has no --fault: leave it out"),
+        (["--users", "301"], "which has 300: leave it out"),
+    ],
+)
+def test_other_words_are_refused(cli, left, more, says):
+    before = below(left)
+    done = cli("run", "--resume", "rounds", *more)
+    assert (done.status, says in done.err) == (2, True), done.err
+    assert below(left) == before
+
+
+def test_the_same_words_are_taken(cli, left):
+    assert cli(*WORDS, "--alpha", "0.1", "--resume", "rounds").status == 0
+
+
+def test_other_code_is_refused(cli, left, monkeypatch):
+    before, honest = below(left), code_fingerprint.sources
+    monkeypatch.setattr(code_fingerprint, "sources", lambda it: honest(it) | {"core/draw.py": "0" * 64})
+    done = cli("run", "--resume", "rounds")
+    assert (done.status, "source core/draw.py differs; restore this" in done.err) == (2, True), done.err
+    versions = code_versions.versions
+    monkeypatch.undo()
+    monkeypatch.chdir(left)
+    monkeypatch.setattr(code_versions, "versions", lambda it: versions(it) | {"numpy": "1.0"})
+    done = cli("run", "--resume", "rounds")
+    assert (done.status, "numpy" in done.err, "1.0 now" in done.err) == (2, True, True)
+    assert below(left) == before
+
+
+@pytest.fixture
+def interrupted(cli, tmp_path, monkeypatch):
+    """Run a command that is interrupted when its outputs are written; return its folder and what it said."""
+
+    def run(*words, error: BaseException | None = None):
+        def stop(*_words):
+            raise error or KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(parquet_columns, "write", stop)
+            done = cli(*words)
+        (folder,) = tmp_path.glob("**/*.partial-*")
+        return folder, done
+
+    return run
+
+
+def test_other_data_are_refused(cli, interrupted, tmp_path):
+    rows = "".join(f"{i % 7},{i % 5},{i % 2}\n" for i in range(60))
+    (tmp_path / "mine.csv").write_text("a,b,label\n" + rows)
+    folder, _ = interrupted("run", "randomized-response", "--data", "mine.csv", "--seed", 1, "--out", "r")
+    (tmp_path / "mine.csv").write_text("a,b,label\n9,9,1\n" + rows)
+    before = below(tmp_path)
+    done = cli("run", "--resume", folder)
+    assert (done.status, "data mine.csv differs" in done.err) == (2, True), done.err
+    (tmp_path / "mine.csv").rename(tmp_path / "other.csv")
+    assert "data mine.csv is gone" in cli("run", "--resume", "r").err
+    (tmp_path / "other.csv").rename(tmp_path / "mine.csv")
+    assert below(tmp_path) == before
+    (tmp_path / "mine.csv").write_text("a,b,label\n" + rows)
+    assert cli("run", "--resume", "r").status == 0
+    assert p2p_sim.load("r").notes["accuracy"] is not None
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
+    """Also of one whose fresh seed nobody may know: it is in no file of the whole run."""
+    folder, done = interrupted("run", "peer-to-peer", "--users", 90, "--no-population")
+    assert done.status == 130
+    assert done.err == (
+        f"warning: the run was cut off; it goes on, with the same bits, by: p2p-sim run --resume runs/{folder.name}\n"
+        "interrupted\n"
+    )
+    assert {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()} == {"asked.json": 0o600}
+    seed = json.loads((folder / "asked.json").read_text())["options"]["seed"]
+    assert cli("run", "--resume", "runs/peer-to-peer-synthetic").status == 0
+    whole = tmp_path / "runs" / "peer-to-peer-synthetic-1"
+    assert not [name for name, text in below(whole).items() if str(seed).encode() in (text or b"")]
+    content = json.loads((whole / "run.json").read_text())
+    assert (content["seed"], content["seed_source"]) == (None, "fresh")
+    same = p2p_sim.learning.experiment.simulate(
+        p2p_sim.catalogue.of_run(content["protocol"])(0.1), 90, seed=seed
+    )
+    assert content["digest"] == same.digest
+
+
+def test_a_full_disk_leaves_a_run_that_goes_on(cli, interrupted, tmp_path):
+    folder, done = interrupted(
+        "run", "peer-to-peer", "--users", 90, "--seed", 3, error=OSError(28, "No space left on device")
+    )
+    assert done.status == 2
+    assert "error: cannot write to 'runs': No space left on device" in done.err
+    assert f"p2p-sim run --resume runs/{folder.name}" in done.err
+    assert cli("run", "--resume", folder).status == 0
+
+
+def test_a_program_at_fault_does_not_go_on(cli, interrupted, tmp_path):
+    from p2p_sim import ProtocolError
+
+    with pytest.raises(ValueError, match="not enough values"):  # nothing is left
+        interrupted("run", "peer-to-peer", "--users", 90, error=ProtocolError("one block comes to the end"))
+    assert list(below(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda text: text[:-20], "it is no JSON"),
+        (lambda text: text.replace('"users": 300', '"users": 301'), "its checksum does not match"),
+        (
+            lambda text: text.replace('"format": 1', '"format": 2'),
+            "has format 2; this version reads format 1",
+        ),
+        (lambda text: text.replace('"folder"', '"where"'), "folder"),
+        (lambda _text: "[]", "not an object"),
+    ],
+)
+def test_a_damaged_note_is_named_and_nothing_touched(cli, left, harm, says):
+    (file,) = left.glob("rounds.partial-*/asked.json")
+    file.write_text(harm(file.read_text()))
+    before = below(left)
+    done = cli("run", "--resume", "rounds")
+    assert (done.status, says in done.err, "asked.json" in done.err) == (2, True, True), done.err
+    assert below(left) == before
+
+
+def test_a_run_that_is_still_computed_is_left_alone(cli, left):
+    (folder,) = left.glob("rounds.partial-*")
+    before, lock = below(left), under_way.locked(folder)
+    assert lock is not None
+    done = cli("run", "--resume", "rounds")
+    os.close(lock)
+    assert (done.status, "is still being computed by another process" in done.err) == (2, True)
+    assert below(left) == before
+
+
+def test_which_of_several_is_asked(cli, left):
+    (folder,) = left.glob("rounds.partial-*")
+    shutil.copytree(folder, left / "rounds.partial-second")
+    done = cli("run", "--resume", "rounds")
+    assert (done.status, "2 runs 'rounds' were cut off: name one of them" in done.err) == (2, True)
+    assert cli("run", "--resume", "rounds.partial-second").status == 0
+    assert cli("run", "--resume", folder).err.startswith("error: output 'rounds' exists already")
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("name", ["nothing", "."])
+def test_a_folder_that_is_no_run_is_named(cli, name):
+    done = cli("run", "--resume", name)
+    assert (done.status, f"'{name}'" in done.err) == (2, True)
