@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim import backends, costing
+from p2p_sim.backends.speeds import Log
 from p2p_sim.coalition import Coalition
 from p2p_sim.core import seeds
 from p2p_sim.core.argument_checks import check_flag, path_of
@@ -265,6 +266,7 @@ def run(
     costs: bool = False,
     crypto: str = MODELLED,
     out: str | Path | Draft | None = None,
+    log: Log | None = None,
 ) -> Run:
     """Run a protocol on a population.
 
@@ -277,7 +279,8 @@ def run(
     ``crypto``: "modelled" counts the cost of sealing and keys; "real" carries it out, with keys from the seed: never
     for real data.  ``out``: a folder for the run directory; messages are written there during the run and not kept in
     memory.  ``progress``: True or False, whether a bar is shown while it runs; None: in a terminal and in a notebook;
-    or a function of (label, done, total).  Results depend on none of backend, blocks, shards, progress.  Raises
+    or a function of (label, done, total).  ``log``: a function of (event, what is told of it), called when a phase
+    begins and a round ends.  Results depend on none of backend, blocks, shards, progress, log.  Raises
     InputError for bad input or an existing folder, ProtocolError for a program that breaks the engine's rules.
     """
     if isinstance(protocol, type) or not isinstance(protocol, Protocol):
@@ -293,7 +296,17 @@ def run(
     number = seeds.chosen(seed)
     injected = Faults.of(faults)
     settings = backends.Settings(
-        backend, blocks, shards, address, level, digest, reporter_of(progress), injected, costs, crypto
+        backend,
+        blocks,
+        shards,
+        address,
+        level,
+        digest,
+        reporter_of(progress),
+        injected,
+        costs,
+        crypto,
+        log=log,
     )
     if out is None or isinstance(out, Draft):
         return _run(protocol, population, number, settings, trace, out)

@@ -46,7 +46,7 @@ def _run(
     from p2p_sim.backends import local
 
     start = time.perf_counter()
-    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto")
+    names = ("digest", "trace", "progress", "blocks", "faults", "costs", "crypto", "log")
     finished = local.run(protocol, population, seed, **{name: getattr(settings, name) for name in names})
     return finished, {"rounds": time.perf_counter() - start}
 

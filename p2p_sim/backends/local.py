@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p2p_sim.backends import layout
+from p2p_sim.backends.speeds import Log, Speeds
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.draw import Observer
 from p2p_sim.core.engine import Engine, Finished, Issue, Progress
@@ -39,7 +40,10 @@ class LocalSite:
         self, role: str, clock: int, wanted: list[Issue | None], bundles: list[Any]
     ) -> tuple[Any, list[Any]]:
         """Run ``Site.advance`` at once."""
-        return self.site.advance(role, clock, wanted, self._resolve(bundles))
+        begun = time.perf_counter()
+        report, out = self.site.advance(role, clock, wanted, self._resolve(bundles))
+        report.seconds, report.delivered = time.perf_counter() - begun, self.site.delivered
+        return report, out
 
     def wait(self, handle: Any) -> Any:
         """Return the value itself."""
@@ -63,11 +67,12 @@ def run(
     faults: Faults | None = None,
     costs: bool = False,
     crypto: str = MODELLED,
+    log: Log | None = None,
 ) -> Finished:
     """Run a protocol in this process.
 
     ``blocks``: number of blocks of users, None for the best size.  ``watch``: returns the observer of a block's draws.
-    ``costs``: whether to count messages user by user.
+    ``costs``: whether to count messages user by user.  ``log``: is told of each round.
     """
     layout.check(protocol, population, faults)
     if progress is not None:
@@ -87,4 +92,7 @@ def run(
     seals, clock = layout.seals_of(protocol, world, seed), time.thread_time
     flags = (digest, trace, progress, injection, costs)
     site = Site(protocol, world, directory, 0, parties, compute, *flags, clock=clock, seals=seals)
-    return Engine(protocol, directory, [LocalSite(site)], users, progress).run(digest, compute)
+    speeds = Speeds(users, ["this process"], progress, log)
+    tell = None if progress is None else speeds.tell
+    engine = Engine(protocol, directory, [LocalSite(site)], users, tell, observe=speeds.round)
+    return engine.run(digest, compute)

@@ -130,7 +130,9 @@ class SiteActor:
     def advance(self, role: str, clock: int, wanted: list[Issue | None], *bundles: Any) -> Any:
         """Run ``Site.advance``; the report and each site's bundle are separate Ray results."""
         assert self.site is not None
+        begun = time.perf_counter()
         report, out = self.site.advance(role, clock, wanted, list(bundles))
+        report.seconds, report.delivered = time.perf_counter() - begun, self.site.delivered
         return (report, *out)
 
     def finish(self, *bundles: Any) -> Any:
@@ -232,7 +234,7 @@ class RaySite:
     """The engine's handle on a site in a Ray actor; ``name``: of the actor, for people."""
 
     def __init__(self, actor: Any, sites: int, name: str):
-        self.actor, self._sites, self._name = actor, sites, name
+        self.actor, self._sites, self.name = actor, sites, name
         self._doing = name
 
     def start(
@@ -240,7 +242,7 @@ class RaySite:
     ) -> tuple[Any, list[Any]]:
         """Call ``advance``; bundles go from actor to actor without passing through this process."""
         call = self.actor.advance.options(num_returns=1 + self._sites)
-        self._doing = f"role {role!r}, round {clock + 1}, {self._name}"
+        self._doing = f"role {role!r}, round {clock + 1}, {self.name}"
         report, *out = call.remote(role, clock, wanted, *bundles)
         return report, out
 
@@ -250,17 +252,17 @@ class RaySite:
 
     def finish(self, bundles: list[Any]) -> Any:
         """Call ``finish``."""
-        self._doing = f"collecting results, {self._name}"
+        self._doing = f"collecting results, {self.name}"
         return self.actor.finish.remote(*bundles)
 
     def keep(self, bundles: list[Any]) -> Any:
         """Call ``keep``."""
-        self._doing = f"collecting results, {self._name}"
+        self._doing = f"collecting results, {self.name}"
         return self.actor.keep.remote(*bundles)
 
     def write(self, *given: Any) -> Any:
         """Call ``write``."""
-        self._doing = f"writing outputs, {self._name}"
+        self._doing = f"writing outputs, {self.name}"
         return self.actor.write.remote(*given)
 
 

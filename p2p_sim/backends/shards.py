@@ -10,13 +10,14 @@ from typing import Any
 
 import ray
 
-from p2p_sim.backends import kept_outputs, layout
+from p2p_sim.backends import kept_outputs, layout, ray_metrics
 from p2p_sim.backends.kept_outputs import Target
 from p2p_sim.backends.local import LocalSite
 from p2p_sim.backends.ray_session import Hosted, session
 from p2p_sim.backends.ray_site import Plan, SiteActors, fetch, resolve, strip_tables, tables
 from p2p_sim.backends.reexecution import until_whole
 from p2p_sim.backends.settings import Settings
+from p2p_sim.backends.speeds import Speeds
 from p2p_sim.core import kernels as computing
 from p2p_sim.core.address_book import World
 from p2p_sim.core.engine import Engine, Finished, SiteHandle
@@ -118,7 +119,11 @@ def _set_up(
         here = [_servers(protocol, servers, seed, shards, world, directory, compute, flags, settings)]
     actors.check()
     places: list[SiteHandle] = [*actors.places(directory.sites), *here]
-    engine = Engine(protocol, directory, places, population.users, settings.progress)
+    names = [getattr(place, "name", "servers") for place in places]
+    metrics = None if settings.address is None else ray_metrics.counters(type(protocol).__name__)
+    speeds = Speeds(population.users, names, settings.progress, settings.log, metrics)
+    tell = None if settings.progress is None else speeds.tell
+    engine = Engine(protocol, directory, places, population.users, tell, observe=speeds.round)
     if settings.outputs is not None:
         loops = kernels if settings.digest else None
         engine.collect = functools.partial(_collect, places, tuple(protocol.roles()), loops, settings.outputs)

@@ -58,6 +58,7 @@ from p2p_sim.report.delta import DELTA, check_delta
 from p2p_sim.rundir import run_json, under_way
 
 if TYPE_CHECKING:
+    from p2p_sim.cli.run_log import RunLog
     from p2p_sim.core.population import Population
     from p2p_sim.core.protocol import Protocol
     from p2p_sim.core.unmade import Unmade
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from p2p_sim.rundir.trace_writer import Draft
 
 _NOT_REPEATED = (
-    "words", "out", "force", "json", "format", "resume", "plan", "address",  # an address is of that day
+    "words", "out", "force", "json", "format", "resume", "plan", "log", "address",  # an address is of that day
 )  # fmt: skip
 
 
@@ -174,6 +175,10 @@ class RunCommand(TableOptions):
     no_digest: Annotated[bool, flag(OUTPUT, "Do not compute the digest, which is faster.", "--no-digest")] = (
         False
     )
+    log: Annotated[
+        str | None,
+        text(OUTPUT, "Append what happens to a file, for programs: one JSON object a line.", "FILE"),
+    ] = None
     json: Json = False
     format: Format = "text"
 
@@ -187,7 +192,9 @@ class RunCommand(TableOptions):
         return replace(self, seed=seed, split_seed=split, address=address_of(self))._work()
 
     def _work(self, cut: CutOff | None = None) -> int:
-        from p2p_sim.cli import parameters, run_folders, run_plan
+        from importlib.metadata import version
+
+        from p2p_sim.cli import parameters, run_folders, run_log, run_plan
         from p2p_sim.learning import experiment
         from p2p_sim.progress import Progress
         from p2p_sim.report import attack_file, privacy_table, run_summary
@@ -219,9 +226,12 @@ class RunCommand(TableOptions):
             Progress() as progress,
             terminal.stdout_to_stderr(),
             run_plan.cluster(self),
+            run_log.opened(self.log) as log,
         ):
+            command = run_json.without_seed(self._repeat_command(chosen.protocol))
+            log("started", {"command": command, "backend": self.backend, "version": version("p2p-sim")})
             draft.ask(asked) if cut is None else draft.go_on(cut.folder, cut.asked)
-            run = self._run(chosen.protocol, progress, draft)
+            run = self._run(chosen.protocol, progress, draft, log)
             warn_unchecked(unchecked)
             run.notes |= {"command": self._repeat_command(chosen.protocol), "defaults": list(chosen.defaults)}
             run.notes["costs"] = run_summary.costs_document(
@@ -229,6 +239,7 @@ class RunCommand(TableOptions):
             )
             before = time.perf_counter()
             progress("accounting", 0, 0)
+            log("phase", {"phase": "accounting"})
             assert run.population is not None  # who ran just now
             run.notes["privacy"] = privacy_table.privacy_of(
                 chosen.protocol, run.population, run.faults, self.delta
@@ -236,11 +247,14 @@ class RunCommand(TableOptions):
             run.timings["privacy"] = time.perf_counter() - before
             guessed = self._attacked(run, chosen.protocol, progress)
             progress("writing the run", 0, 0)
+            log("phase", {"phase": "writing the run"})
             before = time.perf_counter()
             path = place.save(run, population=not self.no_population)
             run.timings["saving"] = time.perf_counter() - before
             if guessed is not None:
                 attack_file.add(path, run, guessed)
+            told = {"folder": str(path), "users": run.users, "seconds": run.timings}
+            log("finished", told | {"messages": sum(each.messages for each in run.counts.values())})
         result = run_summary.document(run, name, chosen.defaults, path, run_folders.peak_memory(self.backend))
         result |= {} if guessed is None else {"label_inference": guessed["views"]}
         sys.stdout.write(terminal.as_json(result) if as_json else run_summary.as_text(result))
@@ -308,13 +322,13 @@ class RunCommand(TableOptions):
         if level != "none":
             print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
-    def _run(self, protocol: Protocol, progress: Any, draft: Draft) -> Run:
+    def _run(self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog) -> Run:
         from p2p_sim.cli import run_plan
         from p2p_sim.learning import experiment
 
         plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
-        plan["out"] = draft
+        plan |= {"out": draft, "log": None if self.log is None else log}
         if self.users is not None:
             people = set_options(self, "cluster_size", "share", "features", "model")
             people["shares"] = self.label_shares()

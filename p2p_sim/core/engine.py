@@ -21,7 +21,7 @@ from p2p_sim.core.errors import ProtocolError
 from p2p_sim.core.message import USER, Message
 from p2p_sim.core.protocol import Protocol
 from p2p_sim.core.run_digest import output_lanes
-from p2p_sim.core.site import Directory, disagreement
+from p2p_sim.core.site import Directory, SiteReport, disagreement
 
 Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
@@ -73,6 +73,7 @@ class Engine:
     """One run of a protocol over some places.
 
     A round is logical time: one more than the sender's last step and than every round it has received from.
+    ``observe``: is called with role, round, sites and their reports when a role has come through a round.
     ``collect``: what collects totals and outputs at the end, given the bundles that came too late for all, by place;
     None: this process holds them.
     """
@@ -82,6 +83,7 @@ class Engine:
     places: list[SiteHandle]
     users: int
     progress: Progress | None = None
+    observe: Callable[[str, int, tuple[int, ...], list[SiteReport]], None] | None = None
     collect: Callable[[list[Any]], Finished] | None = None
     _issued: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     _pending: dict[int, list[Any]] = field(default_factory=dict)
@@ -135,7 +137,9 @@ class Engine:
         started = [
             self.places[site].start(role, state.clock, wanted, self._pending.pop(site, [])) for site in sites
         ]
-        reports = [self.places[site].wait(report) for site, (report, _) in zip(sites, started, strict=True)]
+        reports = self._reports(role, sites, [report for report, _ in started])
+        if self.observe is not None:
+            self.observe(role, state.clock + 1, sites, reports)
         for report, (_, bundles) in zip(reports, started, strict=True):
             for site in report.destinations:
                 self._pending.setdefault(site, []).append(bundles[site])
@@ -151,6 +155,15 @@ class Engine:
             state.waiting, state.full = items, full
         state.clock += len(first.steps)
         state.done, state.stopped = first.done, first.stopped
+
+    def _reports(self, role: str, sites: tuple[int, ...], handles: list[Any]) -> list[SiteReport]:
+        """Wait for the reports of some sites, and tell how many users have come through."""
+        reports, several = [], len(sites) > 1 and role == USER
+        for place, (site, handle) in enumerate(zip(sites, handles, strict=True)):
+            reports.append(self.places[site].wait(handle))
+            if self.progress is not None and several:
+                self.progress("", self.directory.bounds[place + 1], self.users)
+        return reports
 
     def _collect(self, digest: bool, compute: ModuleType) -> Finished:
         totals = Totals()
