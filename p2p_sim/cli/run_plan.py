@@ -54,7 +54,7 @@ def synthetic(command: Any, protocol: Protocol) -> Crowd | None:
     def joined(users: int) -> Population:
         return experiment.join(protocol, crowd.make(users), command.graph, command.seed)[0]
 
-    return crowd if command.graph is None else replace(crowd, make=joined)
+    return crowd if command.graph is None else replace(crowd, make=joined, apart=False)
 
 
 def check(command: Any, protocol: Protocol, crowd: Crowd, features: int) -> None:

@@ -36,7 +36,8 @@ class Crowd:
 
     ``make``: returns some of them, at least as many as asked for where there are, in whole clusters where it can;
     ``users``: how many there are; ``cluster``: how many are in a typical cluster; ``together``: whether a cluster's
-    users have ids in a row.  ``held``: whether they are in memory already.
+    users have ids in a row.  ``held``: whether they are in memory already; ``apart``: whether shards make or read them
+    themselves.
     """
 
     make: Callable[[int], Population]
@@ -44,6 +45,7 @@ class Crowd:
     cluster: int
     together: bool
     held: bool = False
+    apart: bool = False
 
     @classmethod
     def of(cls, people: Population, protocol: Protocol) -> Crowd:
@@ -63,7 +65,7 @@ class Crowd:
             return some.piece(0, some.users)
 
         sizes = origin.head(_MOST).sizes
-        return cls(make, people.users, min(people.users, int(np.median(sizes))), True)
+        return cls(make, people.users, min(people.users, int(np.median(sizes))), True, apart=True)
 
     @classmethod
     def synthetic(cls, users: int, cluster_size: int | None, drawn: dict[str, Any]) -> Crowd:
@@ -74,7 +76,7 @@ class Crowd:
             some = min(users, wanted if wanted <= cluster else wanted // cluster * cluster)
             return Population.synthetic(users=some, cluster_size=cluster_size, **drawn)
 
-        return cls(make, users, cluster, True)
+        return cls(make, users, cluster, True, apart=not drawn.get("features"))
 
 
 def _head(people: Population, users: int, protocol: Protocol) -> Population:

@@ -249,8 +249,11 @@ def _crossing(protocol: Protocol, crowd: Crowd, shards: int) -> float:
 def _driver_bytes(
     protocol: Protocol, counts: Mapping[tuple[str, int], Count], growth: Growth, crowd: Crowd
 ) -> float:
-    """Return the memory that grows in the calling process: users, what servers read, and outputs."""
-    population = 0.0 if crowd.held else growth.of("population")
+    """Return the memory of the calling process that grows: users, what servers read, and outputs.
+
+    Where shards make or read the users themselves, that of the actor of the servers instead.
+    """
+    population = WORKER_BYTES if crowd.apart else 0.0 if crowd.held else growth.of("population")
     to_servers = sum(
         count.nbytes - _HEADER * count.travelled + _ADDRESSES * count.messages
         for (kind, _), count in counts.items()
