@@ -113,7 +113,7 @@ def _set_up(
         actors.start(name, (plan, number, [], low, cuts, columns, shared_ref))
     here: list[SiteHandle] = []
     if servers and isinstance(population, Unmade):  # what they are sent may be too much for this process
-        given = (plan, shards, servers, 0, [0], {}, shared_ref)
+        given: tuple[Any, ...] = (plan, shards, servers, 0, [0], {}, shared_ref)
         actors.start(f"actor of {', '.join(map(repr, servers))}", given, num_cpus=0)
     elif servers:
         here = [_servers(protocol, servers, seed, shards, world, directory, compute, flags, settings)]

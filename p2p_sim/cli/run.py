@@ -300,13 +300,14 @@ class RunCommand(TableOptions):
     def _say_plan(self, protocol: Protocol, as_json: bool) -> int:
         """Print what the run will take; raises InputError if it cannot fit."""
         from p2p_sim.cli import run_plan
+        from p2p_sim.plan import Crowd
 
         with terminal.stdout_to_stderr(), run_plan.cluster(self):
             crowd = run_plan.synthetic(self, protocol) if self.users is not None else None
             if self.population is not None and self.graph is None:
-                crowd = run_plan.Crowd.stored(self._stored())
+                crowd = Crowd.stored(self._stored())
             if crowd is None:
-                crowd = run_plan.Crowd.of(self._people(protocol), protocol)
+                crowd = Crowd.of(self._people(protocol), protocol)
             plan = run_plan.plan(self, protocol, crowd, self._features(crowd))
         sys.stdout.write(terminal.as_json(plan.document()) if as_json else f"{plan}\n")
         plan.check()
@@ -315,16 +316,18 @@ class RunCommand(TableOptions):
     def _announce(self, protocol: Protocol, level: str, population: Population) -> None:
         """Print on stderr how much each trace level will keep, of a run that keeps one; check that it fits."""
         from p2p_sim.cli import run_folders, run_plan
+        from p2p_sim.plan import Crowd
 
         if self.data is not None:  # others were looked at before they were made
             features = 0 if population.x is None else population.x.shape[1]
-            run_plan.check(self, protocol, run_plan.Crowd.of(population, protocol), features)
+            run_plan.check(self, protocol, Crowd.of(population, protocol), features)
         if level != "none":
             print(run_folders.size_line(protocol, population, level, self.fault), file=sys.stderr, flush=True)
 
     def _run(self, protocol: Protocol, progress: Any, draft: Draft, log: RunLog) -> Run:
         from p2p_sim.cli import run_plan
         from p2p_sim.learning import experiment
+        from p2p_sim.plan import Crowd
 
         plan = set_options(self, "backend", "shards", "blocks", "address", "seed", "trace", "crypto")
         plan |= {"digest": not self.no_digest, "faults": self.fault, "costs": True, "graph": self.graph}
@@ -337,9 +340,9 @@ class RunCommand(TableOptions):
                 run_plan.check(self, protocol, crowd, self.features or 0)
             return experiment.simulate(protocol, self.users, **people, progress=progress, **plan)
         if self.population is not None:
-            people = self._stored()
-            run_plan.check(self, protocol, run_plan.Crowd.stored(people), 0)
-            return experiment.among(protocol, people, self.population, progress=progress, **plan)
+            stored = self._stored()
+            run_plan.check(self, protocol, Crowd.stored(stored), 0)
+            return experiment.among(protocol, stored, self.population, progress=progress, **plan)
         assert self.data is not None
         choices = self._read() | set_options(self, "clusters", "test", "model", "split_seed")
         return experiment.learn(protocol, self.data, **choices, progress=progress, **plan).run
@@ -362,7 +365,7 @@ class RunCommand(TableOptions):
         assert self.seed is not None  # drawn before
         rows: dict[str, Any] = {}
         if self.population is not None:
-            people = self._stored()
+            people: Population = self._stored()
         elif self.data is None:
             size, drawn = experiment.drawn(
                 protocol, self.cluster_size, self.share, self.label_shares(), self.features or 0, self.seed

@@ -126,12 +126,12 @@ class Unmade(Population):
         return self.origin.part(0, self.users)
 
     @property
-    def y(self) -> Array:  # type: ignore[override]
+    def y(self) -> Array:
         """The labels of everybody, in memory from then on."""
         return self._whole.y
 
     @property
-    def clusters(self) -> Members | None:  # type: ignore[override]
+    def clusters(self) -> Members | None:
         """The clusters of everybody, in memory from then on."""
         return self._whole.clusters if self.divided else None
 
@@ -141,7 +141,7 @@ class Unmade(Population):
         return self.origin.users
 
     @property
-    def labels(self) -> int:  # type: ignore[override]
+    def labels(self) -> int:
         """How many label values there can be."""
         return self.origin.labels
 

@@ -156,15 +156,15 @@ def grown(protocol: Protocol, crowd: Crowd, how: dict[str, Any], saved: bool) ->
     ``how``: digest, faults, crypto, as ``p2p_sim.run`` takes them; ``saved``: whether the population is written.
     Raises what a run would raise.
     """
-    least = max(1, protocol.least_users())
+    least, plain = max(1, protocol.least_users()), crowd.users > 2 * _MOST
     at = min(crowd.users, max(_LEAST, 2 * least))
     while True:
-        large = _timed(protocol, crowd.make(at), how, saved)
+        large = _timed(protocol, crowd.make(at), how, saved, plain)
         if large.seconds >= _ENOUGH or at >= min(crowd.users, _MOST):
             break
         at = min(2 * at, crowd.users, _MOST)
     half = max(least, large.users // 2)
-    small = _timed(protocol, crowd.make(half), how, saved) if half < large.users else large
+    small = _timed(protocol, crowd.make(half), how, saved, plain) if half < large.users else large
     block = small.users
     small, large = (
         replace(each, memory=_peak(protocol, crowd, each.users, block, how)) for each in (small, large)
@@ -199,8 +199,13 @@ def _power(small: Sample, large: Sample) -> float:
     return math.log(large.messages / small.messages) / math.log(large.users / small.users)
 
 
-def _timed(protocol: Protocol, people: Population, how: dict[str, Any], saved: bool) -> Sample:
-    """Run some users and weigh what that leaves; seconds are those of the run and of writing it."""
+def _timed(
+    protocol: Protocol, people: Population, how: dict[str, Any], saved: bool, plain: bool
+) -> Sample:  # fmt: skip
+    """Run some users and weigh what that leaves; seconds are those of the run and of writing it.
+
+    ``plain``: see ``_weight``.
+    """
     clock = time.perf_counter if how.get("crypto") == REAL else time.process_time  # others compute then
     begun = clock()
     done = run(protocol, people, seed=0, progress=False, costs=True, **how)
@@ -209,7 +214,7 @@ def _timed(protocol: Protocol, people: Population, how: dict[str, Any], saved: b
         _write(done, target)
         seconds = clock() - begun
         sizes = {
-            part: sum(file.stat().st_size for file in (target / part).rglob("*") if file.is_file())
+            part: sum(_weight(file, plain) for file in (target / part).rglob("*.parquet"))
             for part in ("outputs", "population")
         }
     columns = [people.y, people.x, *people.public.values(), *people.secret.values()]
@@ -220,6 +225,21 @@ def _timed(protocol: Protocol, people: Population, how: dict[str, Any], saved: b
         people.users, done.counts, seconds, 0.0, _nbytes(columns), _nbytes(outputs),
         sizes["population"] if saved else 0.0, sizes["outputs"],
     )  # fmt: skip
+
+
+def _weight(file: Path, plain: bool) -> int:
+    """Return the bytes of a Parquet file; ``plain``: without dictionaries of values, as the many rows of a large one.
+
+    Parquet gives a dictionary up at 1 MiB: 131,072 ids.
+    """
+    if not plain:
+        return file.stat().st_size
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stream = pa.BufferOutputStream()
+    parquet.write_table(parquet.read_table(file), stream, compression="zstd", use_dictionary=False)
+    return int(stream.tell())
 
 
 def _write(done: Run, folder: Path) -> None:

@@ -30,7 +30,7 @@ WORKER_BYTES, NUMBA_BYTES = 160 << 20, 80 << 20
 
 STORE_BYTES = (100 << 20, 2 << 30)
 _COMPILED = 0.55  # seconds of compiled loops, in those of numpy
-_ADDRESSES = 8  # bytes of sender and recipient in memory
+_ADDRESS = 4  # bytes of a sender, and of a recipient who is a user, in memory
 _HEADER = 16  # bytes of them on the wire
 _START, _START_EACH = 7.0, 0.4  # seconds to start Ray, and each shard
 _EXCHANGED = 1e9  # bytes a second between processes
@@ -229,7 +229,8 @@ def _exchanged(
     for (kind, round_), count in counts.items():
         message = protocol.messages()[kind]
         users = message.sender == message.recipient == USER
-        width = count.nbytes / count.travelled - _HEADER + _ADDRESSES if count.travelled else 0.0
+        addresses = _ADDRESS * (2 if message.recipient == USER else 1)
+        width = count.nbytes / count.travelled - _HEADER + addresses if count.travelled else 0.0
         found[kind, round_] = (_crossing(protocol, crowd, shards) if users else 1.0) * width * count.travelled
     return found
 
@@ -255,7 +256,7 @@ def _driver_bytes(
     """
     population = WORKER_BYTES if crowd.apart else 0.0 if crowd.held else growth.of("population")
     to_servers = sum(
-        count.nbytes - _HEADER * count.travelled + _ADDRESSES * count.messages
+        count.nbytes - _HEADER * count.travelled + _ADDRESS * count.messages
         for (kind, _), count in counts.items()
         if protocol.messages()[kind].recipient != USER
     )
