@@ -138,16 +138,16 @@ def write_apart(folder: Path, name: str, columns: Mapping[str, Array]) -> None:
         write(folder / name / f"{key}.parquet", {key: values})
 
 
-_PART = "part-"  # no column is called so: a name has no dash
+_PARTS = "parts"
 
 
 def write_part(folder: Path, name: str, site: int, columns: Mapping[str, Array]) -> None:
-    """Write some rows of columns, which follow those of lower sites: as ``name/part-00002.parquet``.
+    """Write some rows of columns, which follow those of lower sites: as ``name/parts/00002.parquet``.
 
-    Columns of unequal lengths are written one by one, as ``name/part-00002-COLUMN.parquet``.
+    Columns of unequal lengths are written one by one, as ``name/parts/00002-COLUMN.parquet``.
     """
     for key, part in _alike(columns):
-        write(folder / name / f"{_PART}{site:05d}{key}.parquet", part)
+        write(folder / name / _PARTS / f"{site:05d}{key}.parquet", part)
 
 
 def _alike(columns: Mapping[str, Array]) -> list[tuple[str, Mapping[str, Array]]]:
@@ -166,7 +166,7 @@ def read_apart(root: Path, folder: str, only: str | None = None) -> dict[str, di
         if not name.endswith(".parquet") and only in (None, name):
             inner = read_all(root, f"{folder}/{name}")
             found[name] = {key: columns[key] for key, columns in inner.items() if key in columns}
-            parts = [columns for key, columns in sorted(inner.items()) if key.startswith(_PART)]
+            parts = [columns for _, columns in sorted(read_all(root, f"{folder}/{name}/{_PARTS}").items())]
             for key in dict.fromkeys(key for columns in parts for key in columns):
                 found[name][key] = np.concatenate([columns[key] for columns in parts if key in columns])
     return found
@@ -177,7 +177,11 @@ def parts_of(folder: Path, name: str, column: str) -> Iterator[Array]:
     from pyarrow import parquet
 
     inner = folder / name
-    for path in [folder / f"{name}.parquet", inner / f"{column}.parquet", *sorted(inner.glob(f"{_PART}*"))]:
+    for path in [
+        folder / f"{name}.parquet",
+        inner / f"{column}.parquet",
+        *sorted((inner / _PARTS).glob("*")),
+    ]:
         if path.is_file():
             with parquet.ParquetFile(path) as file:
                 for group in range(file.num_row_groups if column in file.schema_arrow.names else 0):

@@ -29,8 +29,7 @@ class Keeping(Protocol):
     def user(self, me: Party) -> Rounds:
         told = yield self.tell(to=me.draw.member("peer", me.cluster), y=me.y)
         yield self.report(y=me.y)
-        heard = np.asarray(told.y.sum())
-        return {"heard": heard, "those": np.flatnonzero(heard).astype(np.int32)}
+        return {"heard": told.y.sum(), "those": told.y}
 
     def learner(self, me: Party) -> Rounds:
         reports = yield self.report.receive()
